@@ -95,11 +95,11 @@ def make_levels(problem: Traffic, order: ClassOrder) -> list[Level]:
     rank = table["priority"].to_numpy() if order == "strict" else np.zeros(len(table), dtype=np.int64)
     weight, names = table["weight"].to_numpy(float), table["class"].tolist()
     levels = []
-    for one in np.unique(rank):
-        here = np.flatnonzero(rank == one)
+    for level_rank in np.unique(rank):
+        here = np.flatnonzero(rank == level_rank)
         if not np.isin(here, problem.class_of).any():
             continue
-        value = np.where(rank == one, weight, 0.0) / weight[here].max()
+        value = np.where(rank == level_rank, weight, 0.0) / weight[here].max()
         name = ", ".join(names[c] for c in here)
         levels.append(Level(name=name + _by_weight(value[here]), value=value[problem.class_of]))
     return levels
@@ -123,34 +123,34 @@ def route_by_program(
     problem: Traffic,
     levels: Sequence[Level],
     *,
-    found: CandidatePaths | None,
+    paths: CandidatePaths | None,
     scope: str | None,
     has_least_cost: bool,
     options: Options,
 ) -> Decision[Routing]:
     """Solve for the levels one after the other, by a linear program for each.
 
-    found           paths that traffic may take; None for all
+    paths           paths that traffic may take; None for all
     scope           of bounds over given paths
     has_least_cost  whether the cheapest of these plans is wanted
     """
     deadline = Deadline.of(options)
-    program = _LevelProgram(problem, found)
-    done: list[tuple[Level, float]] = []
+    program = _LevelProgram(problem, paths)
+    solved: list[tuple[Level, float]] = []
     bounds: list[float | None] = []
     last: Solution | None = None
     x: Floats | None = None
     for level in levels:
-        solution = program.solve_after(done, level.value, HELD, deadline.options(options))
+        solution = program.solve_after(solved, level.value, HELD, deadline.options(options))
         if solution.x is None:
             break
         last, x = solution, solution.x
         bounds.append(solution.bound)
-        done.append((level, level.objective(program.served(x))))
+        solved.append((level, level.objective(program.served(x))))
     if last is None or x is None:
         return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
     if has_least_cost and len(bounds) == len(levels):
-        cheapest = program.solve_after(done, None, LEAST_TOLERANCE, deadline.options(options))
+        cheapest = program.solve_after(solved, None, LEAST_TOLERANCE, deadline.options(options))
         x = x if cheapest.x is None else cheapest.x
     plan = program.make_plan(x, levels)
     bounds += [None] * (len(levels) - len(bounds))
@@ -174,10 +174,10 @@ def decide_levels(
     served = verify_flow(problem, plan).served_mbps
     proofs = []
     for level, bound in zip(levels, bounds, strict=True):
-        value, most = level.objective(served), level.objective(problem.rate_mbps)
-        limit = most if bound is None else min(bound, most)
+        value, upper = level.objective(served), level.objective(problem.rate_mbps)
+        limit = upper if bound is None else min(bound, upper)
         # rounding may put it on the wrong side of the value
-        limit = value if limit - value <= max(HELD * value, ROUNDING * most) else limit
+        limit = value if limit - value <= max(HELD * value, ROUNDING * upper) else limit
         proofs.append(LevelProof(level.name, value, limit))
     order = ORDER_SCOPE if len(levels) > 1 else None
     is_total = all((level.value[level.members] == 1).all() for level in levels)
@@ -188,7 +188,7 @@ def decide_levels(
         bound=max(limit_of_all, float(served.sum())),
         metric="delivered_mbps",
         levels=tuple(proofs),
-        bound_scope=", over ".join(part for part in (order, scope) if part) or None,
+        bound_scope=", over ".join(text for text in (order, scope) if text) or None,
         backend=backend,
     )
     is_proven = (proof.gap or 0.0) <= max(options.gap or 0.0, PROVEN)
@@ -212,14 +212,14 @@ def route_within_limits(
     has_least_cost  whether the cheapest of these plans is wanted
     """
     deadline = Deadline.of(options)
-    done: list[LeastDelivery] = []
+    finished: list[LeastDelivery] = []
     bounds: list[float | None] = []
     flows: SolvedFlows | None = None
 
     def solve(objective: Objective, held: float, value: Floats | None = None) -> float | None:
         nonlocal flows
-        least = [replace(one, tolerance=held) for one in done]
-        solved = restricted.solve(objective, deadline.options(options), least, value)
+        minimums = [replace(delivery, tolerance=held) for delivery in finished]
+        solved = restricted.solve(objective, deadline.options(options), minimums, value)
         if solved.solution.x is not None:
             flows = flows_over_paths(problem, solved.paths, solved.solution.x, is_partial=True)
         return None if solved.solution.x is None else solved.solution.bound
@@ -230,10 +230,10 @@ def route_within_limits(
         if flows is before:
             break
         assert flows is not None
-        done.append(LeastDelivery(value=level.value, amount=level.objective(flows.served_mbps)))
+        finished.append(LeastDelivery(value=level.value, amount=level.objective(flows.served_mbps)))
     if flows is None:
         return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
-    if has_least_cost and len(done) == len(levels):
+    if has_least_cost and len(finished) == len(levels):
         solve("cost", LEAST_TOLERANCE)
     served = flows.served_mbps
     # rounding: a demand that is served but for a tolerance is served whole where it fits
@@ -263,12 +263,14 @@ def _fitting_shares(problem: Traffic, levels: Sequence[Level], flow: sp.csr_arra
         over = load > problem.capacity_mbps
         if not over.any():
             break
-        own = flow.T @ (share * level.members)
-        rest = np.maximum(problem.capacity_mbps - (load - own), 0.0)
-        part = np.divide(rest, own, out=np.ones(len(own)), where=over & (own > 0))
+        level_load = flow.T @ (share * level.members)
+        remaining = np.maximum(problem.capacity_mbps - (load - level_load), 0.0)
+        fraction = np.divide(
+            remaining, level_load, out=np.ones(len(level_load)), where=over & (level_load > 0)
+        )
         entries = flow.tocoo()
         factor = np.ones(len(share))
-        np.minimum.at(factor, entries.row, np.minimum(part, 1.0)[entries.col])
+        np.minimum.at(factor, entries.row, np.minimum(fraction, 1.0)[entries.col])
         share = np.where(level.members, share * factor, share)
     return share
 
@@ -286,62 +288,62 @@ def judge_plan(
 class _LevelProgram:
     """The linear program of the largest total over links or given paths, for any values of demands."""
 
-    def __init__(self, problem: Traffic, found: CandidatePaths | None) -> None:
-        self.problem, self.found = problem, found
-        if found is None:
+    def __init__(self, problem: Traffic, paths: CandidatePaths | None) -> None:
+        self.problem, self.found = problem, paths
+        if paths is None:
             self._over_links = link_flow_program.build(problem, "total")
             self._base = self._over_links.program
             self._wanted = np.flatnonzero(problem.rate_mbps > 0)
         else:
-            self._base = path_flow_program.build(problem, "total", found)
-            self._wanted = np.unique(found.demand)
+            self._base = path_flow_program.build(problem, "total", paths)
+            self._wanted = np.unique(paths.demand)
         self._first = next(block.start for block in self._base.columns if block.name == "served")
 
     def solve_after(
-        self, done: Sequence[tuple[Level, float]], value: Floats | None, held: float, options: Options
+        self, solved: Sequence[tuple[Level, float]], value: Floats | None, held: float, options: Options
     ) -> Solution:
         """Return the solution of the largest value of demands (K,), or of the least cost where there is none.
 
-        done  levels with the values that they keep; a level that is served whole keeps each of its demands
+        solved  levels with the values that they keep; a level that is served whole keeps each of its demands
         held  relative tolerance of the values
         """
-        whole, least = np.zeros(len(self.problem.demands), dtype=bool), []
-        for level, reached in done:
+        members, minimums = np.zeros(len(self.problem.demands), dtype=bool), []
+        for level, reached in solved:
             if reached >= level.objective(self.problem.rate_mbps) * (1 - HELD):
-                whole |= level.members
+                members |= level.members
             else:
-                least.append((level, reached * (1 - held)))
-        solution = self._solve(value, least, np.where(whole, self.problem.rate_mbps, 0.0), options)
-        if solution.status is not Status.INFEASIBLE or not whole.any():
+                minimums.append((level, reached * (1 - held)))
+        solution = self._solve(value, minimums, np.where(members, self.problem.rate_mbps, 0.0), options)
+        if solution.status is not Status.INFEASIBLE or not members.any():
             return solution
         # rounding: not all of these demands fit exactly
-        least = [(level, reached * (1 - held)) for level, reached in done]
-        return self._solve(value, least, np.zeros(len(self.problem.demands)), options)
+        minimums = [(level, reached * (1 - held)) for level, reached in solved]
+        return self._solve(value, minimums, np.zeros(len(self.problem.demands)), options)
 
     def _solve(
         self,
         value: Floats | None,
-        least: Sequence[tuple[Level, float]],
+        minimums: Sequence[tuple[Level, float]],
         floor_mbps: Floats,
         options: Options,
     ) -> Solution:
-        base, first, wanted = self._base, self._first, self._wanted
+        base, first, requested = self._base, self._first, self._wanted
         width = base.shape[1]
         cost = np.zeros(width)
         if value is not None:
-            cost[first : first + len(wanted)] = value[wanted]
+            cost[first : first + len(requested)] = value[requested]
         else:
             price = link_cost(self.problem)
             flows = self._over_links.link if self.found is None else None
             cost[:first] = price[flows] if flows is not None else self.found.uses @ price  # type: ignore[union-attr]
         rows = [Rows("network", base.matrix, lower=base.row_lower, upper=base.row_upper)]
-        if least:
-            entries = np.array([level.value[wanted] for level, _ in least])
-            floor = sp.hstack([sp.csr_array((len(least), first)), sp.csr_array(entries)], format="csr")
-            floor.resize((len(least), width))
-            rows.append(Rows("level", floor, lower=np.array([least_value for _, least_value in least])))
+        if minimums:
+            entries = np.array([level.value[requested] for level, _ in minimums])
+            floor = sp.hstack([sp.csr_array((len(minimums), first)), sp.csr_array(entries)], format="csr")
+            floor.resize((len(minimums), width))
+            rows.append(Rows("level", floor, lower=np.array([least_value for _, least_value in minimums])))
         lower = base.lower.copy()
-        lower[first : first + len(wanted)] = floor_mbps[wanted]
+        lower[first : first + len(requested)] = floor_mbps[requested]
         program = LinearProgram.build(
             sense="min" if value is None else "max",
             cost=cost,
@@ -366,19 +368,19 @@ class _LevelProgram:
         return plan if (share == 1).all() else self._plan_of(x, share)
 
     def _plan_of(self, x: Floats, share: Floats) -> Routing:
-        problem, found, served = self.problem, self.found, self.served(x)
-        if found is None:
+        problem, paths, served = self.problem, self.found, self.served(x)
+        if paths is None:
             ratios = split_ratios.ratios_of_solution(problem, self._over_links.flow_mbps(x))
             return routing.routing_by_demand(
                 problem, split_ratios.apply_ratios(problem, ratios, served * share)
             )
-        rate = np.clip(x[: len(found.demand)], 0.0, None)
-        sent = sum_by_index(found.demand, rate, len(served))
+        rate = np.clip(x[: len(paths.demand)], 0.0, None)
+        sent = sum_by_index(paths.demand, rate, len(served))
         scale = np.divide(served * share, sent, out=np.zeros(len(served)), where=sent > 0)
-        rate = rate * np.minimum(scale, 1.0)[found.demand]
-        by_path = sp.csr_array((rate, (found.demand, np.arange(len(rate)))), shape=(len(served), len(rate)))
+        rate = rate * np.minimum(scale, 1.0)[paths.demand]
+        by_path = sp.csr_array((rate, (paths.demand, np.arange(len(rate)))), shape=(len(served), len(rate)))
         return routing.routing_by_demand(
-            problem, by_path @ found.uses, path_flow_program.route_table(problem, found, rate)
+            problem, by_path @ paths.uses, path_flow_program.route_table(problem, paths, rate)
         )
 
 
@@ -404,15 +406,17 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
             bounds.append(offered)
             continue
         if number < len(levels):
-            first = np.logical_or.reduce([one.members for one in levels[:number]])
-            part = problem.with_rates(np.where(first, problem.rate_mbps, 0.0))
-            left = deadline.options(options)
-            _, limit_here = _search_values(part, levels[:number], left, parts=len(levels) - number + 1)
+            first = np.logical_or.reduce([level_.members for level_ in levels[:number]])
+            subproblem = problem.with_rates(np.where(first, problem.rate_mbps, 0.0))
+            remaining_options = deadline.options(options)
+            _, limit_here = _search_values(
+                subproblem, levels[:number], remaining_options, parts=len(levels) - number + 1
+            )
         else:
             limit_here = limit
         scale = _scale_levels(levels[:number])
         bounds.append(
-            limit_here - sum(by * one.objective(served) for by, one in zip(scale, before, strict=False))
+            limit_here - sum(by * level_.objective(served) for by, level_ in zip(scale, before, strict=False))
         )
     backend = "augmented Lagrangian"
     return decide_levels(problem, plan, levels, bounds, scope=None, backend=backend, options=options)
@@ -439,10 +443,10 @@ def _search_values(
     for by, level in zip(_scale_levels(levels), levels, strict=True):
         value += by * level.value
     search = TotalFlow(problem, value)
-    least = levels[-1].objective(problem.rate_mbps) / search.offered or 1.0
+    lowest_value = levels[-1].objective(problem.rate_mbps) / search.offered or 1.0
     gap = total_flow.DEFAULT_GAP if options.gap is None else options.gap
     # a part of the gap that is wanted of the last level, as much of its demand may be left out
-    for _ in search.run(gap=max(0.3 * gap * least, LEAST_GAP), deadline=deadline):
+    for _ in search.run(gap=max(0.3 * gap * lowest_value, LEAST_GAP), deadline=deadline):
         pass
     flow = search.path_flow()
     return make_plan(problem, search.order, flow), search.bound

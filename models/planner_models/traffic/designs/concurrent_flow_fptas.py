@@ -186,7 +186,7 @@ class _Scheme(Phases):
             while remaining > 0:
                 if self._is_late():
                     return False
-                parent, value, part = _send_over_shortest_tree(
+                parent, value, sent_share = _send_over_shortest_tree(
                     reduced.graph,
                     reduced.capacity_mbps,
                     root,
@@ -200,8 +200,8 @@ class _Scheme(Phases):
                 if is_first:  # lengths only grow: at most the distances at the end of the phase
                     dual_value += value
                     is_first = False
-                self._record(r, parent, part * scale)
-                remaining = remaining - part if remaining - part > 1e-12 else 0.0
+                self._record(r, parent, sent_share * scale)
+                remaining = remaining - sent_share if remaining - sent_share > 1e-12 else 0.0
             self.times[r] += scale
             dual_value /= self._scale_lengths()
         self.bound = max(self.bound, dual_value / self._volume())
@@ -234,18 +234,18 @@ def _send_over_shortest_tree(  # type: ignore[no-untyped-def]
     nodes, head = graph.nodes, graph.head
     passing, parent, work = amount.copy(), np.empty(nodes, np.int32), allocate(nodes)
     reached = dijkstra(graph, length, root, work, parent)
-    part = remaining
+    fraction = remaining
     value = 0.0
     for i in range(reached - 1, 0, -1):
         v = work.order[i]
         arc = parent[v]
         value += amount[v] * work.distance[v]
         if passing[v] > 0.0:
-            part = min(part, capacity[arc] / (passing[v] * scale))
+            fraction = min(fraction, capacity[arc] / (passing[v] * scale))
         passing[head[arc]] += passing[v]
     for i in range(reached - 1, 0, -1):
         arc = parent[work.order[i]]
-        flow = passing[work.order[i]] * scale * part
+        flow = passing[work.order[i]] * scale * fraction
         sent[arc] += flow
         length[arc] *= 1.0 + epsilon * flow / capacity[arc]
-    return parent, value, part
+    return parent, value, fraction

@@ -146,17 +146,17 @@ def _send(first, order, start, link, share, capacity, rate, epsilon, length, amo
     for k in range(len(rate)):
         remaining = rate[k]
         while remaining > 0.0:
-            best, least = -1, np.inf
+            best, shortest = -1, np.inf
             for j in range(first[k], first[k + 1]):
                 p, total = order[j], 0.0
                 for i in range(start[p], start[p + 1]):
                     total += share[i] * length[link[i]]
-                if total < least:
-                    best, least = p, total
-            part = remaining
+                if total < shortest:
+                    best, shortest = p, total
+            fraction = remaining
             for i in range(start[best], start[best + 1]):
-                part = min(part, capacity[link[i]] / share[i])
+                fraction = min(fraction, capacity[link[i]] / share[i])
             for i in range(start[best], start[best + 1]):
-                length[link[i]] *= 1.0 + epsilon * part * share[i] / capacity[link[i]]
-            amount[best] += part
-            remaining = remaining - part if remaining - part > SAME * rate[k] else 0.0
+                length[link[i]] *= 1.0 + epsilon * fraction * share[i] / capacity[link[i]]
+            amount[best] += fraction
+            remaining = remaining - fraction if remaining - fraction > SAME * rate[k] else 0.0

@@ -24,7 +24,7 @@ MAX_LENGTH: Final = 1e100  # lengths are scaled down when one grows beyond it
 
 
 class Phases(ABC):
-    """The lengths of links, and what is known of the utilization: that of the flow sent, and a bound.
+    """The lengths of links, and bounds of the utilization: that of the flow sent, and a lower one.
 
     capacity, length  (A,) of links; true lengths are length * exp(log_scale) * delta
     deadline          at which a phase ends early
@@ -47,7 +47,7 @@ class Phases(ABC):
 
     @abstractmethod
     def _columns(self) -> int:
-        """Return how many trees or routes have been used."""
+        """Return the number of used trees or routes."""
 
     def iterate(self) -> Iterator[Iteration]:
         """Run phases until the ratio is guaranteed, or the time is up."""

@@ -31,24 +31,24 @@ def demand_scale(problem: Traffic) -> float:
 def _power_of_two(problem: Traffic, factor: float) -> float:
     """Return the power of 2 next to a factor that keeps all rates in the range of rates."""
     rate = problem.rate_mbps[problem.rate_mbps > 0]
-    least, most = np.ceil(np.log2(LEAST_MBPS / rate.min())), np.floor(np.log2(MOST_MBPS / rate.max()))
-    return float(2.0 ** np.clip(np.round(np.log2(factor)), least, most))
+    lowest, highest = np.ceil(np.log2(LEAST_MBPS / rate.min())), np.floor(np.log2(MOST_MBPS / rate.max()))
+    return float(2.0 ** np.clip(np.round(np.log2(factor)), lowest, highest))
 
 
-def path_scale(problem: Traffic, found: CandidatePaths) -> float:
+def path_scale(problem: Traffic, paths: CandidatePaths) -> float:
     """Return a factor for demands, a power of 2, at which the largest concurrent flow is near 1.
 
     The narrowest links of the paths of a demand bound the flow. Far from 1, HiGHS 1.13 takes programs with
     capacities over ten decades for unbounded ones.
     """
-    start, link = found.found.start, found.found.link
+    start, link = paths.found.start, paths.found.link
     if not len(link):
         return 1.0
-    share = 1.0 if found.share is None else found.share
+    share = 1.0 if paths.share is None else paths.share
     narrowest = np.minimum.reduceat(problem.capacity_mbps[link] / share, start[:-1])
-    wanted = np.unique(found.demand)
-    most = sum_by_index(found.demand, narrowest, len(problem.demands))[wanted]
-    bound = float((most / problem.rate_mbps[wanted]).min())
+    demands = np.unique(paths.demand)
+    max_rate = sum_by_index(paths.demand, narrowest, len(problem.demands))[demands]
+    bound = float((max_rate / problem.rate_mbps[demands]).min())
     return _power_of_two(problem, bound) if bound > 0 else 1.0
 
 

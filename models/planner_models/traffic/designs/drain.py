@@ -116,7 +116,7 @@ def route(
     if windows:
         table = plan_windows(problem, elements, options, deadline)
         first = set(table["element"][table["window"] == 1])
-        elements = {name: one for name, one in elements.items() if name in first}
+        elements = {name: element for name, element in elements.items() if name in first}
     decision = _drain(problem, join(problem, elements), now, options, deadline)
     if options.service == "all" and decision.plan is not None and decision.plan.shed is not None:
         return _refuse(problem, decision)
@@ -145,16 +145,16 @@ def _refuse(problem: Traffic, decision: Decision[Routing]) -> Decision[Routing]:
 def _read_flows(problem: Traffic, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Return the table `flows` of a plan in a folder, or that of its routes, and its table `shed`."""
     tables = (schema.FLOWS, schema.ROUTES, schema.SHED)
-    found = find_tables(tables, folder, ("flows", "routes", "shed"))
-    if not {"flows", "routes"} & found.keys():
+    files = find_tables(tables, folder, ("flows", "routes", "shed"))
+    if not {"flows", "routes"} & files.keys():
         raise InputError(f"present: {folder}: has neither a table 'flows' nor 'routes'")
-    read = read_tables(tables, found)
+    read = read_tables(tables, files)
     flows = read["flows"] if "flows" in read else routing.routing_from_tables(problem, read).flows
     return flows, read.get("shed")
 
 
 def _flow_of_design(problem: Traffic, start: str, options: Options) -> sp.csr_array:
-    """Return what each demand sends on each link, (K, E) Mbit/s, by the design `start`."""
+    """Return the flow of each demand on each link, (K, E) Mbit/s, by the design `start`."""
     if start == "ecmp":
         plan = ecmp.route(problem).plan
         assert plan is not None

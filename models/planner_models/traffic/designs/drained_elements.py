@@ -32,21 +32,21 @@ class Drained:
 
 def find_elements(problem: Traffic, links: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, Drained]:
     """Return the links and the nodes of each name."""
-    found = ElementNames(problem)
+    names = ElementNames(problem)
     elements: dict[str, Drained] = {}
     for name in links:
-        rows = found.match_links(name, "links")
+        rows = names.match_links(name, "links")
         is_link = np.zeros(len(problem.links), dtype=bool)
         is_link[rows] = True
         elements[name] = Drained(links=is_link, nodes=np.zeros(len(problem.nodes), dtype=bool))
     for name in nodes:
-        for node in found.match_nodes(name, "nodes").tolist():
+        for node in names.match_nodes(name, "nodes").tolist():
             is_node = np.zeros(len(problem.nodes), dtype=bool)
             is_node[node] = True
             label = str(problem.nodes["node"].iloc[node])
             elements[label] = Drained(links=np.zeros(len(problem.links), dtype=bool), nodes=is_node)
-    if found.faults:
-        raise InputError(*found.faults)
+    if names.faults:
+        raise InputError(*names.faults)
     return elements
 
 
@@ -54,9 +54,9 @@ def join(problem: Traffic, elements: dict[str, Drained]) -> Drained:
     """Return all elements as one."""
     is_link = np.zeros(len(problem.links), dtype=bool)
     is_node = np.zeros(len(problem.nodes), dtype=bool)
-    for one in elements.values():
-        is_link |= one.links
-        is_node |= one.nodes
+    for element in elements.values():
+        is_link |= element.links
+        is_node |= element.nodes
     return Drained(links=is_link, nodes=is_node)
 
 

@@ -1,4 +1,4 @@
-"""Analysis of many failures: which one fits a design or a plan, and what it says of each failure."""
+"""Analysis of many failures: the choice by design or plan, and the outcome of each failure."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ def find_failures(problem: Traffic, names: Sequence[str]) -> PossibleFailures:
         name for name in ("table", "links", "nodes", "double_links") if name in names
     ]
     sets = [build_failure_set(problem, source) for source in sources]
-    found: list[PossibleFailure] = []
-    for source, one in zip(sources, sets, strict=True):
-        found += [
+    failures: list[PossibleFailure] = []
+    for source, failure_set in zip(sources, sets, strict=True):
+        failures += [
             PossibleFailure(
                 kind=SETS[source],
                 name=name,
-                adjustments=_adjustments(problem, one, source, row),
-                probability=None if one.probability is None else float(one.probability[row]),
+                adjustments=_adjustments(problem, failure_set, source, row),
+                probability=None if failure_set.probability is None else float(failure_set.probability[row]),
             )
-            for row, name in enumerate(one.names)
+            for row, name in enumerate(failure_set.names)
         ]
-    return PossibleFailures(failures=found, data=join_sets(sets))
+    return PossibleFailures(failures=failures, data=join_sets(sets))
 
 
 def _adjustments(problem: Traffic, failures: FailureSet, source: FailureSource, row: int) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def analyse_failures(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reconvergence:
-    """Analysis where routing protocols find new shortest paths after a failure.
+    """Analysis with routing protocols that find new shortest paths after a failure.
 
     problem  what is offered; `paths` may have less, where a plan sheds some
     """
@@ -152,13 +152,13 @@ class Reconvergence:
     @property
     def about(self) -> str:
         """Restoration after a failure, in one sentence."""
-        own = "" if self.paths.weight is None else " by the plan's weights, which stay as they are"
+        source_note = "" if self.paths.weight is None else " by the plan's weights, which stay as they are"
         how = (
             "one path for each demand"
             if self.paths.is_single
             else "split evenly over equally short ones (ECMP)"
         )
-        return f"traffic follows the shortest paths that are left{own}, {how}"
+        return f"traffic follows the shortest paths that are left{source_note}, {how}"
 
     def busiest_first(self) -> Ints:
         """Return the failures by row, those that hit most traffic first."""
@@ -169,29 +169,29 @@ class Reconvergence:
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
         """Return the outcomes of some failures, and sums over them for each demand: see `Outcomes`."""
-        found = self.paths.solve(self.failures.select(rows))
+        solution = self.paths.solve(self.failures.select(rows))
         offered = float(self.problem.rate_mbps.sum())
         kept_back = self._kept_back
         labels = self.problem.link_labels
         outcomes = []
         for s in range(len(rows)):
-            busiest, fullest = int(found.busiest[s]), float(found.max_utilization[s])
-            sent, delivered = float(found.sent[s]), float(found.delivered[s])
+            busiest, fullest = int(solution.busiest[s]), float(solution.max_utilization[s])
+            sent, delivered = float(solution.sent[s]), float(solution.delivered[s])
             outcomes.append(
                 outcome_of(
                     offered=offered,
                     delivered=delivered,
                     lost=sent - delivered,
-                    shed=float(found.disconnected[s]) + float(kept_back.sum()),
-                    admitted=float(found.admitted[s]),
-                    overloaded_links=int(found.overloaded_links[s]),
+                    shed=float(solution.disconnected[s]) + float(kept_back.sum()),
+                    admitted=float(solution.admitted[s]),
+                    overloaded_links=int(solution.overloaded_links[s]),
                     fullest=fullest,
                     busiest=labels[busiest] if busiest >= 0 else None,
                     concurrent_flow=1 / fullest if sent > 0 and fullest > 0 else None,
-                    min_rate_share=float(found.min_share[s]) if sent > 0 else None,
+                    min_rate_share=float(solution.min_share[s]) if sent > 0 else None,
                 )
             )
-        return outcomes, (found.lost, found.served)
+        return outcomes, (solution.lost, solution.served)
 
     def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:
         """Return expected losses and availabilities where failures have probabilities."""
@@ -202,8 +202,8 @@ class Reconvergence:
             ["nothing"], [np.zeros(0, dtype=np.int64)], self.failures.links, np.array([none])
         )
         intact = self.paths.solve(nothing)
-        lost = intact.lost + np.sum([part[0] for part in parts], axis=0) + self._kept_back
-        served = intact.served + np.sum([part[1] for part in parts], axis=0)
+        lost = intact.lost + np.sum([outcome[0] for outcome in parts], axis=0) + self._kept_back
+        served = intact.served + np.sum([outcome[1] for outcome in parts], axis=0)
         is_whole = self._kept_back <= TOLERANCE * self.problem.rate_mbps
         return availability_tables(self.problem, lost, np.where(is_whole, served, 0.0))
 
@@ -297,7 +297,9 @@ class FixedPlan:
         if none is None:
             return ()
         intact = self._outcomes(np.zeros((1, self.failures.links), dtype=bool), np.array([none]))[1]
-        lost, served = (np.sum([intact[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        lost, served = (
+            np.sum([intact[index], *(outcome[index] for outcome in parts)], axis=0) for index in (0, 1)
+        )
         return availability_tables(self.plan.problem, lost, served)
 
 

@@ -1,4 +1,4 @@
-"""First plans of large networks: equal-cost multipath, reduced to what the links carry.
+"""First plans of large networks: equal-cost multipath, reduced to the capacities of the links.
 
 Each link passes a share of the traffic that would arrive, and a demand is sent at the smallest share of the
 links that it takes, so that links before a bottleneck carry no traffic that it drops. Shares begin at
@@ -35,7 +35,7 @@ BACKEND: Final = "equal-cost multipath"
 
 
 def fit_ecmp(problem: Traffic) -> tuple[Routing, float]:
-    """Return the plan of equal-cost multipath within the capacities, and what it delivers, Mbit/s.
+    """Return the plan of equal-cost multipath within the capacities, and its delivery, Mbit/s.
 
     Its flows are per target. The problem must have a demand with a rate, and paths for all of them.
     """
@@ -70,11 +70,11 @@ def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
         hops = next_hops.find_next_hops(problem)
         load = next_hops.sum_loads(hops, problem.rate_mbps)
         busiest = float((load / problem.capacity_mbps).max())
-        least = float(problem.weight @ load) / float(problem.weight @ problem.capacity_mbps)
+        lower = float(problem.weight @ load) / float(problem.weight @ problem.capacity_mbps)
         for rate, capacity in _sum_at_ends(problem):
-            least = max(least, float((rate[rate > 0] / capacity[rate > 0]).max()))
-        least = min(least, busiest)
-        value, bound = (busiest, least) if objective == "utilization" else (1 / busiest, 1 / least)
+            lower = max(lower, float((rate[rate > 0] / capacity[rate > 0]).max()))
+        lower = min(lower, busiest)
+        value, bound = (busiest, lower) if objective == "utilization" else (1 / busiest, 1 / lower)
         share = min(1.0, value) if objective == "concurrent" else 1.0
         plan = _list_flows(problem, hops, share * problem.rate_mbps)
         if objective == "utilization" or share < 1:
@@ -94,8 +94,8 @@ def _sum_at_ends(problem: Traffic) -> list[tuple[Floats, Floats]]:
     ends = ((problem.source, problem.tail), (problem.target, problem.head))
     count = len(problem.nodes)
     return [
-        (sum_by_index(at, problem.rate_mbps, count), sum_by_index(end, problem.capacity_mbps, count))
-        for at, end in ends
+        (sum_by_index(start_node, problem.rate_mbps, count), sum_by_index(end, problem.capacity_mbps, count))
+        for start_node, end in ends
     ]
 
 
@@ -145,9 +145,9 @@ def _find_smallest(hops, share, smallest):  # type: ignore[no-untyped-def]
     for d in range(len(hops.targets)):
         on_way[hops.targets[d]] = 1.0
         for i in range(hops.first_node[d + 1] - 1, hops.first_node[d] - 1, -1):
-            least = 1.0
+            narrowest = 1.0
             for e in link[first_link[i] : first_link[i + 1]]:
-                least = min(least, share[e], on_way[hops.head[e]])
-            on_way[node[i]] = least
+                narrowest = min(narrowest, share[e], on_way[hops.head[e]])
+            on_way[node[i]] = narrowest
         for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
             smallest[k] = on_way[hops.source[k]]

@@ -35,18 +35,18 @@ def fit_plan(problem: Traffic, plan: Routing | None) -> Routing | None:
     None where both are too large for that.
     """
     best: sp.csr_array | None = None
-    most = -1.0
+    best_delivered = -1.0
     for candidate in (plan, _route_by_ecmp(problem)):
         if candidate is None or len(candidate.flows) > MAX_FLOWS:
             continue
         flow = verify_flow(problem, candidate)
         delivered = float(delivered_rates(problem, flow).sum())
-        if delivered > most:
+        if delivered > best_delivered:
             row = np.searchsorted(problem.targets, problem.target if flow.by_demand else flow.commodity)
             surviving = surviving_flow(problem, flow).tocoo()
             shape = (len(problem.targets), len(problem.links))
             best = sp.csr_array((surviving.data, (row[surviving.row], surviving.col)), shape=shape)
-            most = delivered
+            best_delivered = delivered
     if best is None:
         return None
     fitted = routing.routing_by_target(problem, _fill_capacity(problem, best, Deadline.after(FILL_S)))
@@ -70,11 +70,11 @@ def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, deadline: Deadline
     """Return the flow per target, (D, E), with demand that was not sent on residual capacity."""
     flow = flow_mbps.tocsr()
     surplus = (flow @ problem.incidence.T).tocsr()
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    row = problem.target_row[wanted]
-    sent = np.asarray(surplus[row, problem.source[wanted]]).ravel()
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    row = problem.target_row[demands]
+    sent = np.asarray(surplus[row, problem.source[demands]]).ravel()
     missing = sp.csr_array(
-        (np.maximum(problem.rate_mbps[wanted] - sent, 0.0), (row, problem.source[wanted])),
+        (np.maximum(problem.rate_mbps[demands] - sent, 0.0), (row, problem.source[demands])),
         shape=(len(problem.targets), len(problem.nodes)),
     )
     residual = problem.capacity_mbps - np.asarray(flow.sum(axis=0)).ravel()
@@ -92,12 +92,12 @@ def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, deadline: Deadline
         amounts.append(amount)
     if not rows:
         return flow
-    places = (np.concatenate(rows), np.concatenate(links))
-    return sp.csr_array(flow + sp.csr_array((np.concatenate(amounts), places), shape=flow.shape))
+    entries = (np.concatenate(rows), np.concatenate(links))
+    return sp.csr_array(flow + sp.csr_array((np.concatenate(amounts), entries), shape=flow.shape))
 
 
-def _fill_tree(problem: Traffic, target: int, wanted: Floats, residual: Floats) -> tuple[Ints, Floats]:
-    """Return links of the tree of shortest paths over residual capacity, and what more they carry.
+def _fill_tree(problem: Traffic, target: int, demand_mbps: Floats, residual: Floats) -> tuple[Ints, Floats]:
+    """Return links of the tree of shortest paths over residual capacity, and their additional load.
 
     A node sends the smallest share of what it wants that the links of its path have left for all.
     """
@@ -117,14 +117,14 @@ def _fill_tree(problem: Traffic, target: int, wanted: Floats, residual: Floats) 
         return link[:0], residual[:0]
     following = after[nodes]
     way = link[np.searchsorted(key, nodes * count + following)]
-    load = wanted.copy()
+    load = demand_mbps.copy()
     for node, later in zip(nodes[::-1].tolist(), following[::-1].tolist(), strict=True):
         load[later] += load[node]
     share = np.ones(count)
     fits = np.minimum(1.0, residual[way] / np.maximum(load[nodes], 1e-300))
-    for place, (node, later) in enumerate(zip(nodes.tolist(), following.tolist(), strict=True)):
-        share[node] = min(share[later], fits[place])
-    carried = wanted * share
+    for index, (node, later) in enumerate(zip(nodes.tolist(), following.tolist(), strict=True)):
+        share[node] = min(share[later], fits[index])
+    carried = demand_mbps * share
     for node, later in zip(nodes[::-1].tolist(), following[::-1].tolist(), strict=True):
         carried[later] += carried[node]
     used = carried[nodes] > 0

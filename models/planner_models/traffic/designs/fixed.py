@@ -58,15 +58,15 @@ def route(problem: Traffic, *, present: Present = None) -> Decision[Routing]:
 
 
 def _read_flow(problem: Traffic, folder: Path) -> sp.csr_array:
-    """Return what each demand sends on each link, (K, E) Mbit/s, in the shares of a plan in a folder."""
+    """Return the flow of each demand on each link, (K, E) Mbit/s, in the shares of a plan in a folder."""
     tables = (schema.FLOWS, schema.ROUTES, schema.SHED, schema.SHARES)
-    found = find_tables(tables, folder, tuple(table.name for table in tables))
-    if not {"flows", "routes", "shares"} & found.keys():
+    files = find_tables(tables, folder, tuple(table.name for table in tables))
+    if not {"flows", "routes", "shares"} & files.keys():
         raise InputError(f"present: {folder}: has none of the tables 'shares', 'flows' and 'routes'")
-    read = read_tables(tables, found)
+    read = read_tables(tables, files)
     if "shares" in read:
-        known = problem.find_demands(read["shares"]) >= 0
-        share = read_shares(problem, read["shares"][known].reset_index(drop=True))
+        is_known = problem.find_demands(read["shares"]) >= 0
+        share = read_shares(problem, read["shares"][is_known].reset_index(drop=True))
         return sp.csr_array(sp.diags_array(problem.rate_mbps) @ share)
     flows = read["flows"] if "flows" in read else routing.routing_from_tables(problem, read).flows
     return share_flows(problem, flows, read.get("shed"))
@@ -77,6 +77,6 @@ def _is_conserved(problem: Traffic, flow: sp.csr_array) -> Bools:
     surplus = sp.csr_array(flow @ problem.incidence.T).tocoo()
     is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
     lost = np.abs(surplus.data) > 1e-6 * problem.rate_mbps[surplus.row]
-    whole = np.ones(flow.shape[0], dtype=bool)
-    whole[surplus.row[~is_end & lost]] = False
-    return whole
+    is_conserved = np.ones(flow.shape[0], dtype=bool)
+    is_conserved[surplus.row[~is_end & lost]] = False
+    return is_conserved

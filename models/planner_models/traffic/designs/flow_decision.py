@@ -1,4 +1,4 @@
-"""Decisions from solutions of flow programs: the plan's own value, and what objective and bound prove."""
+"""Decisions from solutions of flow programs: the plan's own value, and the proof of objective and bound."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def decide_by_plan(
         if busiest > 1:
             share = fitting_shares(problem, plan, utilization)
             plan = flows.make_plan(share)
-        value, most = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
-        missing = 1 - value / most if most > 0 else 0.0
+        value, total = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
+        missing = 1 - value / total if total > 0 else 0.0
         if objective == "cost":
             value = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
     proof = replace(proof, objective=value)
@@ -72,7 +72,7 @@ def limit_scope(decision: Decision[Routing]) -> Decision[Routing]:
     proof = decision.proof
     if proof.metric != "max_utilization" or not proof.bound:
         return decision
-    scope = ", over ".join(part for part in (ALL_SERVED, proof.bound_scope) if part)
+    scope = ", over ".join(text for text in (ALL_SERVED, proof.bound_scope) if text)
     return replace(decision, proof=replace(proof, bound_scope=scope))
 
 
@@ -85,15 +85,17 @@ def judge_gap(proof: Proof, missing: float, options: Options) -> Proof:
     return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
 
 
-def merge_proofs(one: Decision[Routing], other: Decision[Routing], options: Options) -> Decision[Routing]:
+def merge_proofs(
+    decision: Decision[Routing], other: Decision[Routing], options: Options
+) -> Decision[Routing]:
     """Return the better plan of two decisions for one objective, with the tighter of their bounds."""
-    is_less = one.proof.metric == "max_utilization"
-    bounds = [made.proof.bound for made in (one, other) if made.proof.bound is not None]
-    if one.plan is None or other.plan is None:
-        best = one if other.plan is None else other
+    is_less = decision.proof.metric == "max_utilization"
+    bounds = [made.proof.bound for made in (decision, other) if made.proof.bound is not None]
+    if decision.plan is None or other.plan is None:
+        best = decision if other.plan is None else other
     else:
-        first, second = one.proof.objective or 0.0, other.proof.objective or 0.0
-        best = one if (first <= second if is_less else first >= second) else other
+        first, second = decision.proof.objective or 0.0, other.proof.objective or 0.0
+        best = decision if (first <= second if is_less else first >= second) else other
     if not bounds:
         return best
     proof = replace(best.proof, bound=max(bounds) if is_less else min(bounds))
@@ -127,33 +129,33 @@ def as_delivered(
 
 
 def flows_over_paths(
-    problem: Traffic, found: CandidatePaths, x: Floats, *, is_partial: bool, has_routes: bool = True
+    problem: Traffic, paths: CandidatePaths, x: Floats, *, is_partial: bool, has_routes: bool = True
 ) -> SolvedFlows:
     """Return the plan of the traffic x (P,), Mbit/s, on paths.
 
     is_partial  demands may be served in part; else their traffic is scaled to their rates
     has_routes  whether the plan lists its routes
     """
-    rate = _exact_rates(problem, is_partial, found.demand, np.clip(x, 0.0, None))
+    rate = _exact_rates(problem, is_partial, paths.demand, np.clip(x, 0.0, None))
 
     def make_plan(share: Floats | float) -> Routing:
-        shared = rate * np.broadcast_to(share, len(problem.demands))[found.demand]
+        shared = rate * np.broadcast_to(share, len(problem.demands))[paths.demand]
         flow = sp.csr_array(
-            (shared, (found.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
+            (shared, (paths.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
         )
-        routes = route_table(problem, found, shared) if has_routes else None
-        return routing.routing_by_demand(problem, flow @ found.uses, routes)
+        routes = route_table(problem, paths, shared) if has_routes else None
+        return routing.routing_by_demand(problem, flow @ paths.uses, routes)
 
-    served = sum_by_index(found.demand, rate, len(problem.demands))
+    served = sum_by_index(paths.demand, rate, len(problem.demands))
     return SolvedFlows(served, make_plan)
 
 
 def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:
     """Return the rates of the paths, scaled to add up exactly to each demand."""
     sent = sum_by_index(demand, rate, len(problem.demands))
-    wanted = np.minimum(sent, problem.rate_mbps) if is_partial else problem.rate_mbps
+    target_rate = np.minimum(sent, problem.rate_mbps) if is_partial else problem.rate_mbps
     first = np.r_[True, np.diff(demand) != 0]
     # a demand below the solver's tolerance uses its first path
     rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
     sent = sum_by_index(demand, rate, len(problem.demands))
-    return rate / sent[demand] * wanted[demand]
+    return rate / sent[demand] * target_rate[demand]

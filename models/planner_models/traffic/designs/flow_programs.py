@@ -27,9 +27,9 @@ from planner_models.traffic.problem.problem import Traffic
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
 
 
-def has_many_paths(found: path_flow_program.CandidatePaths, options: Options) -> bool:
+def has_many_paths(paths: path_flow_program.CandidatePaths, options: Options) -> bool:
     """Return whether paths are so many that the linear program is slow, and no solver is chosen for it."""
-    return not options.is_solver_chosen and found.share is None and len(found.demand) >= INTERIOR_POINT_PATHS
+    return not options.is_solver_chosen and paths.share is None and len(paths.demand) >= INTERIOR_POINT_PATHS
 
 
 def solve_over_links(
@@ -82,7 +82,7 @@ def solve_over_paths(
     problem: Traffic,
     unit: float,
     objective: Objective,
-    found: path_flow_program.CandidatePaths,
+    paths: path_flow_program.CandidatePaths,
     options: Options,
     least_mbps: float | None,
     *,
@@ -97,21 +97,21 @@ def solve_over_paths(
     previous    decision whose routes the search over many paths starts from
     """
     scaled = problem.scale_demands(unit)
-    solution = None if by_lp else _solve_by_paths(scaled, objective, found, options, previous)
+    solution = None if by_lp else _solve_by_paths(scaled, objective, paths, options, previous)
     if solution is None:
-        program = path_flow_program.build(scaled, objective, found, least_mbps=least_mbps)
+        program = path_flow_program.build(scaled, objective, paths, least_mbps=least_mbps)
         solution = backends.solve(program, options)
     if solution.x is None:
         return solution, None
     is_partial = objective == "total" or least_mbps is not None
-    x = solution.x[: len(found.demand)] / unit
-    return solution, flows_over_paths(problem, found, x, is_partial=is_partial)
+    x = solution.x[: len(paths.demand)] / unit
+    return solution, flows_over_paths(problem, paths, x, is_partial=is_partial)
 
 
 def _solve_by_paths(
     problem: Traffic,
     objective: Objective,
-    found: path_flow_program.CandidatePaths,
+    paths: path_flow_program.CandidatePaths,
     options: Options,
     previous: Decision[Routing] | None,
 ) -> Solution | None:
@@ -120,17 +120,17 @@ def _solve_by_paths(
     By the simplex method from the routes of the decision before, or by the interior-point method.
     """
     is_maximum = objective in ("concurrent", "utilization")
-    if not has_many_paths(found, options) or (objective != "total" and not is_maximum):
+    if not has_many_paths(paths, options) or (objective != "total" and not is_maximum):
         return None
     solution: Solution | None = None
     plan = None if previous is None else previous.plan
     if plan is not None and len(problem.links) <= total_flow.MAX_SIMPLEX_LINKS:
-        start = PreviousRoutes.of(problem, plan).among(found)
+        start = PreviousRoutes.of(problem, plan).among(paths)
         solve = given_path_flow.solve_utilization if is_maximum else given_path_flow.solve_total
-        solution = solve(problem, found, start, options)
+        solution = solve(problem, paths, start, options)
     if solution is None:
         search = interior_point.solve_utilization if is_maximum else interior_point.solve_total
-        solution = search(problem, found, options)
+        solution = search(problem, paths, options)
     if objective == "concurrent" and solution.objective and solution.bound:
         solution = replace(solution, objective=1 / solution.objective, bound=1 / solution.bound)
     is_late = options.time_limit_s is not None

@@ -55,8 +55,8 @@ def formulation(  # noqa: C901 - one constraint after the other
     m = pyo.ConcreteModel("multi-commodity flow")
     problem = problem.routable
     tail, head, c = problem.tail.tolist(), problem.head.tolist(), problem.capacity_mbps.tolist()
-    wanted = np.flatnonzero(problem.rate_mbps > 0).tolist()
-    pairs = {(int(problem.source[k]), int(problem.target[k])): float(problem.rate_mbps[k]) for k in wanted}
+    demands = np.flatnonzero(problem.rate_mbps > 0).tolist()
+    pairs = {(int(problem.source[k]), int(problem.target[k])): float(problem.rate_mbps[k]) for k in demands}
 
     m.V = pyo.Set(initialize=range(len(problem.nodes)))
     m.E = pyo.Set(initialize=range(len(problem.links)))

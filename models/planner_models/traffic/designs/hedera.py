@@ -49,10 +49,10 @@ def route_first_fit(
     source  Al-Fares et al. 2010 (Hedera), 4.2; Sen et al. 2013, section 7.1
     """
     if paths != "equal_cost":
-        found = path_assignment.find_assignable(problem, paths)
+        assignable = path_assignment.find_assignable(problem, paths)
         random = np.random.default_rng(seed)
-        chosen = path_assignment.first_fit(problem, found, _demand_mbps(problem, rates), random)
-        return path_assignment.route_assigned(problem, found, chosen, rates)
+        path_of = path_assignment.first_fit(problem, assignable, _demand_mbps(problem, rates), random)
+        return path_assignment.route_assigned(problem, assignable, path_of, rates)
     hops = next_hops.find_next_hops(problem)
     hashed = next_hops.draw_paths(hops, np.random.default_rng(seed))
     start, link = _first_fit(
@@ -83,16 +83,16 @@ def route_annealing(
     source  Al-Fares et al. 2010 (Hedera), 4.3
     """
     if paths != "equal_cost":
-        found = path_assignment.find_assignable(problem, paths)
-        chosen = path_assignment.anneal(
+        assignable = path_assignment.find_assignable(problem, paths)
+        path_of = path_assignment.anneal(
             problem,
-            found,
+            assignable,
             _demand_mbps(problem, rates),
             iterations=iterations,
             temperature=temperature,
             random=np.random.default_rng(seed),
         )
-        return path_assignment.route_assigned(problem, found, chosen, rates)
+        return path_assignment.route_assigned(problem, assignable, path_of, rates)
     hops = next_hops.find_next_hops(problem)
     random = np.random.default_rng(seed)
     hashed = next_hops.draw_paths(hops, random)
@@ -122,8 +122,8 @@ def estimate_demands(problem: Traffic) -> Floats:
     out = np.bincount(problem.tail, problem.capacity_mbps, nodes)
     into = np.bincount(problem.head, problem.capacity_mbps, nodes)
     demand = np.arange(demands)
-    places = (np.r_[demand, demand], np.r_[problem.source, nodes + problem.target])
-    ends = sp.csr_array((np.ones(2 * demands), places), shape=(demands, 2 * nodes))
+    entries = (np.r_[demand, demand], np.r_[problem.source, nodes + problem.target])
+    ends = sp.csr_array((np.ones(2 * demands), entries), shape=(demands, 2 * nodes))
     return tcp.max_min_rates(ends, np.r_[out, into], problem.rate_mbps)
 
 
@@ -142,7 +142,7 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
     begin, hashed  start and links of each demand's hashed path
     """
     first_node, link, first_link, head = hops.first_node, hops.link, hops.first_link, hops.head
-    place, dead_end_of = np.empty(hops.nodes, dtype=np.int64), np.full(hops.nodes, -1)
+    position_of, dead_end_of = np.empty(hops.nodes, dtype=np.int64), np.full(hops.nodes, -1)
     cursor = np.empty(hops.nodes, dtype=np.int64)
     walk = np.empty(hops.nodes, dtype=np.int64)
     start = np.zeros(len(hops.row) + 1, dtype=np.int64)
@@ -157,11 +157,11 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
         if d != placed_target:
             placed_target = d
             for i in range(first_node[d], first_node[d + 1]):
-                place[hops.node[i]] = i
+                position_of[hops.node[i]] = i
         v, depth = hops.source[k], 0
-        cursor[v] = first_link[place[v]]
+        cursor[v] = first_link[position_of[v]]
         while v != target:
-            i = place[v]
+            i = position_of[v]
             step = -1
             while cursor[v] < first_link[i + 1] and step < 0:
                 e = link[cursor[v]]
@@ -173,7 +173,7 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
                 depth += 1
                 v = head[step]
                 if v != target:
-                    cursor[v] = first_link[place[v]]
+                    cursor[v] = first_link[position_of[v]]
             elif depth == 0:
                 break
             else:  # back to the previous node

@@ -95,9 +95,9 @@ def _bound_utilization(problem: Traffic, options: Options) -> float | None:
     if not len(problem.targets):
         return None
     limit = None if options.time_limit_s is None else BOUND_TIME_SHARE * options.time_limit_s
-    own = Options(time_limit_s=limit, threads=options.threads, seed=options.seed, gap=BOUND_GAP)
+    limited = Options(time_limit_s=limit, threads=options.threads, seed=options.seed, gap=BOUND_GAP)
     with progress.ignore():
-        return column_generation.route(problem, objective="utilization", options=own).proof.bound
+        return column_generation.route(problem, objective="utilization", options=limited).proof.bound
 
 
 def congestion(problem: Traffic, load_mbps: Floats) -> float:
@@ -122,14 +122,14 @@ def _initial_weights(
             ).all()
         ):
             return _integer_weights(tables["weight"].to_numpy(float), largest)
-    own = _integer_weights(problem.weight, largest)
+    weights = _integer_weights(problem.weight, largest)
     if not free or not len(problem.targets):
-        return own
+        return weights
     # the same paths, with weights left below and between
-    own = own * max(1, largest // (3 * int(own.max())))
+    weights = weights * max(1, largest // (3 * int(weights.max())))
     other = _integer_weights(problem.capacity_mbps.max() / problem.capacity_mbps, largest)
-    scores = [_Search(problem, weight, goal, largest, None, 0).best_score for weight in (own, other)]
-    return own if scores[0] <= scores[1] else other
+    scores = [_Search(problem, weight, goal, largest, None, 0).best_score for weight in (weights, other)]
+    return weights if scores[0] <= scores[1] else other
 
 
 def _integer_weights(weight: Floats, largest: int) -> Ints:
@@ -218,8 +218,8 @@ class _Search:
         targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
         self.random = np.random.default_rng(seed)
         self.rules = _Rules(largest, links if changes is None else changes, goal == "utilization")
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
-        place = problem.target_row[wanted] * nodes + problem.source[wanted]
+        demands = np.flatnonzero(problem.rate_mbps > 0)
+        cell = problem.target_row[demands] * nodes + problem.source[demands]
         entering = np.argsort(problem.head, kind="stable")
         leaving = np.argsort(problem.tail, kind="stable")
         firsts = [
@@ -235,7 +235,7 @@ class _Search:
             leaving=leaving,
             first_leaving=firsts[1],
             targets=problem.targets,
-            rate=sum_by_index(place, problem.rate_mbps[wanted], targets * nodes).reshape(targets, nodes),
+            rate=sum_by_index(cell, problem.rate_mbps[demands], targets * nodes).reshape(targets, nodes),
         )
         self.state = _State(
             origin=weight.copy(),

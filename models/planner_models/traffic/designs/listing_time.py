@@ -16,7 +16,7 @@ S_PER_FLOW: Final = 1e-6
 
 
 def tell_listing_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
-    """Return why a time limit is too short to list the flows of each demand; "" where it may suffice.
+    """Return the reason for which a time limit is too short to list all flows; "" if it may suffice.
 
     Each demand has a flow on as many links as its shortest path has, or more.
     """

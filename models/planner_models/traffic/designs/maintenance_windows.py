@@ -26,15 +26,15 @@ def plan_windows(
     fits_alone = {name: fits_without(problem, elements[name], deadline.options(options)) for name in names}
     usable = [name for name in names if fits_alone[name]]
     conflicts: dict[str, set[str]] = {name: set() for name in usable}
-    for i, one in enumerate(usable):
+    for i, name_i in enumerate(usable):
         for other in usable[i + 1 :]:
-            both = join(problem, {one: elements[one], other: elements[other]})
+            both = join(problem, {name_i: elements[name_i], other: elements[other]})
             if not fits_without(problem, both, deadline.options(options)):
-                conflicts[one].add(other)
-                conflicts[other].add(one)
-    chosen: list[list[str]] = []
-    for name in sorted(usable, key=lambda one: -len(conflicts[one])):
-        for window in chosen:
+                conflicts[name_i].add(other)
+                conflicts[other].add(name_i)
+    windows: list[list[str]] = []
+    for name in sorted(usable, key=lambda element: -len(conflicts[element])):
+        for window in windows:
             if conflicts[name] & set(window):
                 continue
             together = {other: elements[other] for other in [*window, name]}
@@ -42,11 +42,11 @@ def plan_windows(
                 window.append(name)
                 break
         else:
-            chosen.append([name])
-    window_of = {name: number for number, window in enumerate(chosen, 1) for name in window}
-    rows = sorted((window_of.get(name, 0), place) for place, name in enumerate(names))
+            windows.append([name])
+    window_of = {name: number for number, window in enumerate(windows, 1) for name in window}
+    rows = sorted((window_of.get(name, 0), index) for index, name in enumerate(names))
     return pd.DataFrame(
-        {"window": [number for number, _ in rows], "element": [names[place] for _, place in rows]}
+        {"window": [number for number, _ in rows], "element": [names[index] for _, index in rows]}
     )
 
 

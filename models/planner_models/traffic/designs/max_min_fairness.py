@@ -66,7 +66,9 @@ def share_fairly(
         return _search(problem, of, None, deadline, options)
     if routes.given is not None and routes.given.share is not None:
         raise InputError("paths is 'tunnels', of which some are segments: max-min knows explicit ones only")
-    return routes.route_rest(lambda rest: _search(rest, of, routes, deadline, options), options, max_hops)
+    return routes.route_rest(
+        lambda remainder: _search(remainder, of, routes, deadline, options), options, max_hops
+    )
 
 
 def _search(
@@ -83,8 +85,8 @@ def _search(
     is_complete = search.run(deadline, report_as="min_rate_share" if of == "share" else None)
     flow = search.path_flow()
     hops = flow.end - flow.start
-    at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
-    load = sum_by_index(flow.link[at], np.repeat(flow.flow, hops), len(problem.links))
+    entry = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
+    load = sum_by_index(flow.link[entry], np.repeat(flow.flow, hops), len(problem.links))
     scale = 1.0 / max(1.0, float((load / problem.capacity_mbps).max()))  # rounding of many pivots
     flow.flow[:] *= scale
     plan = make_plan(problem, search.order, flow)
@@ -95,8 +97,8 @@ def _search(
     objective, bound = None, None
     if of == "share":
         served = sum_by_index(search.order[flow.demand], flow.flow, len(problem.demands))
-        wanted = problem.rate_mbps > 0
-        objective = min(float((served[wanted] / problem.rate_mbps[wanted]).min()), 1.0)
+        is_positive = problem.rate_mbps > 0
+        objective = min(float((served[is_positive] / problem.rate_mbps[is_positive]).min()), 1.0)
         first = levels[0].bound if levels else min(search.bound, search.first_bound)
         bound = max(min(first, 1.0), objective)
     proof = judged(
@@ -120,7 +122,7 @@ def _search(
 
 
 def _weights(problem: Traffic, of: Measure) -> Floats:
-    """Return what the rates of demands are divided by, (K,)."""
+    """Return the divisors of the rates of demands, (K,)."""
     if of == "share":
         return problem.rate_mbps
     return problem.demand_weight if of == "weighted" else np.ones(len(problem.demands))

@@ -66,11 +66,11 @@ def route(
         return _route_over(problem, find_assignable(problem, paths), subflows, solve)
     hops = next_hops.find_next_hops(problem)
     drawn = next_hops.draw_paths(hops, np.random.default_rng(seed), copies=subflows)
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    rows = (wanted[:, None] * subflows + np.arange(subflows)).ravel()
-    uses, cap = drawn[rows], problem.rate_mbps[wanted]
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    rows = (demands[:, None] * subflows + np.arange(subflows)).ravel()
+    uses, cap = drawn[rows], problem.rate_mbps[demands]
     rate = solve(uses, problem.capacity_mbps, cap)
-    owner = np.repeat(wanted, subflows)
+    owner = np.repeat(demands, subflows)
     by_demand = sp.csr_array((rate, (owner, np.arange(len(rate)))), shape=(len(problem.demands), len(rate)))
     plan = routing.routing_by_demand(problem, by_demand @ uses)
     proof = feasible()
@@ -85,11 +85,11 @@ def _route_over(
         raise InputError("paths is 'tunnels', of which some are segments: mptcp knows explicit ones only")
     left_out = paths.without_path(problem)
     served = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
-    wanted, first, count = np.unique(paths.demand, return_index=True, return_counts=True)
+    demands, first, count = np.unique(paths.demand, return_index=True, return_counts=True)
     taken = (first[:, None] + np.arange(subflows) % count[:, None]).ravel()
     rate = np.zeros(len(paths.demand))
-    if len(wanted):
-        cap = served.rate_mbps[wanted]
+    if len(demands):
+        cap = served.rate_mbps[demands]
         rate = sum_by_index(taken, solve(paths.uses[taken], served.capacity_mbps, cap), len(rate))
     shape = (len(served.demands), len(rate))
     by_demand = sp.csr_array((rate, (paths.demand, np.arange(len(rate)))), shape=shape)
@@ -107,9 +107,11 @@ def uncoupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats) -> Floats
     subflows = uses.shape[0] // max(len(cap), 1)
     # the cap of a demand is an additional link, shared by its subflows
     owner = np.repeat(np.arange(len(cap)), subflows)
-    own = sp.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(cap)))
+    owner_matrix = sp.csr_array(
+        (np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(cap))
+    )
     limits = np.r_[capacity, cap]
-    return tcp.max_min_rates(sp.hstack([uses, own]), limits, np.full(uses.shape[0], np.inf))
+    return tcp.max_min_rates(sp.hstack([uses, owner_matrix]), limits, np.full(uses.shape[0], np.inf))
 
 
 def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: float = DEFAULT_GAP) -> Floats:
@@ -192,14 +194,14 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
             _scale_to_capacity(trial, first, link, first_user, user, capacity)
             gap = _duality_gap(trial, price, first, link, capacity, cap, subflows) / max(groups, 1)
             if gap < smallest:
-                smallest, chosen = gap, which
+                smallest, branch = gap, which
             if gap < best_gap:
                 best_gap = gap
                 best[:] = trial
         if best_gap <= wanted_gap:
             break
         if smallest < 0.5 * last_gap or since >= 2_000:
-            if chosen == 1:
+            if branch == 1:
                 x[:] = mean_x
                 z[:] = mean_z
             moved_x, moved_z = np.sqrt(((x - start_x) ** 2).sum()), np.sqrt(((z - start_z) ** 2).sum())

@@ -42,8 +42,8 @@ class NextHops(NamedTuple):
 
 def find_next_hops(problem: Traffic) -> NextHops:
     """Return the next hops by `weight` of all nodes on shortest paths of demands with a rate."""
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    return _find(problem, problem.source, problem.target, wanted, problem.targets, problem.distance)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    return _find(problem, problem.source, problem.target, demands, problem.targets, problem.distance)
 
 
 def next_hops_of_legs(problem: Traffic, source: Ints, target: Ints) -> NextHops:
@@ -53,17 +53,17 @@ def next_hops_of_legs(problem: Traffic, source: Ints, target: Ints) -> NextHops:
     """
     targets = np.unique(target)
     distance = dijkstra(problem.link_weights.T, indices=targets)
-    wanted = np.flatnonzero(
+    demands = np.flatnonzero(
         np.isfinite(distance[np.searchsorted(targets, target), source]) & (source != target)
     )
-    return _find(problem, source, target, wanted, targets, distance)
+    return _find(problem, source, target, demands, targets, distance)
 
 
 def _find(
-    problem: Traffic, source: Ints, target: Ints, wanted: Ints, targets: Ints, distance: Floats
+    problem: Traffic, source: Ints, target: Ints, demands: Ints, targets: Ints, distance: Floats
 ) -> NextHops:
     """Return the next hops of the wanted demands; `distance` (D, N) is to each of `targets` (D,)."""
-    demand = wanted[np.argsort(target[wanted], kind="stable")]
+    demand = demands[np.argsort(target[demands], kind="stable")]
     first_demand = np.r_[np.searchsorted(target[demand], targets), len(demand)]
     row = np.full(len(source), -1)
     row[demand] = np.searchsorted(targets, target[demand])
@@ -188,32 +188,32 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
                 reached[s] = d
                 queue[size] = s
                 size += 1
-        place, found = 0, 0
-        while place < size:  # all nodes on shortest paths, with their links
-            v = queue[place]
-            begin[place] = found
-            place += 1
+        index, link_total = 0, 0
+        while index < size:  # all nodes on shortest paths, with their links
+            v = queue[index]
+            begin[index] = link_total
+            index += 1
             for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
                 w = head[e]
                 if (
                     to_target[w] < np.inf
                     and to_target[w] + weight[e] - to_target[v] <= tolerance * to_target[v]
                 ):
-                    on_way[found] = e
-                    found += 1
+                    on_way[link_total] = e
+                    link_total += 1
                     if reached[w] != d:
                         reached[w] = d
                         if w != targets[d]:
                             queue[size] = w
                             size += 1
-        begin[size] = found
+        begin[size] = link_total
         if step > 0.0:
             _order_by_hops(to_target[queue[:size]], step, order, work)
         else:
             order[:size] = np.argsort(-to_target[queue[:size]], kind="mergesort")
         node = enlarge(node, nodes + size)
         first_link = enlarge(first_link, nodes + size + 1)
-        link = enlarge(link, links + found)
+        link = enlarge(link, links + link_total)
         for i in order[:size]:
             node[nodes] = queue[i]
             first_link[nodes] = links
@@ -229,23 +229,23 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _draw(hops, copies, random):  # type: ignore[no-untyped-def]
-    """Return where the links of each path begin, and the links."""
+    """Return the first links of each path, and the links."""
     demands = len(hops.source)
     start = np.zeros(demands * copies + 1, dtype=np.int64)
-    place = np.empty(hops.nodes, dtype=np.int64)
+    position_of = np.empty(hops.nodes, dtype=np.int64)
     drawn = np.empty(1024, dtype=np.int64)
     begin = np.zeros(demands * copies, dtype=np.int64)
     size = 0
     for d in range(len(hops.targets)):
         for i in range(hops.first_node[d], hops.first_node[d + 1]):
-            place[hops.node[i]] = i
+            position_of[hops.node[i]] = i
         for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
             for copy in range(copies):
                 row = k * copies + copy
                 begin[row] = size
                 v = hops.source[k]
                 while v != hops.targets[d]:
-                    e = draw_link(hops, place[v], random)
+                    e = draw_link(hops, position_of[v], random)
                     drawn = enlarge(drawn, size + 1)
                     drawn[size] = e
                     size += 1
@@ -277,8 +277,8 @@ def _divide(hops):  # type: ignore[no-untyped-def]
     passing = np.zeros(hops.nodes)
     size = 0
     for d in range(len(hops.first_demand) - 1):
-        for place in range(hops.first_demand[d], hops.first_demand[d + 1]):
-            passing[hops.source[demand[place]]] = 1.0
+        for index in range(hops.first_demand[d], hops.first_demand[d + 1]):
+            passing[hops.source[demand[index]]] = 1.0
             for i in range(hops.first_node[d], hops.first_node[d + 1]):
                 amount = passing[node[i]]
                 if amount == 0:
@@ -290,9 +290,9 @@ def _divide(hops):  # type: ignore[no-untyped-def]
                     used[size], share[size] = e, amount / count
                     passing[hops.head[e]] += amount / count
                     size += 1
-            for e in used[start[place] : size]:  # the share that arrived at the target
+            for e in used[start[index] : size]:  # the share that arrived at the target
                 passing[hops.head[e]] = 0.0
-            start[place + 1] = size
+            start[index + 1] = size
     return start, used[:size].copy(), share[:size].copy()
 
 

@@ -106,22 +106,24 @@ def route(
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
-    given = GivenRoutes(paths, path_choice, max_hops, method)
+    routes = GivenRoutes(paths, path_choice, max_hops, method)
     by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
-        return limit_scope(_route_freely(problem, objective, given, levels, options, previous))
+        return limit_scope(_route_freely(problem, objective, routes, levels, options, previous))
     deadline = Deadline.of(options)
-    free = _route_freely(problem, objective, given, levels, options.share_time(0.5), previous)
-    left = deadline.options(options)
-    limited = _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
+    free = _route_freely(problem, objective, routes, levels, options.share_time(0.5), previous)
+    remaining_options = deadline.options(options)
+    limited = _limit_moves(
+        problem, previous.plan, free, most_moved, objective, routes, levels, remaining_options
+    )
     return limit_scope(limited)
 
 
 def _route_freely(
     problem: Traffic,
     objective: Objective,
-    given: GivenRoutes,
+    routes: GivenRoutes,
     levels: Sequence[class_priorities.Level] | None,
     options: Options,
     previous: Decision[Routing] | None,
@@ -132,39 +134,39 @@ def _route_freely(
     """
     deadline = Deadline.of(options)
     first = options if levels is None else options.share_time(1 / 3)
-    decision = _route_alike(problem, objective=objective, given=given, options=first, previous=previous)
+    decision = _route_alike(problem, objective=objective, routes=routes, options=first, previous=previous)
     if levels is None or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
         return decision
-    left = deadline.options(options)
+    remaining_options = deadline.options(options)
     if decision.plan.shed is None:
         return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
-    search = OptimumSearch(problem.routable, given, left)
+    search = OptimumSearch(problem.routable, routes, remaining_options)
     routable = search.problem
     if not (routable.rate_mbps > 0)[~search.without_path()].any():
         return decision  # no route of any demand keeps the limits
     if search.uses_columns(objective):
-        found = class_priorities.route_by_columns(routable, levels, options=left)
+        decision_ = class_priorities.route_by_columns(routable, levels, options=remaining_options)
     elif search.restricted is not None:
-        found = class_priorities.route_within_limits(
+        decision_ = class_priorities.route_within_limits(
             routable,
             levels,
             restricted=search.restricted,
             scope=search.scope,
             has_least_cost=objective == "cost",
-            options=left,
+            options=remaining_options,
         )
     elif search.is_too_large(objective):
-        found = class_priorities.judge_plan(routable, decision, levels, options=left)
+        decision_ = class_priorities.judge_plan(routable, decision, levels, options=remaining_options)
     else:
-        found = class_priorities.route_by_program(
+        decision_ = class_priorities.route_by_program(
             routable,
             levels,
-            found=search.found,
+            paths=search.found,
             scope=search.scope,
             has_least_cost=objective == "cost",
-            options=left,
+            options=remaining_options,
         )
-    return found if routable is problem else shed_demands(problem, problem.unreachable, found)
+    return decision_ if routable is problem else shed_demands(problem, problem.unreachable, decision_)
 
 
 def _limit_moves(
@@ -173,7 +175,7 @@ def _limit_moves(
     free: Decision[Routing],
     most_moved: float,
     objective: Objective,
-    given: GivenRoutes,
+    routes: GivenRoutes,
     levels: Sequence[class_priorities.Level] | None,
     options: Options,
 ) -> Decision[Routing]:
@@ -183,7 +185,7 @@ def _limit_moves(
     """
     if not len(problem.links) or not len(problem.routable.targets):
         return free
-    search = OptimumSearch(problem.routable, given, options)
+    search = OptimumSearch(problem.routable, routes, options)
     left_out = search.without_path() | problem.unreachable
     return limited_moves.route(
         problem,
@@ -204,30 +206,30 @@ def _route_alike(
     problem: Traffic,
     *,
     objective: Objective,
-    given: GivenRoutes,
+    routes: GivenRoutes,
     options: Options,
     previous: Decision[Routing] | None,
 ) -> Decision[Routing]:
     """Route demands without regard to classes, see `route`."""
-    require_paths(given.paths, given.max_hops)
-    _require_method(given.method, given.paths)
+    require_paths(routes.paths, routes.max_hops)
+    _require_method(routes.method, routes.paths)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
     if objective == "cost":
         link_cost(problem)  # raises where links have none
-    search = OptimumSearch(problem, given, options, previous)
+    search = OptimumSearch(problem, routes, options, previous)
     left_out = search.without_path()
     if not left_out.any():
         return _route(search, objective)
     if options.service == "all":
-        return refuse_demands(problem, left_out, describe_lack(problem, search.found, given.max_hops))
+        return refuse_demands(problem, left_out, describe_lack(problem, search.found, routes.max_hops))
     search.problem = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
     if len(search.problem.targets):
         decision = _route(search, objective)
     else:
         decision = decide_without_demand(search.problem, objective)
     decision = shed_demands(problem, left_out, decision)
-    lack = describe_lack(problem, search.found, given.max_hops)
+    lack = describe_lack(problem, search.found, routes.max_hops)
     decision = replace(decision, proof=replace(decision.proof, bound_scope=search.scope))
     return without_share(problem, left_out, decision, lack)
 
@@ -259,16 +261,16 @@ def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
         return search.prove_infeasible(objective, together)
     is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
     if (is_undecided and not finds_total and search.restricted is None) or search.is_too_large("total"):
-        most = _deliver_by_heuristic(search, together, None)
+        largest = _deliver_by_heuristic(search, together, None)
     else:
-        most = search.solve("total")
-        if most.proof.status is not Status.OPTIMAL and not finds_total and search.restricted is None:
-            other = _deliver_by_heuristic(search, together, most.proof.bound)
-            is_better = (other.proof.objective or 0.0) > (most.proof.objective or 0.0)
-            most = other if most.plan is None or is_better else most
-    if objective == "cost" and most.proof.objective is not None:
-        return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
-    return most
+        largest = search.solve("total")
+        if largest.proof.status is not Status.OPTIMAL and not finds_total and search.restricted is None:
+            other = _deliver_by_heuristic(search, together, largest.proof.bound)
+            is_better = (other.proof.objective or 0.0) > (largest.proof.objective or 0.0)
+            largest = other if largest.plan is None or is_better else largest
+    if objective == "cost" and largest.proof.objective is not None:
+        return search.solve("cost", least_mbps=largest.proof.objective * (1 - LEAST_TOLERANCE))
+    return largest
 
 
 def _deliver_by_heuristic(
@@ -283,8 +285,8 @@ def _deliver_by_heuristic(
     if search.found is not None:
         return plain
     share = min(together.proof.objective or 1.0, 1.0)
-    whole = None if together.plan is None else scale_plan(problem, together.plan, 1 / share)
-    plan = fit_plan(problem, whole)
+    unscaled = None if together.plan is None else scale_plan(problem, together.plan, 1 / share)
+    plan = fit_plan(problem, unscaled)
     if plan is None:
         return plain
     value = float(verify_flow(problem, plan).served_mbps.sum())
@@ -350,25 +352,25 @@ def _model(
         )
     if paths == "any":
         return link_flow_program.build(problem, objective).program
-    found = find_candidates(problem, paths, path_choice, max_hops, limits)
-    return path_flow_program.build(problem, objective, found)
+    candidates = find_candidates(problem, paths, path_choice, max_hops, limits)
+    return path_flow_program.build(problem, objective, candidates)
 
 
 def _require_all(program: LinearProgram) -> LinearProgram:
     """Return the program with every demand at its rate at least, and no link above its capacity."""
     lower, upper = program.lower.copy(), program.upper.copy()
     for block in program.columns:
-        chosen = slice(block.start, block.stop)
+        columns = slice(block.start, block.stop)
         if block.name == "served":
-            lower[chosen] = upper[chosen]
+            lower[columns] = upper[columns]
         elif block.name == "lambda":
-            lower[chosen] = 1.0
+            lower[columns] = 1.0
         elif block.name == "utilization":
-            upper[chosen] = 1.0
+            upper[columns] = 1.0
     return replace(program, lower=lower, upper=upper)
 
 
 def _require_method(method: Method, paths: int | Literal["any", "tunnels"]) -> None:
     if method == "columns" and paths != "any":
-        given = "tunnels" if paths == "tunnels" else "a number of paths"
-        raise InputError(f"method is 'columns', which does not know {given}: leave it at 'auto'")
+        scope = "tunnels" if paths == "tunnels" else "a number of paths"
+        raise InputError(f"method is 'columns', which does not know {scope}: leave it at 'auto'")

@@ -85,20 +85,20 @@ class OptimumSearch:
     def __init__(
         self,
         problem: Traffic,
-        given: GivenRoutes,
+        routes: GivenRoutes,
         options: Options,
         previous: Decision[Routing] | None = None,
     ) -> None:
-        self.problem, self.method, self.options = problem, given.method, options
+        self.problem, self.method, self.options = problem, routes.method, options
         self.previous = previous
         self.deadline = Deadline.of(options)
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
         self.restricted: RestrictedFlow | None = None
         limits = RouteLimits.of(problem)
-        if given.paths != "any":
-            self.found = find_candidates(problem, given.paths, given.choice, given.max_hops, limits)
-            self.scope = describe_paths(given.paths, given.choice, given.max_hops, limits)
+        if routes.paths != "any":
+            self.found = find_candidates(problem, routes.paths, routes.choice, routes.max_hops, limits)
+            self.scope = describe_paths(routes.paths, routes.choice, routes.max_hops, limits)
         elif limits is not None:
             refuse_solver_options("optimum over routes under limits", options)
             before = None if previous is None else previous.plan
@@ -158,11 +158,11 @@ class OptimumSearch:
         """Return whether column generation solves for an objective, and not a linear program."""
         if self.found is not None or self.restricted is not None or objective == "cost":
             return False
-        least = (
+        min_size = (
             TOTAL_COLUMN_GENERATION_FLOWS if objective in ("total", "delivered") else COLUMN_GENERATION_FLOWS
         )
         return self.method == "columns" or (
-            self.method == "auto" and _is_column_generation_faster(self.problem, self.options, least)
+            self.method == "auto" and _is_column_generation_faster(self.problem, self.options, min_size)
         )
 
     def needed_s(self, objective: Objective) -> float:
@@ -230,12 +230,12 @@ class OptimumSearch:
             unit = path_scale(problem, self.found)
         if self.restricted is not None:
             unit = 1.0
-            least = (
+            minimums = (
                 []
                 if least_mbps is None
                 else [LeastDelivery(value=np.ones(len(problem.demands)), amount=least_mbps)]
             )
-            restricted = self.restricted.solve(objective, options, least)
+            restricted = self.restricted.solve(objective, options, minimums)
             is_partial = objective == "total" or least_mbps is not None
             solution = restricted.solution
             flows = None
@@ -295,10 +295,10 @@ def solves_total_over_paths(problem: Traffic, options: Options) -> bool:
     return is_free and _is_column_generation_faster(problem, options, TOTAL_COLUMN_GENERATION_FLOWS)
 
 
-def _is_column_generation_faster(problem: Traffic, options: Options, least: int) -> bool:
+def _is_column_generation_faster(problem: Traffic, options: Options, min_size: int) -> bool:
     """Return whether column generation is faster than the linear program, as measured.
 
-    least  flow variables from which it is
+    min_size  flow variables from which it is
 
     Seconds on one core: targets x links, linear program, columns to a gap of 1e-6
 
@@ -308,4 +308,4 @@ def _is_column_generation_faster(problem: Traffic, options: Options, least: int)
         fat tree 6  17,172    0.85   0.01
         TataNld     51,766    3.6    0.19
     """
-    return not options.is_solver_chosen and len(problem.targets) * len(problem.links) >= least
+    return not options.is_solver_chosen and len(problem.targets) * len(problem.links) >= min_size

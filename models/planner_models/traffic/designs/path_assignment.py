@@ -77,13 +77,13 @@ def anneal(
     iterations   moves per demand; a move draws another path for one demand
     temperature  initial, in mean demands
     """
-    chosen = _draw(problem, paths, random)
+    path_of = _draw(problem, paths, random)
     first = _first_paths(problem, paths)
     free = np.flatnonzero(np.diff(first) > 1)
     if not len(free):
-        return chosen
+        return path_of
     uses = paths.uses
-    mean = float(demand_mbps[chosen >= 0].mean())
+    mean = float(demand_mbps[path_of >= 0].mean())
     return np.asarray(
         _anneal(
             first,
@@ -92,7 +92,7 @@ def anneal(
             uses.data,
             problem.capacity_mbps,
             demand_mbps,
-            chosen,
+            path_of,
             free,
             iterations * len(free),
             temperature * mean,
@@ -102,27 +102,27 @@ def anneal(
 
 
 def route_assigned(
-    problem: Traffic, paths: CandidatePaths, chosen: Ints, rates: Fairness
+    problem: Traffic, paths: CandidatePaths, path_of: Ints, rates: Fairness
 ) -> Decision[Routing]:
     """Return the decision in which each demand takes its chosen path, (K,); those with -1 are shed."""
-    left_out = (problem.rate_mbps > 0) & (chosen < 0)
+    left_out = (problem.rate_mbps > 0) & (path_of < 0)
     served = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
-    demand = np.flatnonzero(chosen >= 0)
+    demand = np.flatnonzero(path_of >= 0)
     count = len(paths.demand)
     takes = sp.csr_array(
-        (np.ones(len(demand)), (demand, chosen[demand])), shape=(len(problem.demands), count)
+        (np.ones(len(demand)), (demand, path_of[demand])), shape=(len(problem.demands), count)
     )
     decision = tcp.route_shares(served, sp.csr_array(takes @ paths.uses), rates)
     if rates == "given" and decision.plan is not None:
         rate = np.zeros(count)
-        rate[chosen[demand]] = served.rate_mbps[demand]
+        rate[path_of[demand]] = served.rate_mbps[demand]
         routes = path_flow_program.route_table(served, paths, rate)
         decision = replace(decision, plan=replace(decision.plan, routes=routes))
     return shed_demands(problem, left_out, decision) if left_out.any() else decision
 
 
 def _first_paths(problem: Traffic, paths: CandidatePaths) -> Ints:
-    """Return where each demand's paths begin, (K + 1,)."""
+    """Return the first path of each demand, (K + 1,)."""
     return np.searchsorted(paths.demand, np.arange(len(problem.demands) + 1))
 
 
@@ -140,29 +140,29 @@ def _draw(problem: Traffic, paths: CandidatePaths, random: np.random.Generator) 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ignore[no-untyped-def]
-    chosen = drawn.copy()
+    path_of = drawn.copy()
     for k in range(len(first) - 1):
         for p in range(first[k], first[k + 1]):
             fits = True
             for j in range(start[p], start[p + 1]):
                 fits = fits and residual[link[j]] >= share[j] * demand[k] * (1 - 1e-9)
             if fits:
-                chosen[k] = p
+                path_of[k] = p
                 for j in range(start[p], start[p + 1]):
                     residual[link[j]] -= share[j] * demand[k]
                 break
-    return chosen
+    return path_of
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, initial, random):  # type: ignore[no-untyped-def]
+def _anneal(first, start, link, share, capacity, demand, path_of, free, moves, initial, random):  # type: ignore[no-untyped-def]
     load = np.zeros(len(capacity))
-    for k in range(len(chosen)):
-        if chosen[k] >= 0:
-            _add_load(start, link, share, chosen[k], demand[k], load, capacity)
+    for k in range(len(path_of)):
+        if path_of[k] >= 0:
+            _add_load(start, link, share, path_of[k], demand[k], load, capacity)
     excess = np.maximum(load - capacity, 0.0).sum()
-    best, best_excess = chosen.copy(), excess
+    best, best_excess = path_of.copy(), excess
     for move in range(moves):
         if best_excess <= 0.0:
             break
@@ -170,20 +170,20 @@ def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, in
         count = first[k + 1] - first[k]
         # one of the others
         p = first[k] + min(int(random.random() * (count - 1)), count - 2)
-        if p >= chosen[k]:
+        if p >= path_of[k]:
             p += 1
-        change = _add_load(start, link, share, chosen[k], -demand[k], load, capacity)
+        change = _add_load(start, link, share, path_of[k], -demand[k], load, capacity)
         change += _add_load(start, link, share, p, demand[k], load, capacity)
         temperature = initial * (1 - move / moves)
         if change <= 0 or (temperature > 0 and random.random() < math.exp(-change / temperature)):
-            chosen[k] = p
+            path_of[k] = p
             excess += change
             if excess < best_excess - 1e-12:
                 best_excess = excess
-                best[:] = chosen
+                best[:] = path_of
         else:
             _add_load(start, link, share, p, -demand[k], load, capacity)
-            _add_load(start, link, share, chosen[k], demand[k], load, capacity)
+            _add_load(start, link, share, path_of[k], demand[k], load, capacity)
     return best
 
 

@@ -75,55 +75,57 @@ def find_paths(
 
     A demand without a path within `max_hops` has none here.
     """
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
     one_hop = np.ones(len(problem.links))
 
-    def find(weight: Floats, most: int) -> FoundPaths:
-        found = path_search.search(
+    def find(weight: Floats, limit: int) -> FoundPaths:
+        search_result = path_search.search(
             nodes=len(problem.nodes),
             tail=problem.tail,
             head=problem.head,
             weight=weight,
-            source=problem.source[wanted],
-            target=problem.target[wanted],
-            count=most,
+            source=problem.source[demands],
+            target=problem.target[demands],
+            count=limit,
             kind=choice,
         )
-        return FoundPaths(demand=wanted[found.demand], start=found.start, link=found.link)
+        return FoundPaths(
+            demand=demands[search_result.demand], start=search_result.start, link=search_result.link
+        )
 
     if max_hops is None:
-        found = find(problem.weight, count)
+        paths = find(problem.weight, count)
     elif choice == "shortest":
-        found = _lightest_within(
+        paths = _lightest_within(
             problem.weight, (find(problem.weight, 4 * count), find(one_hop, count)), count, max_hops
         )
     else:
         # under a hop limit fewest hops come first, or a light path that is too long would hide a short one
-        found = find(one_hop + problem.weight / (1 + 4 * problem.weight.sum()), count)
-        found = path_search.take(found, np.flatnonzero(np.diff(found.start) <= max_hops))
-    return CandidatePaths(found=found, width=len(problem.links))
+        paths = find(one_hop + problem.weight / (1 + 4 * problem.weight.sum()), count)
+        paths = path_search.take(paths, np.flatnonzero(np.diff(paths.start) <= max_hops))
+    return CandidatePaths(found=paths, width=len(problem.links))
 
 
 def _lightest_within(
-    weight: Floats, found: tuple[FoundPaths, FoundPaths], count: int, max_hops: int
+    weight: Floats, pools: tuple[FoundPaths, FoundPaths], count: int, max_hops: int
 ) -> FoundPaths:
     """Return the lightest `count` paths of each demand within the hop limit, of two collections."""
     within: dict[int, set[tuple[int, ...]]] = {}
-    for paths in found:
+    for paths in pools:
         hops, link = np.diff(paths.start), paths.link.tolist()
         for path in np.flatnonzero(hops <= max_hops).tolist():
             links = tuple(link[paths.start[path] : paths.start[path + 1]])
             within.setdefault(int(paths.demand[path]), set()).add(links)
     demand: list[int] = []
-    chosen: list[tuple[int, ...]] = []
+    paths_chosen: list[tuple[int, ...]] = []
     for k in sorted(within):
         best = sorted(within[k], key=lambda path: (sum(weight[list(path)]), len(path), path))[:count]
         demand += [k] * len(best)
-        chosen += best
+        paths_chosen += best
     return FoundPaths(
         demand=np.array(demand, dtype=np.int64),
-        start=np.r_[0, np.cumsum([len(path) for path in chosen])].astype(np.int64),
-        link=np.array(list(itertools.chain.from_iterable(chosen)), dtype=np.int32),
+        start=np.r_[0, np.cumsum([len(path) for path in paths_chosen])].astype(np.int64),
+        link=np.array(list(itertools.chain.from_iterable(paths_chosen)), dtype=np.int32),
     )
 
 
@@ -132,16 +134,16 @@ def build(
 ) -> LinearProgram:
     """Return the linear program of `objective` over the rates of given paths, see `flow_program`."""
     count = len(paths.demand)
-    wanted, row = np.unique(paths.demand, return_inverse=True)
+    demands, row = np.unique(paths.demand, return_inverse=True)
     return flow_program(
         problem,
         objective,
-        send=sp.coo_array((np.ones(count), (row, np.arange(count))), shape=(len(wanted), count)),
-        of_demand=sp.eye_array(len(wanted), format="coo"),
-        wanted=wanted,
+        send=sp.coo_array((np.ones(count), (row, np.arange(count))), shape=(len(demands), count)),
+        of_demand=sp.eye_array(len(demands), format="coo"),
+        demands=demands,
         load=paths.uses.T.tocoo(),
         columns=Columns(name="path", count=count, labels=lambda: _path_labels(problem, paths)),
-        rows=("serve", lambda: [problem.demand_labels[k] for k in wanted]),
+        rows=("serve", lambda: [problem.demand_labels[k] for k in demands]),
         price=paths.uses @ link_cost(problem) if objective == "cost" else None,
         least_mbps=least_mbps,
         suffix=" over paths",

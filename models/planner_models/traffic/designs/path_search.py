@@ -109,24 +109,24 @@ def search(
     order = np.lexsort((source, target))
     parts: list[tuple[Ints, Ints, Ints32]] = []
     for begin in range(0, len(order), DEMANDS_PER_CALL):
-        chosen = order[begin : begin + DEMANDS_PER_CALL]
-        ends = source[chosen].astype(np.int32), target[chosen].astype(np.int32)
-        place, hops, link = SEARCH[kind](backward, forward, weight, *ends, count)
-        parts.append((chosen[place], hops, link))
+        chunk = order[begin : begin + DEMANDS_PER_CALL]
+        ends = source[chunk].astype(np.int32), target[chunk].astype(np.int32)
+        index, hops, link = SEARCH[kind](backward, forward, weight, *ends, count)
+        parts.append((chunk[index], hops, link))
     if not parts:
         nothing = np.zeros(0, dtype=np.int64)
         return FoundPaths(demand=nothing, start=np.zeros(1, dtype=np.int64), link=nothing.astype(np.int32))
-    demand, hops, link = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    found = FoundPaths(demand=demand, start=np.r_[0, np.cumsum(hops)], link=link)
-    return take(found, np.argsort(demand, kind="stable"))
+    demand, hops, link = (np.concatenate([columns[i] for columns in parts]) for i in range(3))
+    paths = FoundPaths(demand=demand, start=np.r_[0, np.cumsum(hops)], link=link)
+    return take(paths, np.argsort(demand, kind="stable"))
 
 
-def take(found: FoundPaths, chosen: Ints) -> FoundPaths:
+def take(result: FoundPaths, selected: Ints) -> FoundPaths:
     """Return the chosen paths, in that order."""
-    hops = np.diff(found.start)[chosen]
+    hops = np.diff(result.start)[selected]
     start = np.r_[0, np.cumsum(hops)]
-    at = np.arange(start[-1]) + np.repeat(found.start[chosen] - start[:-1], hops)
-    return FoundPaths(demand=found.demand[chosen], start=start, link=found.link[at])
+    entry = np.arange(start[-1]) + np.repeat(result.start[selected] - start[:-1], hops)
+    return FoundPaths(demand=result.demand[selected], start=start, link=result.link[entry])
 
 
 # --- compiled -----------------------------------------------------------------------------
@@ -151,10 +151,10 @@ def _allocate(nodes, links):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _begin(nodes, links, demands, count):  # type: ignore[no-untyped-def]
     """Return the state of a search for `count` paths of each demand."""
-    most = count * demands
-    found = _Found(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+    size = count * demands
+    buffer = _Found(np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(2, np.int64))
     link = np.empty(16 * demands + nodes, np.int32)
-    return allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, links), found, link
+    return allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, links), buffer, link
 
 
 @njit(cache=True)
@@ -166,10 +166,10 @@ def _is_in_reach(backward, weight, source, target, k, tree, parent):  # type: ig
 
 
 @njit(cache=True)
-def _append(found, link, k, paths):  # type: ignore[no-untyped-def]
+def _append(buffer, link, k, paths):  # type: ignore[no-untyped-def]
     """Write the paths of demand `k`, their links to `link`; return `link`, longer where it was too short."""
     flat, ends = paths
-    number, size = found.written
+    number, size = buffer.written
     if size + len(flat) > len(link):
         longer = np.empty(2 * (size + len(flat)), np.int32)
         longer[:size] = link[:size]
@@ -177,54 +177,54 @@ def _append(found, link, k, paths):  # type: ignore[no-untyped-def]
     link[size : size + len(flat)] = flat
     last = 0
     for end in ends:
-        found.demand[number], found.hops[number] = k, end - last
+        buffer.demand[number], buffer.hops[number] = k, end - last
         last = end
         number += 1
-    found.written[0], found.written[1] = number, size + len(flat)
+    buffer.written[0], buffer.written[1] = number, size + len(flat)
     return link
 
 
 @njit(cache=True)
-def _written(found, link):  # type: ignore[no-untyped-def]
+def _written(buffer, link):  # type: ignore[no-untyped-def]
     """Return for each path its demand and its number of links, and the links of all."""
-    number, size = found.written
-    return found.demand[:number], found.hops[:number], link[:size].copy()
+    number, size = buffer.written
+    return buffer.demand[:number], buffer.hops[:number], link[:size].copy()
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return what `_written` does, of shortest paths."""
-    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
+    """Return the output of `_written` for shortest paths."""
+    tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
             paths = _yen(forward, weight, tree.distance, parent, source[k], target[k], count, work)
-            link = _append(found, link, k, paths)
-    return _written(found, link)
+            link = _append(buffer, link, k, paths)
+    return _written(buffer, link)
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return what `_written` does, of successive shortest paths."""
-    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
+    """Return the output of `_written` for successive shortest paths."""
+    tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
             paths = _successive(forward, weight, tree.distance, parent, source[k], target[k], count, work)
-            link = _append(found, link, k, paths)
-    return _written(found, link)
+            link = _append(buffer, link, k, paths)
+    return _written(buffer, link)
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return what `_written` does, of link-disjoint paths."""
-    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
+    """Return the output of `_written` for link-disjoint paths."""
+    tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
             paths = _suurballe(forward, weight, tree.distance.copy(), source[k], target[k], count, work)
-            link = _append(found, link, k, paths)
-    return _written(found, link)
+            link = _append(buffer, link, k, paths)
+    return _written(buffer, link)
 
 
 @njit(cache=True)
@@ -235,7 +235,7 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
     """
     work.number[0] += 1
     now = work.number[0]
-    heap, place, key = work.heap, work.place, work.key
+    heap, position, key = work.heap, work.place, work.key
     work.distance[source] = 0.0
     work.stamp[source] = now
     key[source] = potential[source]
@@ -243,7 +243,7 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
     while size > 0:
         if heap[0] == target:
             return work.distance[target]
-        v, size = pop_heap(heap, key, place, size)
+        v, size = pop_heap(heap, key, position, size)
         work.done[v] = now
         for j in range(forward.first[v], forward.first[v + 1]):
             arc = forward.leaving[j]
@@ -258,13 +258,13 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
                 i = size
                 size += 1
             elif length < work.distance[u]:
-                i = place[u]
+                i = position[u]
             else:
                 continue
             work.distance[u] = length
             work.parent[u] = arc
             key[u] = length + potential[u]
-            rise(heap, key, place, i, u)
+            rise(heap, key, position, i, u)
     return np.inf
 
 
@@ -295,7 +295,7 @@ def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untype
 def _successive(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]
     """Return the links of successive shortest paths without those before, and where each path ends."""
     flat, size = np.empty(len(work.banned), np.int32), 0  # no link comes twice
-    ends, found = np.empty(count, np.int64), 0
+    ends, path_count = np.empty(count, np.int64), 0
     path = np.empty(len(potential), np.int32)
     for number in range(count):
         if number == 0:
@@ -308,11 +308,11 @@ def _successive(forward, weight, potential, parent, source, target, count, work)
             flat[size] = path[i]
             work.banned[path[i]] = 1
             size += 1
-        ends[found] = size
-        found += 1
+        ends[path_count] = size
+        path_count += 1
     for i in range(size):
         work.banned[flat[i]] = 0
-    return flat[:size], ends[:found]
+    return flat[:size], ends[:path_count]
 
 
 @njit(cache=True)
@@ -320,22 +320,22 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
     """Return the links of the `count` shortest paths, and where each ends."""
     nodes = len(potential)
     # found paths and candidates: links, number of links, length, and the place where each leaves its parent
-    most = 8
-    path = np.empty((most, nodes), np.int32)
-    hops, leaves = np.empty(most, np.int64), np.empty(most, np.int64)
-    length, chosen = np.empty(most), np.full(most, -1, np.int64)
+    size_limit = 8
+    path = np.empty((size_limit, nodes), np.int32)
+    hops, leaves = np.empty(size_limit, np.int64), np.empty(size_limit, np.int64)
+    length, rank = np.empty(size_limit), np.full(size_limit, -1, np.int64)
     spur = np.empty(nodes, np.int32)
     hops[0] = _walk_tree(forward, parent, source, target, path[0])
-    length[0], leaves[0], chosen[0] = potential[source], 0, 0
-    size, found = 1, 1
+    length[0], leaves[0], rank[0] = potential[source], 0, 0
+    size, path_count = 1, 1
     accepted = np.empty(count, np.int64)
     accepted[0] = 0
-    while found < count:
-        newest = accepted[found - 1]
+    while path_count < count:
+        newest = accepted[path_count - 1]
         before, v = 0.0, source
         for i in range(hops[newest]):
             if i >= leaves[newest]:
-                for j in range(found):  # paths with the same beginning take no link twice from here
+                for j in range(path_count):  # paths with the same beginning take no link twice from here
                     p = accepted[j]
                     same = hops[p] > i
                     for h in range(i):
@@ -344,27 +344,27 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
                             break
                     if same:
                         work.banned[path[p, i]] = 1
-                limit = _candidate_limit(length, chosen, size, count - found)
-                rest = _astar(forward, weight, potential, v, target, limit - before, work)
-                if rest < np.inf:
-                    if size == most:
-                        most *= 2
-                        path = _longer(path, most)
-                        hops, leaves, chosen = (
-                            grow(hops, most),
-                            grow(leaves, most),
-                            grow(chosen, most),
+                limit = _candidate_limit(length, rank, size, count - path_count)
+                spur_cost = _astar(forward, weight, potential, v, target, limit - before, work)
+                if spur_cost < np.inf:
+                    if size == size_limit:
+                        size_limit *= 2
+                        path = _longer(path, size_limit)
+                        hops, leaves, rank = (
+                            grow(hops, size_limit),
+                            grow(leaves, size_limit),
+                            grow(rank, size_limit),
                         )
-                        length = grow(length, most)
+                        length = grow(length, size_limit)
                     extra = _write_path(forward, work, v, target, spur)
                     for h in range(i):
                         path[size, h] = path[newest, h]
                     for h in range(extra):
                         path[size, i + h] = spur[h]
                     hops[size], leaves[size] = i + extra, i
-                    length[size], chosen[size] = before + rest, -1
+                    length[size], rank[size] = before + spur_cost, -1
                     size += 1
-                for j in range(found):
+                for j in range(path_count):
                     if hops[accepted[j]] > i:
                         work.banned[path[accepted[j], i]] = 0
             work.closed[v] = 1
@@ -376,32 +376,32 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
             v = forward.head[path[newest, i]]
         best = -1
         for p in range(size):
-            if chosen[p] < 0 and (best < 0 or length[p] < length[best]):
+            if rank[p] < 0 and (best < 0 or length[p] < length[best]):
                 best = p
         if best < 0:
             break
-        chosen[best] = found
-        accepted[found] = best
-        found += 1
+        rank[best] = path_count
+        accepted[path_count] = best
+        path_count += 1
     total = 0
-    for j in range(found):
+    for j in range(path_count):
         total += hops[accepted[j]]
-    flat, ends, at = np.empty(total, np.int32), np.empty(found, np.int64), 0
-    for j in range(found):
+    flat, ends, position = np.empty(total, np.int32), np.empty(path_count, np.int64), 0
+    for j in range(path_count):
         p = accepted[j]
-        flat[at : at + hops[p]] = path[p, : hops[p]]
-        at += hops[p]
-        ends[j] = at
+        flat[position : position + hops[p]] = path[p, : hops[p]]
+        position += hops[p]
+        ends[j] = position
     return flat, ends
 
 
 @njit(cache=True)
-def _candidate_limit(length, chosen, size, missing):  # type: ignore[no-untyped-def]
+def _candidate_limit(length, rank, size, missing):  # type: ignore[no-untyped-def]
     """Return the length of the `missing`-th shortest candidate; a longer one is never chosen."""
     open_ = np.empty(size)
     count = 0
     for p in range(size):
-        if chosen[p] < 0:
+        if rank[p] < 0:
             open_[count] = length[p]
             count += 1
     if count < missing:
@@ -430,24 +430,24 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
 
     `work.banned` is 1 on links with flow. A path of the residual network may run backwards over them.
     """
-    heap, place, key = work.heap, work.place, work.key
+    heap, position, key = work.heap, work.place, work.key
     flow, flows = np.empty(len(work.banned), np.int32), 0  # links with flow, and some without any more
     settled = np.empty(len(potential), np.int32)
     backward = np.zeros(len(potential), np.int8)
-    found = 0
-    while found < count:
+    path_count = 0
+    while path_count < count:
         work.number[0] += 1
         now = work.number[0]
         # Dijkstra on reduced lengths: weight + potential(head) - potential(tail), at least 0 but for rounding
         work.distance[source], key[source] = 0.0, 0.0
         work.stamp[source] = now
-        heap[0], size, done = source, 1, 0
+        heap[0], size, settled_count = source, 1, 0
         reached = False
         while size > 0:
-            v, size = pop_heap(heap, key, place, size)
+            v, size = pop_heap(heap, key, position, size)
             work.done[v] = now
-            settled[done] = v
-            done += 1
+            settled[settled_count] = v
+            settled_count += 1
             if v == target:
                 reached = True
                 break
@@ -472,18 +472,18 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
                     i = size
                     size += 1
                 elif length < key[u]:
-                    i = place[u]
+                    i = position[u]
                 else:
                     continue
                 key[u] = length
                 work.parent[u] = arc
                 backward[u] = turn
-                rise(heap, key, place, i, u)
+                rise(heap, key, position, i, u)
         if not reached:
             break
-        most = key[target]
-        for i in range(done):
-            potential[settled[i]] += most - key[settled[i]]
+        target_distance = key[target]
+        for i in range(settled_count):
+            potential[settled[i]] += target_distance - key[settled[i]]
         v = target
         while v != source:
             arc = work.parent[v]
@@ -494,12 +494,12 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
                 work.banned[arc] = 1
                 v = forward.tail[arc]
         # the links with flow: those before that still have it, and those of this path
-        kept = 0
+        next_count = 0
         for i in range(flows):
             if work.banned[flow[i]]:
-                flow[kept] = flow[i]
-                kept += 1
-        flows = kept
+                flow[next_count] = flow[i]
+                next_count += 1
+        flows = next_count
         v = target
         while v != source:
             arc = work.parent[v]
@@ -507,11 +507,11 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
                 flow[flows] = arc
                 flows += 1
             v = forward.head[arc] if backward[v] else forward.tail[arc]
-        found += 1
+        path_count += 1
     # decompose: every link with flow is on one path
     flat, size = np.empty(flows, np.int32), 0
-    ends, length = np.zeros(found + 1, np.int64), np.zeros(found)
-    for number in range(found):
+    ends, length = np.zeros(path_count + 1, np.int64), np.zeros(path_count)
+    for number in range(path_count):
         v = source
         while v != target:
             for j in range(forward.first[v], forward.first[v + 1]):
@@ -526,14 +526,14 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
         ends[number + 1] = size
     for i in range(flows):
         work.banned[flow[i]] = 0
-    by_length, last, at = np.empty(size, np.int32), np.empty(found, np.int64), 0
+    by_length, last, offset = np.empty(size, np.int32), np.empty(path_count, np.int64), 0
     order = np.argsort(length)
-    for j in range(found):
+    for j in range(path_count):
         p = order[j]
         for i in range(ends[p], ends[p + 1]):
-            by_length[at] = flat[i]
-            at += 1
-        last[j] = at
+            by_length[offset] = flat[i]
+            offset += 1
+        last[j] = offset
     return by_length, last
 
 

@@ -84,41 +84,41 @@ class PreviousRoutes:
         demand = demand[problem.rate_mbps[demand] > 0]
         of_group = problem.target[demand] * nodes + (problem.source[demand] if by_demand else 0)
         begin, end = np.searchsorted(of_group, groups), np.searchsorted(of_group, groups, side="right")
-        place, carried, start, link = _decompose(flow, nodes, problem.source[demand], begin, end, LEAST_SHARE)
-        return cls._of_paths(problem, plan, FoundPaths(demand=demand[place], start=start, link=link), carried)
+        index, carried, start, link = _decompose(flow, nodes, problem.source[demand], begin, end, LEAST_SHARE)
+        return cls._of_paths(problem, plan, FoundPaths(demand=demand[index], start=start, link=link), carried)
 
     @classmethod
     def _of_paths(
-        cls, problem: Traffic, plan: Routing, found: FoundPaths, carried_mbps: Floats
+        cls, problem: Traffic, plan: Routing, paths: FoundPaths, carried_mbps: Floats
     ) -> PreviousRoutes:
-        """Return the paths over links that are left, with the shares of what their demands were then."""
+        """Return the paths over remaining links, with the shares of their previous demands."""
         count = len(problem.demands)
-        then = sum_by_index(found.demand, carried_mbps, count)
+        then = sum_by_index(paths.demand, carried_mbps, count)
         if plan.shed is not None:
             shed = problem.find_demands(plan.shed)
             amount = plan.shed["rate_mbps"].to_numpy(float)
             then += sum_by_index(shed[shed >= 0], amount[shed >= 0], count)
-        share = carried_mbps / then[found.demand]
-        kept = share > LEAST_SHARE
-        kept[np.searchsorted(found.start, np.flatnonzero(found.link < 0), side="right") - 1] = False
-        if kept.all():
-            return cls(paths=found, share=share)
-        lost = sum_by_index(found.demand[~kept], share[~kept], count)
-        return cls(paths=take(found, np.flatnonzero(kept)), share=share[kept], lost=float(lost.max()))
+        share = carried_mbps / then[paths.demand]
+        is_used = share > LEAST_SHARE
+        is_used[np.searchsorted(paths.start, np.flatnonzero(paths.link < 0), side="right") - 1] = False
+        if is_used.all():
+            return cls(paths=paths, share=share)
+        lost = sum_by_index(paths.demand[~is_used], share[~is_used], count)
+        return cls(paths=take(paths, np.flatnonzero(is_used)), share=share[is_used], lost=float(lost.max()))
 
     def among(self, candidates: CandidatePaths) -> PreviousRoutes:
         """Return those that are candidate paths too."""
-        kept = np.flatnonzero(find_among(self.paths, candidates) >= 0)
-        return replace(self, paths=take(self.paths, kept), share=self.share[kept])
+        selected = np.flatnonzero(find_among(self.paths, candidates) >= 0)
+        return replace(self, paths=take(self.paths, selected), share=self.share[selected])
 
     def main_paths(self, order: Ints, demands: int) -> FoundPaths:
         """Return the path that took the most of each demand, by places of demands in `order`."""
-        place = np.full(demands, -1)
-        place[order] = np.arange(len(order))
-        by_share = np.lexsort((-self.share, place[self.paths.demand]))
-        _, first = np.unique(place[self.paths.demand][by_share], return_index=True)
+        index_of = np.full(demands, -1)
+        index_of[order] = np.arange(len(order))
+        by_share = np.lexsort((-self.share, index_of[self.paths.demand]))
+        _, first = np.unique(index_of[self.paths.demand][by_share], return_index=True)
         main = take(self.paths, by_share[first])
-        return FoundPaths(demand=place[main.demand], start=main.start, link=main.link)
+        return FoundPaths(demand=index_of[main.demand], start=main.start, link=main.link)
 
 
 def find_among(paths: FoundPaths, candidates: CandidatePaths) -> Ints:
@@ -126,20 +126,20 @@ def find_among(paths: FoundPaths, candidates: CandidatePaths) -> Ints:
 
     Paths differ in sums of random numbers of 62 bits, one for each demand and each link.
     """
-    found = candidates.found
+    candidate_paths = candidates.found
     random = np.random.default_rng(0)
-    most = int(max(paths.demand.max(initial=0), found.demand.max(initial=0))) + 1
-    of_demand, of_link = (random.integers(2**62, size=size) for size in (most, candidates.width))
+    demand_count = int(max(paths.demand.max(initial=0), candidate_paths.demand.max(initial=0))) + 1
+    of_demand, of_link = (random.integers(2**62, size=size) for size in (demand_count, candidates.width))
     keys = []
-    for one in (paths, found):
-        total = np.r_[0, np.cumsum(of_link[one.link])]  # wraps around
-        keys.append(of_demand[one.demand] + total[one.start[1:]] - total[one.start[:-1]])
-    own, given = keys
-    if not len(given):
-        return np.full(len(own), -1)
-    order = np.argsort(given, kind="stable")
-    at = order[np.minimum(np.searchsorted(given[order], own), len(given) - 1)]
-    return np.where(given[at] == own, at, -1)
+    for path_set in (paths, candidate_paths):
+        total = np.r_[0, np.cumsum(of_link[path_set.link])]  # wraps around
+        keys.append(of_demand[path_set.demand] + total[path_set.start[1:]] - total[path_set.start[:-1]])
+    keys_sought, candidate_keys = keys
+    if not len(candidate_keys):
+        return np.full(len(keys_sought), -1)
+    order = np.argsort(candidate_keys, kind="stable")
+    index = order[np.minimum(np.searchsorted(candidate_keys[order], keys_sought), len(candidate_keys) - 1)]
+    return np.where(candidate_keys[index] == keys_sought, index, -1)
 
 
 def decompose_by_demand(
@@ -165,8 +165,8 @@ def decompose_by_demand(
     )
     number = np.arange(len(demand))
     source = problem.source[demand].astype(np.int64)
-    place, carried, start, found = _decompose(flow, nodes, source, number, number + 1, least_share)
-    return FoundPaths(demand=demand[place], start=start, link=found), carried
+    index, carried, start, links = _decompose(flow, nodes, source, number, number + 1, least_share)
+    return FoundPaths(demand=demand[index], start=start, link=links), carried
 
 
 @njit(cache=True)
@@ -196,17 +196,17 @@ def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no
             if i == low or flow.tail[i] != flow.tail[i - 1]:
                 leaving[flow.tail[i]] = i
         for k in range(begin[g], end[g]):
-            rest = surplus[source[k]]
-            least = least_share * rest
-            while rest > least:
+            remaining = surplus[source[k]]
+            threshold = least_share * remaining
+            while remaining > threshold:
                 v, hops, is_stuck = source[k], 0, False
                 step[v] = 0
                 while v != flow.target[g]:
-                    best, most = -1, least
+                    best, largest = -1, threshold
                     i = leaving[v]
                     while 0 <= i < high and flow.tail[i] == v:
-                        if flow.amount[i] > most:
-                            best, most = i, flow.amount[i]
+                        if flow.amount[i] > largest:
+                            best, largest = i, flow.amount[i]
                         i += 1
                     if best < 0:
                         is_stuck = True
@@ -226,7 +226,7 @@ def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no
                         hops = back
                     else:
                         step[v] = hops
-                amount = rest
+                amount = remaining
                 for j in range(hops):
                     step[flow.tail[walk[j]]] = -1
                     amount = min(amount, flow.amount[walk[j]])
@@ -242,7 +242,7 @@ def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no
                 demand[count], carried[count] = k, amount
                 count += 1
                 start[count] = size
-                rest -= amount
+                remaining -= amount
         for i in range(low, high):
             leaving[flow.tail[i]] = -1
             surplus[flow.tail[i]] = surplus[flow.head[i]] = 0.0

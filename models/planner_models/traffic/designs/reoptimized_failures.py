@@ -50,7 +50,7 @@ SMALLEST: Final = NEGLIGIBLE  # of a link's capacity or a demand's rate: less is
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Return how much of each of some demands fits on shortest paths with free capacity, (n,), Mbit/s.
+    """Return the part of each of some demands that fits on shortest paths with free capacity, (n,), Mbit/s.
 
     targets   (K,) node where each demand ends
     demands   (n,) demands in the order in which they are routed, and `amount` (n,) of each
@@ -59,18 +59,18 @@ def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-u
     """
     nodes = len(net.first_leaving) - 1
     distance, parent = np.full(nodes, np.inf), np.full(nodes, -1)
-    heap, place = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
+    heap, position = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
     routed = np.zeros(len(demands))
     for i in range(len(demands)):
         k = demands[i]
-        rest = amount[i]
-        while rest > SMALLEST * net.demand_rate[k]:
+        remaining = amount[i]
+        while remaining > SMALLEST * net.demand_rate[k]:
             distance[:] = np.inf
-            place[:] = -1
+            position[:] = -1
             distance[net.source[k]] = 0.0
-            size = push_heap(heap, distance, place, 0, net.source[k])
+            size = push_heap(heap, distance, position, 0, net.source[k])
             while size:
-                v, size = pop_heap(heap, distance, place, size)
+                v, size = pop_heap(heap, distance, position, size)
                 if v == targets[k]:
                     break
                 for j in range(net.first_leaving[v], net.first_leaving[v + 1]):
@@ -81,10 +81,10 @@ def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-u
                     if distance[v] + net.weight[e] < distance[w]:
                         distance[w] = distance[v] + net.weight[e]
                         parent[w] = e
-                        size = push_heap(heap, distance, place, size, w)
+                        size = push_heap(heap, distance, position, size, w)
             if distance[targets[k]] == np.inf:
                 break
-            fits = rest
+            fits = remaining
             v = targets[k]
             while v != net.source[k]:
                 fits = min(fits, residual[parent[v]])
@@ -93,7 +93,7 @@ def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-u
             while v != net.source[k]:
                 residual[parent[v]] -= fits
                 v = net.tail[parent[v]]
-            rest -= fits
+            remaining -= fits
             routed[i] += fits
     return routed
 
@@ -108,7 +108,7 @@ class _Outcome(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reoptimization:
-    """Analysis where a controller routes again after a failure, for the most delivered traffic."""
+    """Analysis with a controller that routes again after a failure, for the most delivered traffic."""
 
     problem: Traffic
     failures: FailureSet
@@ -143,12 +143,12 @@ class Reoptimization:
             return self._outcome_of(self.basis)
         flow = self.flow
         proof = self.decision.proof
-        known = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
-        bound = float(min(known, self.problem.rate_mbps.sum()))
+        upper = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
+        bound = float(min(upper, self.problem.rate_mbps.sum()))
         return _Outcome(delivered_rates(self.problem, flow), flow.load_mbps, bound)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process needs: the plan without failures is found once, here."""
+        """Return the state that another process needs: the plan without failures is found once, here."""
         _ = self.intact
         return self.__dict__
 
@@ -201,7 +201,7 @@ class Reoptimization:
         use = load / capacity
         busiest = int(np.argmax(use)) if len(use) else -1
         offered, arrives = float(rate.sum()), float(delivered.sum())
-        found = outcome_of(
+        outcome = outcome_of(
             offered=offered,
             delivered=arrives,
             lost=0.0,
@@ -211,7 +211,7 @@ class Reoptimization:
             fullest=float(use[busiest]) if busiest >= 0 else 0.0,
             busiest=self.problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
         )
-        return replace(found, figures={**found.figures, "bound_mbps": max(bound, arrives)})
+        return replace(outcome, figures={**outcome.figures, "bound_mbps": max(bound, arrives)})
 
     def _solve(self, down: Bools) -> _Outcome:
         """Return the most delivered traffic without some links, (E,)."""
@@ -225,12 +225,12 @@ class Reoptimization:
 
     def _outcome_of(self, search: LeastCostFlow) -> _Outcome:
         """Return the outcome that the simplex method over paths found."""
-        found, problem = search.path_flow(), self.problem
-        order = search.order[found.demand]
-        delivered = sum_by_index(order, found.flow, len(problem.demands))
-        hops = found.end - found.start
-        at = np.arange(hops.sum()) + np.repeat(found.start - np.cumsum(hops) + hops, hops)
-        load = sum_by_index(found.link[at], np.repeat(found.flow, hops), len(problem.links))
+        path_flow, problem = search.path_flow(), self.problem
+        order = search.order[path_flow.demand]
+        delivered = sum_by_index(order, path_flow.flow, len(problem.demands))
+        hops = path_flow.end - path_flow.start
+        entry = np.arange(hops.sum()) + np.repeat(path_flow.start - np.cumsum(hops) + hops, hops)
+        load = sum_by_index(path_flow.link[entry], np.repeat(path_flow.flow, hops), len(problem.links))
         return _Outcome(np.minimum(delivered, problem.rate_mbps), load, search.total_bound_mbps())
 
     def _solve_again(self, down: Bools) -> _Outcome:
@@ -239,15 +239,15 @@ class Reoptimization:
         offered = float(problem.rate_mbps.sum())
         lost = problem.disconnected_demands(~down)
         bound = min(self.intact.bound_mbps, float(problem.rate_mbps[~lost].sum()))
-        left = survive(problem, flow, down)
-        load = np.asarray(left.flow_mbps.sum(axis=0)).ravel()
-        missing = np.where(lost, 0.0, problem.rate_mbps - left.served_mbps)
+        surviving = survive(problem, flow, down)
+        load = np.asarray(surviving.flow_mbps.sum(axis=0)).ravel()
+        missing = np.where(lost, 0.0, problem.rate_mbps - surviving.served_mbps)
         moved = np.flatnonzero(missing > SMALLEST * problem.rate_mbps)
         moved = moved[np.argsort(-missing[moved], kind="stable")]
         residual = np.where(down, 0.0, np.maximum(problem.capacity_mbps - load, 0.0))
         free = residual.copy()
         routed = reroute(self.network, problem.target, moved, missing[moved], residual, down)
-        delivered = left.served_mbps.copy()
+        delivered = surviving.served_mbps.copy()
         delivered[moved] += routed
         load = load + free - residual
         if bound - float(delivered.sum()) <= GAP * offered:
@@ -280,5 +280,7 @@ class Reoptimization:
             return ()
         intact = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
         self._describe(np.zeros(len(self.problem.links), dtype=bool), intact, none)
-        lost, served = (np.sum([intact[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        lost, served = (
+            np.sum([intact[index], *(outcome[index] for outcome in parts)], axis=0) for index in (0, 1)
+        )
         return availability_tables(self.problem, lost, served)

@@ -128,7 +128,7 @@ def shed_demands(problem: Traffic, left_out: Bools, decision: Decision[Routing])
         return decision
     missing = np.where(left_out, problem.rate_mbps, 0.0)
     if decision.plan.shed is not None:
-        found = problem.find_demands(decision.plan.shed)
-        missing[found] += decision.plan.shed["rate_mbps"].to_numpy(float)
+        demands = problem.find_demands(decision.plan.shed)
+        missing[demands] += decision.plan.shed["rate_mbps"].to_numpy(float)
     plan = replace(decision.plan, shed=list_shed(problem, problem.rate_mbps - missing))
     return replace(decision, plan=plan)

@@ -54,13 +54,13 @@ def _name_limits_without_tunnel(problem: Traffic, parameters: Mapping[str, Any])
 
 
 def _tell_tunnel_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:
-    """Return why a time limit is too short for tunnels; "" where it may suffice, as without other routes."""
+    """Return the reason for which a time limit is too short for tunnels; "" if it may suffice."""
     is_igp = parameters.get("without_tunnel", "igp") == "igp"
     return tell_listing_time(problem, parameters, limit_s) if is_igp else ""
 
 
 def _tell_shares_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:
-    """Return why a time limit is too short for TCP or a given plan; "" where it may suffice, as with ECMP."""
+    """Return the reason for which a time limit is too short for TCP or a given plan; "" if it may suffice."""
     is_ecmp = parameters.get("rates", "given") == "given" and parameters.get("present") is None
     return "" if is_ecmp else tell_listing_time(problem, parameters, limit_s)
 

@@ -69,9 +69,9 @@ def route(
     return shed_demands(problem, left_out, decision) if left_out.any() else decision
 
 
-def _follow_igp(problem: Traffic, chosen: Bools) -> tuple[sp.csr_array, pd.DataFrame]:
+def _follow_igp(problem: Traffic, is_selected: Bools) -> tuple[sp.csr_array, pd.DataFrame]:
     """Return the share of the chosen demands on each link, (K, E), and their routes: shortest paths, ECMP."""
-    demand = np.flatnonzero(chosen)
+    demand = np.flatnonzero(is_selected)
     ends = list(zip(problem.source[demand].tolist(), problem.target[demand].tolist(), strict=True))
     shares, _ = segment_shares(problem, ends)
     spread = sp.csr_array(

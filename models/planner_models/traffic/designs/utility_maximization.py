@@ -112,7 +112,7 @@ def route(
     if routes.limits is not None:
         refuse_solver_options("utility over routes under limits", options)
     return routes.route_rest(
-        lambda rest: _solve_proportional(rest, options, watch, deadline, routes), options, max_hops
+        lambda remainder: _solve_proportional(remainder, options, watch, deadline, routes), options, max_hops
     )
 
 
@@ -123,11 +123,11 @@ def _solve_proportional(
     deadline: Deadline,
     routes: RouteChoice | None = None,
 ) -> Decision[Routing]:
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    if not len(wanted):
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    if not len(demands):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
         return Decision(plan=routing.routing_by_demand(problem, empty), proof=optimal())
-    rate, count = problem.rate_mbps[wanted], len(wanted)
+    rate, count = problem.rate_mbps[demands], len(demands)
     network: _Network | None = None
     share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
     demand = np.repeat(np.arange(count), len(INITIAL_TANGENTS))
@@ -141,16 +141,16 @@ def _solve_proportional(
         network = _make_network(problem, routes, network)
         program = _tangent_program(network, rate, demand, points)
         last = backends.solve(program, _program_options(options, deadline))
-        limit, added = _bound_utility(problem, wanted, routes, last)
+        limit, added = _bound_utility(problem, demands, routes, last)
         bound = min(bound, limit)
         if last.x is None:
             break
-        found = np.clip(last.x[network.flows : network.flows + count] / rate, 0.0, 1.0)
+        shares = np.clip(last.x[network.flows : network.flows + count] / rate, 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            utility = np.log(found)
+            utility = np.log(shares)
         value = float(np.exp(utility.mean()))
         if best is None or value > best[0]:
-            best = (value, found, partial(network.make_plan, last.x))
+            best = (value, shares, partial(network.make_plan, last.x))
         if bound - best[0] <= _gap(options) * bound:
             break
         new = np.flatnonzero(last.x[-count:] - utility > TANGENT_ERROR * _gap(options))
@@ -158,16 +158,16 @@ def _solve_proportional(
             break
         # there is no tangent at 0: approach it from above
         demand = np.r_[demand, new]
-        points = np.r_[points, np.maximum(found[new], INITIAL_TANGENTS[0] * 0.1 * min(bound, 1.0))]
+        points = np.r_[points, np.maximum(shares[new], INITIAL_TANGENTS[0] * 0.1 * min(bound, 1.0))]
     finite = float(min(bound, 1.0)) if np.isfinite(bound) else None
     if best is None or best[0] <= 0:
         proof = _without_plan(last, finite, None if routes is None else routes.scope)
         return Decision(plan=None, proof=replace(proof, seconds=watch.seconds))
-    value, found, make_plan = best
+    value, shares, make_plan = best
     served = np.zeros(len(problem.demands))
-    served[wanted] = found * rate
+    served[demands] = shares * rate
     plan, served = make_plan(served)
-    value = float(np.exp(np.log(np.maximum(served[wanted] / rate, LEAST_SHARE)).mean()))
+    value = float(np.exp(np.log(np.maximum(served[demands] / rate, LEAST_SHARE)).mean()))
     proven = finite is not None and finite - value <= _gap(options) * finite
     proof = judged(
         "max",
@@ -224,21 +224,21 @@ def _without_plan(last: Solution | None, bound: float | None, scope: str | None)
 
 
 def _bound_utility(
-    problem: Traffic, wanted: Ints, routes: RouteChoice | None, solution: Solution
+    problem: Traffic, demands: Ints, routes: RouteChoice | None, solution: Solution
 ) -> tuple[float, int]:
-    """Return a bound on the geometric mean of shares, and how many routes were found besides the known ones.
+    """Return a bound on the geometric mean of shares, and the number of newly found routes.
 
     Where routes are found as needed, that is the bound of the Lagrangian relaxation of the capacities.
     """
-    count = len(wanted)
+    count = len(demands)
     if routes is None or routes.limits is None:
         return np.inf if solution.bound is None else float(np.exp(solution.bound / count)), 0
     if solution.row_duals is None:
         return np.inf, 0
     price = np.maximum(solution.row_duals[count : count + len(problem.links)], 0.0)
-    distance, added = routes.find_cheapest(wanted, price)
-    most = float(price @ problem.capacity_mbps) + _largest_surplus(problem.rate_mbps[wanted] * distance)
-    return float(np.exp(most / count)), added
+    distance, added = routes.find_cheapest(demands, price)
+    upper = float(price @ problem.capacity_mbps) + _largest_surplus(problem.rate_mbps[demands] * distance)
+    return float(np.exp(upper / count)), added
 
 
 def _largest_surplus(price: Floats) -> float:

@@ -51,12 +51,14 @@ def route(
     remaining = problem.rate_mbps > 0
     among = match_nodes(problem, via)
     while remaining.any():
-        part = problem.with_rates(np.where(remaining, problem.rate_mbps, 0.0))
-        served, middle = _intermediate_nodes(part, among, is_free=not via)
+        subproblem = problem.with_rates(np.where(remaining, problem.rate_mbps, 0.0))
+        served, middle = _intermediate_nodes(subproblem, among, is_free=not via)
         if not len(middle):
             break
-        part = problem.with_rates(np.where(served, problem.rate_mbps, 0.0))
-        share = share + (_even_shares(part, middle) if split else _hashed_shares(part, middle, random))
+        subproblem = problem.with_rates(np.where(served, problem.rate_mbps, 0.0))
+        share = share + (
+            _even_shares(subproblem, middle) if split else _hashed_shares(subproblem, middle, random)
+        )
         remaining &= ~served
     return tcp.route_shares(problem, sp.csr_array(share), rates)
 
@@ -64,15 +66,15 @@ def route(
 def match_nodes(problem: Traffic, via: tuple[str, ...]) -> Bools:
     """Return the nodes that match one of the patterns, (N,): all where there are none."""
     names = problem.nodes["node"].tolist()
-    chosen = np.full(len(names), not via)
+    is_selected = np.full(len(names), not via)
     for pattern in via:
         rows = [
             row for row, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)
         ]
         if not rows:
             raise InputError(f"via: '{pattern}' matches no node" + did_you_mean(pattern, names))
-        chosen[rows] = True
-    return chosen
+        is_selected[rows] = True
+    return is_selected
 
 
 def _intermediate_nodes(problem: Traffic, among: Bools, *, is_free: bool) -> tuple[Bools, Ints]:
@@ -80,21 +82,24 @@ def _intermediate_nodes(problem: Traffic, among: Bools, *, is_free: bool) -> tup
 
     is_free  of the nodes, only those most links away from where demands start and end
     """
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
     count = len(problem.nodes)
     graph = sp.csr_array((np.ones(len(problem.links)), (problem.tail, problem.head)), shape=(count, count))
-    sources, source = np.unique(problem.source[wanted], return_inverse=True)
-    targets, target = np.unique(problem.target[wanted], return_inverse=True)
+    sources, source = np.unique(problem.source[demands], return_inverse=True)
+    targets, target = np.unique(problem.target[demands], return_inverse=True)
     out = dijkstra(graph, indices=sources, unweighted=True)
     back = dijkstra(sp.csr_array(graph.T), indices=targets, unweighted=True)
     usable = among & np.isfinite(out).all(axis=0) & np.isfinite(back).all(axis=0)
     served = problem.rate_mbps > 0
     if not usable.any():
         can_pass = among & np.isfinite(out)[source] & np.isfinite(back)[target]  # (wanted, N)
-        most = int(can_pass.sum(axis=0).argmax())
-        served[wanted] = can_pass[:, most]
-        usable = can_pass[can_pass[:, most]].all(axis=0) & can_pass[:, most].any()
-        out, back = out[np.unique(source[can_pass[:, most]])], back[np.unique(target[can_pass[:, most]])]
+        best_middle = int(can_pass.sum(axis=0).argmax())
+        served[demands] = can_pass[:, best_middle]
+        usable = can_pass[can_pass[:, best_middle]].all(axis=0) & can_pass[:, best_middle].any()
+        out, back = (
+            out[np.unique(source[can_pass[:, best_middle]])],
+            back[np.unique(target[can_pass[:, best_middle]])],
+        )
     if is_free and usable.any():
         away = np.minimum(out.min(axis=0), back.min(axis=0))
         usable = usable & (away == away[usable].max())
@@ -103,20 +108,20 @@ def _intermediate_nodes(problem: Traffic, among: Bools, *, is_free: bool) -> tup
 
 def _even_shares(problem: Traffic, middle: Ints) -> sp.csr_array:
     """Return the mean over intermediate nodes of even shares on both legs, shape (K, E)."""
-    wanted = problem.rate_mbps > 0
+    is_positive = problem.rate_mbps > 0
     demands = len(problem.demands)
     share = sp.csr_array((demands, len(problem.links)))
     for demand_end, is_first_leg in ((problem.source, True), (problem.target, False)):
-        ends = np.unique(demand_end[wanted])
+        ends = np.unique(demand_end[is_positive])
         end, mid = np.repeat(ends, len(middle)), np.tile(middle, len(ends))
         distinct = end != mid  # a leg from a node to itself has no links
         end, mid = end[distinct], mid[distinct]
         ends_of_legs = (end, mid) if is_first_leg else (mid, end)
         each = next_hops.even_shares(next_hops.next_hops_of_legs(problem, *ends_of_legs))
         # from demands to the legs of their end, each a share of 1 / len(middle)
-        place = np.searchsorted(ends, demand_end[wanted])
-        rows = np.flatnonzero(wanted)
-        pick = sp.csr_array((np.ones(len(rows)), (rows, place)), shape=(demands, len(ends)))
+        index = np.searchsorted(ends, demand_end[is_positive])
+        rows = np.flatnonzero(is_positive)
+        pick = sp.csr_array((np.ones(len(rows)), (rows, index)), shape=(demands, len(ends)))
         leg_end = np.searchsorted(ends, end)
         mean = np.full(len(end), 1 / len(middle))
         average = sp.csr_array((mean, (leg_end, np.arange(len(end)))), shape=(len(ends), len(end)))
@@ -128,9 +133,9 @@ def _hashed_shares(problem: Traffic, middle: Ints, random: np.random.Generator) 
     """Return the paths of demands hashed to one intermediate node and one path per leg, shape (K, E)."""
     demands = len(problem.demands)
     share = sp.csr_array((demands, len(problem.links)))
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    mid = random.choice(middle, size=len(wanted))
-    for origin, destination in ((problem.source[wanted], mid), (mid, problem.target[wanted])):
+    positive = np.flatnonzero(problem.rate_mbps > 0)
+    mid = random.choice(middle, size=len(positive))
+    for origin, destination in ((problem.source[positive], mid), (mid, problem.target[positive])):
         distinct = origin != destination
         pairs = np.unique(np.column_stack([origin[distinct], destination[distinct]]), axis=0)
         key = pairs[:, 0] * len(problem.nodes) + pairs[:, 1]
@@ -143,8 +148,8 @@ def _hashed_shares(problem: Traffic, middle: Ints, random: np.random.Generator) 
         copies = int(nth.max()) + 1
         paths = next_hops.draw_paths(legs, random, copies=copies)
         leg_paths = paths[row * copies + nth]
-        place = sp.csr_array(
-            (np.ones(len(row)), (wanted[distinct], np.arange(len(row)))), shape=(demands, len(row))
+        incidence = sp.csr_array(
+            (np.ones(len(row)), (positive[distinct], np.arange(len(row)))), shape=(demands, len(row))
         )
-        share = share + place @ leg_paths
+        share = share + incidence @ leg_paths
     return sp.csr_array(share)

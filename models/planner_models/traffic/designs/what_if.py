@@ -87,10 +87,10 @@ def explain(
 
 
 def _price_limit(table: pd.DataFrame) -> Section:
-    """Return what a limit of rerouted traffic costs."""
+    """Return the cost of a limit of rerouted traffic."""
     units = dict.fromkeys(table.columns.drop("metric"), "")
-    known = {metric.name: metric.label for metric in METRICS}
-    frame = table.assign(metric=[known.get(name, name) for name in table["metric"]])
+    label_of = {metric.name: metric.label for metric in METRICS}
+    frame = table.assign(metric=[label_of.get(name, name) for name in table["metric"]])
     note = "gain per point: of one percentage point more of the traffic, at first"
     return Section(title="limit of rerouted traffic", frame=frame, units=units, note=note)
 
@@ -240,8 +240,8 @@ def _try_losses(
                 return
             number, rate = disconnected.get(line, (0, 0.0))
             facts = {"demands_cut_off": number, "cut_off_mbps": rate, "load_mbps": line_load[line]}
-            rest = np.where(lines.of_link == line, 0.0, capacity)
-            yield CapacityChange(name=lines.names[line], capacity_mbps=rest, facts=facts)
+            remaining_capacity = np.where(lines.of_link == line, 0.0, capacity)
+            yield CapacityChange(name=lines.names[line], capacity_mbps=remaining_capacity, facts=facts)
 
     trials = again.solve_all(losses())
     # the largest loss first; demands that no plan can serve are worse than any number
@@ -294,7 +294,7 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
     value = trial.metrics[again.metric.name] if trial.metrics else None
     if value is None:
         return "no plan serves all demands"
-    before, after = (again.metric.text(one) for one in (again.objective, value))
+    before, after = (again.metric.text(amount) for amount in (again.objective, value))
     number, _, unit = before.partition(" ")
     shown = number if unit == after.partition(" ")[2] else before
     difference = tell_apart(again.objective, value, again.metric.text)
@@ -305,9 +305,9 @@ def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tup
     """Compare the plan to another: metrics, and the links with the largest changes of load."""
     old, new = measure(problem, before, None), measure(problem, plan, None)
     metrics = [
-        _compare_figures(one, old[one.name], new[one.name])
-        for one in METRICS
-        if old[one.name] is not None or new[one.name] is not None
+        _compare_figures(metric, old[metric.name], new[metric.name])
+        for metric in METRICS
+        if old[metric.name] is not None or new[metric.name] is not None
     ]
     was, now = verify_flow(problem, before).load_mbps, verify_flow(problem, plan).load_mbps
     change = now - was

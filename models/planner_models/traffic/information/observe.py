@@ -126,8 +126,8 @@ def _estimate_from_loads(problem: Traffic, rate: Floats, noise: float, rng: np.r
     sent = np.where(problem.unreachable, 0.0, rate)
     load = add_noise(np.asarray(share.T @ sent), noise, rng)
     totals = (sum_by_index(problem.source, sent, count), sum_by_index(problem.target, sent, count))
-    found = tomogravity.estimate(problem, share, load, totals, sent)
-    return np.where(problem.unreachable, rate, found)
+    estimated = tomogravity.estimate(problem, share, load, totals, sent)
+    return np.where(problem.unreachable, rate, estimated)
 
 
 def group_nodes(problem: Traffic, granularity: int) -> Ints:

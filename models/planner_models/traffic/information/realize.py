@@ -22,8 +22,8 @@ def realize(truth: Traffic, observed: Traffic, plan: Routing) -> Routing:
 
     def relative_to_observed(rate_mbps: Floats) -> Floats:
         """Return the rates over the observed ones, shape (K,); 0 where nothing was observed."""
-        wanted = observed.rate_mbps
-        return np.divide(rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
+        observed_rate = observed.rate_mbps
+        return np.divide(rate_mbps, observed_rate, out=np.zeros(len(observed_rate)), where=observed_rate > 0)
 
     if "source" in plan.flows:
         factor = relative_to_observed(truth.rate_mbps)

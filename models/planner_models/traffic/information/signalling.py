@@ -60,7 +60,7 @@ def signal_segments(problem: Traffic, plan: Routing) -> Signalling:
 
 
 def _with_reports(problem: Traffic, *, messages: int, sent_bytes: int) -> Signalling:
-    """Add the reports of all sources to what they are sent."""
+    """Add the reports of all sources to the messages that they receive."""
     reports = len(problem.demands) * (NAME + FIGURE)
     sources = int(problem.demands["source"].nunique())
     return Signalling(messages=sources + int(messages), bytes=int(reports + sent_bytes))

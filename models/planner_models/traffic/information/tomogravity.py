@@ -82,20 +82,20 @@ def estimate(
     nodes = len(problem.nodes)
     is_known = np.isfinite(load_mbps)
     if totals is None:
-        known = np.where(is_known, load_mbps, 0.0)
-        sent, received = (sum_by_index(ends, known, nodes) for ends in (problem.tail, problem.head))
+        load_known = np.where(is_known, load_mbps, 0.0)
+        sent, received = (sum_by_index(ends, load_known, nodes) for ends in (problem.tail, problem.head))
     else:
         sent, received = totals
     prior = sent[problem.source] * received[problem.target]
     prior = prior if possible is None else np.where(possible > 0, prior, 0.0)
     rows = [sp.csr_array(share.T)[is_known]]
-    wanted = [load_mbps[is_known]]
+    right_sides = [load_mbps[is_known]]
     if totals is not None:
         each = np.arange(len(problem.demands))
         for ends, total in ((problem.source, sent), (problem.target, received)):
             rows.append(sp.csr_array((np.ones(len(each)), (ends, each)), shape=(nodes, len(each))))
-            wanted.append(total)
-    matrix, right = sp.csr_array(sp.vstack(rows)), np.concatenate(wanted)
+            right_sides.append(total)
+    matrix, right = sp.csr_array(sp.vstack(rows)), np.concatenate(right_sides)
     carried = float(matrix @ prior @ right)
     scale = float(right @ right) / carried if carried > 0 else 0.0
     rate = prior * scale
@@ -106,8 +106,8 @@ def estimate(
 def ecmp_shares(problem: Traffic) -> sp.csr_array:
     """Return the share of each demand on each link, (K, E), under shortest paths with ECMP."""
     ratios = split_ratios.split_evenly(problem, split_ratios.shortest_path_links(problem))
-    wanted = (problem.rate_mbps > 0) & ~problem.unreachable
-    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, wanted.astype(float)))
+    is_routable = (problem.rate_mbps > 0) & ~problem.unreachable
+    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, is_routable.astype(float)))
 
 
 def measure_error(truth_mbps: Floats, estimate_mbps: Floats) -> float:
@@ -131,20 +131,20 @@ def read(
     raises  InputError for names that are not in the network, and for a network that is too large
     """
     tables = (NODES, LINKS, LOADS, TOTALS)
-    given = read_tables(tables, find_tables(tables, path, ("nodes", "totals")))
-    network: dict[str, pd.DataFrame] = {"links": given["links"]}
-    named = pd.concat([given["links"]["tail"], given["links"]["head"]])
-    if "nodes" in given:
-        network["nodes"], named = given["nodes"], given["nodes"]["node"]
+    frames = read_tables(tables, find_tables(tables, path, ("nodes", "totals")))
+    network: dict[str, pd.DataFrame] = {"links": frames["links"]}
+    named = pd.concat([frames["links"]["tail"], frames["links"]["head"]])
+    if "nodes" in frames:
+        network["nodes"], named = frames["nodes"], frames["nodes"]["node"]
     names = list(dict.fromkeys(named.tolist()))
     if len(names) ** 2 > MAX_PAIRS:
         raise InputError(
             f"links: {len(names):,} nodes have too many pairs; at most {MAX_PAIRS:,} are estimated"
         )
-    pairs = [(one, other, 1.0) for one in names for other in names if one != other]
+    pairs = [(source, other, 1.0) for source in names for other in names if source != other]
     demands = pd.DataFrame(pairs, columns=["source", "target", "rate_mbps"])
     problem = Traffic.from_tables({**network, "demands": demands})
-    loads = given["loads"]
+    loads = frames["loads"]
     link = problem.find_links(
         problem.find_nodes(loads["tail"]),
         problem.find_nodes(loads["head"]),
@@ -157,8 +157,8 @@ def read(
     load = np.full(len(problem.links), np.nan)
     load[link] = loads["load_mbps"].to_numpy(float)
     totals = None
-    if "totals" in given:
-        table = given["totals"]
+    if "totals" in frames:
+        table = frames["totals"]
         faults = report_unknown_names(table, "totals", "node", names, "no node of the network")
         if faults:
             raise InputError(*faults)
@@ -170,11 +170,11 @@ def read(
         totals = (sent, received)
     possible = np.where(problem.unreachable, 0.0, 1.0)
     rate = estimate(problem, ecmp_shares(problem), load, totals, possible)
-    found = problem.with_rates(rate)
-    kept = found.demands[rate > 0].reset_index(drop=True)
-    if not len(kept):
+    estimated = problem.with_rates(rate)
+    positive = estimated.demands[rate > 0].reset_index(drop=True)
+    if not len(positive):
         raise InputError("loads: no link carries anything; there is no demand to estimate")
-    return Traffic.from_tables({**network, "demands": kept})
+    return Traffic.from_tables({**network, "demands": positive})
 
 
 @run_small_in_python(max_elements=1_000)
@@ -184,10 +184,10 @@ def _scale_to_rows(start, column, value, right, rate, sweeps, tolerance):  # typ
     for _ in range(sweeps):
         worst = 0.0
         for e in range(len(right)):
-            now, most = 0.0, 0.0
+            now, largest = 0.0, 0.0
             for i in range(start[e], start[e + 1]):
                 now += value[i] * rate[column[i]]
-                most = max(most, value[i])
+                largest = max(largest, value[i])
             if now <= 0.0:
                 continue
             worst = max(worst, abs(now - right[e]) / max(now, right[e]))
@@ -196,6 +196,6 @@ def _scale_to_rows(start, column, value, right, rate, sweeps, tolerance):  # typ
                 if factor <= 0.0:
                     rate[column[i]] = 0.0
                 else:
-                    rate[column[i]] *= factor ** (value[i] / most)
+                    rate[column[i]] *= factor ** (value[i] / largest)
         if worst <= tolerance:
             break

@@ -1,4 +1,4 @@
-"""Figures of a plan in failures: what arrives in the worst one, availability of demands, and risk.
+"""Metrics of a plan in failures: arrivals in the worst one, availability of demands, and risk.
 
 Failures are those of the table `failures`; without it those that the plan gives guarantees for.
 """
@@ -40,9 +40,9 @@ class FailureFigures:
     has_path: Bools
     availability: float
 
-    def worst_mbps(self, chosen: Bools | None = None) -> float:
-        """Return what arrives of some demands (K,), or of all, in their worst failure."""
-        of = self.delivered_mbps if chosen is None else self.delivered_mbps[:, chosen]
+    def worst_mbps(self, mask: Bools | None = None) -> float:
+        """Return the arrivals of some demands (K,), or of all, in their worst failure."""
+        of = self.delivered_mbps if mask is None else self.delivered_mbps[:, mask]
         return float(of.sum(axis=1).min())
 
     def by_demand(self) -> Floats | None:
@@ -52,25 +52,29 @@ class FailureFigures:
         is_served = ~falls_short(self.delivered_mbps, self.offered_mbps)
         return np.asarray(np.minimum(self.probability @ is_served, 1.0))
 
-    def mean_availability(self, chosen: Bools | None = None) -> float | None:
+    def mean_availability(self, mask: Bools | None = None) -> float | None:
         """Return the mean availability of some demands, (K,), or of all, by traffic; None for unknown."""
-        found = self.by_demand()
-        weight = self.offered_mbps if chosen is None else np.where(chosen, self.offered_mbps, 0.0)
-        return None if found is None or weight.sum() <= 0 else float(weight @ found / weight.sum())
+        availability = self.by_demand()
+        weight = self.offered_mbps if mask is None else np.where(mask, self.offered_mbps, 0.0)
+        return (
+            None if availability is None or weight.sum() <= 0 else float(weight @ availability / weight.sum())
+        )
 
     def least_availability(self) -> float | None:
         """Return the smallest availability of a demand; None where it is unknown."""
-        found = self.by_demand()
-        wanted = self.offered_mbps > 0
-        return None if found is None or not wanted.any() else float(found[wanted].min())
+        availability = self.by_demand()
+        is_positive = self.offered_mbps > 0
+        return (
+            None if availability is None or not is_positive.any() else float(availability[is_positive].min())
+        )
 
     def demand_risk(self) -> float | None:
         """Return the conditional value at risk of the largest share that a demand loses."""
-        wanted = self.offered_mbps > 0
-        if not wanted.any():
+        is_positive = self.offered_mbps > 0
+        if not is_positive.any():
             return None
-        share = 1.0 - self.delivered_mbps[:, wanted] / self.offered_mbps[wanted]
-        return self._risk(np.where(self.has_path[:, wanted], share, 0.0).max(axis=1))
+        share = 1.0 - self.delivered_mbps[:, is_positive] / self.offered_mbps[is_positive]
+        return self._risk(np.where(self.has_path[:, is_positive], share, 0.0).max(axis=1))
 
     def traffic_risk(self) -> float | None:
         """Return the conditional value at risk of the share of all traffic that is lost."""
@@ -82,15 +86,15 @@ class FailureFigures:
         """Return the mean of a loss, (S + 1,), over the worst part of the time."""
         if self.probability is None:
             return None
-        left, total = 1.0 - self.availability, 0.0
+        remaining, total = 1.0 - self.availability, 0.0
         for row in np.argsort(-loss, kind="stable").tolist():
-            part = min(left, float(self.probability[row]))
-            total, left = total + part * max(float(loss[row]), 0.0), left - part
+            weight = min(remaining, float(self.probability[row]))
+            total, remaining = total + weight * max(float(loss[row]), 0.0), remaining - weight
         return total / (1.0 - self.availability)
 
 
 def measure_failures(problem: Traffic, plan: Routing) -> FailureFigures | None:
-    """Return what arrives in each failure; None where no failures are known, or too many."""
+    """Return the arrivals in each failure; None if no failures are known, or too many."""
     failures, availability = _known_failures(problem, plan)
     if failures is None or len(failures) * len(problem.demands) > MAX_OUTCOMES:
         return None
@@ -114,14 +118,14 @@ def _known_failures(problem: Traffic, plan: Routing) -> tuple[FailureSet | None,
         availability = min(float(claims["availability"].max()), 1 - 1e-9)
     named = [] if claims is None else claims["failures"].tolist()
     if problem.failures is not None:
-        found = build_failure_set(problem, "table")
+        failure_set = build_failure_set(problem, "table")
     else:
-        source = next((one for one in FAILURE_SOURCES if one != "table" and one in named), None)
+        source = next((name for name in FAILURE_SOURCES if name != "table" and name in named), None)
         if source is None:
             return None, availability
-        found = build_failure_set(problem, source)
-    if found.probability is None and claims is not None and "probability" in claims:
+        failure_set = build_failure_set(problem, source)
+    if failure_set.probability is None and claims is not None and "probability" in claims:
         assumed = float(claims["probability"].max())
-        if assumed > 0 and not exceeds(assumed * len(found), 1.0, relative=EXACT):
-            found = found.with_probability(assumed)
-    return found, availability
+        if assumed > 0 and not exceeds(assumed * len(failure_set), 1.0, relative=EXACT):
+            failure_set = failure_set.with_probability(assumed)
+    return failure_set, availability

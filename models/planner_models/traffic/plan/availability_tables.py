@@ -54,18 +54,18 @@ def availability_tables(problem: Traffic, lost_mbps: Floats, served: Floats) -> 
 
     lost_mbps, served  (K,) expected loss of each demand, and the probability that all of it arrives
     """
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    rate = problem.rate_mbps[wanted]
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    rate = problem.rate_mbps[demands]
     frame = pd.DataFrame(
         {
-            "demand": np.array(problem.demand_labels)[wanted],
-            "availability": np.clip(served[wanted], 0.0, 1.0),
-            "expected_loss_mbps": lost_mbps[wanted],
+            "demand": np.array(problem.demand_labels)[demands],
+            "availability": np.clip(served[demands], 0.0, 1.0),
+            "expected_loss_mbps": lost_mbps[demands],
             "rate_mbps": rate,
         }
     )
     if problem.has_classes:
-        frame["class"] = problem.class_table["class"].astype(str).to_numpy()[problem.class_of[wanted]]
+        frame["class"] = problem.class_table["class"].astype(str).to_numpy()[problem.class_of[demands]]
     worst = frame.sort_values(["availability", "expected_loss_mbps"], ascending=[True, False], kind="stable")
     units = {"availability": "", "expected_loss_mbps": "Mbit/s", "rate_mbps": "Mbit/s"}
     sections = [

@@ -22,49 +22,49 @@ inlined: Final[Callable[[Any], Any]] = njit(**OPTIONS)
 
 @run_small_in_python(max_elements=1_000)
 @inlined
-def push_heap(heap, key, place, size, number, tie=None):  # type: ignore[no-untyped-def]
+def push_heap(heap, key, position, size, number, tie=None):  # type: ignore[no-untyped-def]
     """Insert a number by its key, or move it up where it is in the heap; return the new size."""
     i = size
-    if place is not None and place[number] >= 0:
-        i = place[number]
+    if position is not None and position[number] >= 0:
+        i = position[number]
     else:
         size += 1
-    rise(heap, key, place, i, number, tie)
+    rise(heap, key, position, i, number, tie)
     return size
 
 
 @inlined
-def rise(heap, key, place, i, number, tie=None):  # type: ignore[no-untyped-def]
+def rise(heap, key, position, i, number, tie=None):  # type: ignore[no-untyped-def]
     """Put a number at place i, or as far above as it comes before the entries there."""
     while i > 0:
         above = heap[(i - 1) // 2]
         if not _is_before(number, above, key, tie):
             break
         heap[i] = above
-        if place is not None:
-            place[above] = i
+        if position is not None:
+            position[above] = i
         i = (i - 1) // 2
     heap[i] = number
-    if place is not None:
-        place[number] = i
+    if position is not None:
+        position[number] = i
 
 
 @run_small_in_python(max_elements=1_000)
 @inlined
-def pop_heap(heap, key, place, size, tie=None):  # type: ignore[no-untyped-def]
+def pop_heap(heap, key, position, size, tie=None):  # type: ignore[no-untyped-def]
     """Take out the number with the smallest key; return it and the new size."""
     top = heap[0]
-    if place is not None:
-        place[top] = -1
+    if position is not None:
+        position[top] = -1
     size -= 1
     if size > 0:
-        sink(heap, key, place, np.int64(0), size, heap[size], tie)
+        sink(heap, key, position, np.int64(0), size, heap[size], tie)
     return top, size
 
 
 @run_small_in_python(max_elements=1_000)
 @inlined
-def sink(heap, key, place, i, size, number, tie=None):  # type: ignore[no-untyped-def]
+def sink(heap, key, position_of, i, size, number, tie=None):  # type: ignore[no-untyped-def]
     """Put a number at place i, or as far below as entries there come before it."""
     while True:
         child = 2 * i + 1
@@ -75,16 +75,16 @@ def sink(heap, key, place, i, size, number, tie=None):  # type: ignore[no-untype
         if not _is_before(heap[child], number, key, tie):
             break
         heap[i] = heap[child]
-        if place is not None:
-            place[heap[i]] = i
+        if position_of is not None:
+            position_of[heap[i]] = i
         i = child
     heap[i] = number
-    if place is not None:
-        place[number] = i
+    if position_of is not None:
+        position_of[number] = i
 
 
 @inlined
-def _is_before(one, other, key, tie):  # type: ignore[no-untyped-def]
+def _is_before(first, other, key, tie):  # type: ignore[no-untyped-def]
     if tie is None:
-        return key[one] < key[other]
-    return key[one] < key[other] or (key[one] == key[other] and tie[one] < tie[other])
+        return key[first] < key[other]
+    return key[first] < key[other] or (key[first] == key[other] and tie[first] < tie[other])

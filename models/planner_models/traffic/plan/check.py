@@ -20,5 +20,5 @@ def check(problem: Traffic, plan: Routing) -> Violations:
             guarantees, shares
     """
     flow = verify_flow(problem, plan)
-    found = check_flow(problem, plan, flow)
-    return found if plan.guarantees is None else found + check_guarantees(problem, plan, flow)
+    violations = check_flow(problem, plan, flow)
+    return violations if plan.guarantees is None else violations + check_guarantees(problem, plan, flow)

@@ -57,9 +57,9 @@ def divide_among_classes(problem: Traffic, plan: Routing, *, is_fair: bool = Fal
     row = problem.merged_row
     served = flow.served_mbps[row]
     if is_fair:
-        wanted = problem.merged.rate_mbps[row]
-        part = np.divide(served, wanted, out=np.zeros(len(served)), where=wanted > 0)
-        sent = problem.rate_mbps * np.minimum(part, 1.0)
+        offered = problem.merged.rate_mbps[row]
+        fraction = np.divide(served, offered, out=np.zeros(len(served)), where=offered > 0)
+        sent = problem.rate_mbps * np.minimum(fraction, 1.0)
     else:
         sent = divide_served(problem, flow.served_mbps)
     share = np.divide(sent, served, out=np.zeros(len(sent)), where=served > 0)
@@ -90,10 +90,10 @@ def divide_among_classes(problem: Traffic, plan: Routing, *, is_fair: bool = Fal
 
 
 def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:
-    """Return what each demand sends, (K,) Mbit/s, of what its pair sends, shape of `merged.demands`."""
+    """Return the traffic of each demand, (K,) Mbit/s, from that of its pair, shape of `merged.demands`."""
     row, rate = problem.merged_row, problem.rate_mbps
-    wanted = sum_by_index(row, rate, len(served_mbps))
-    is_whole = served_mbps >= wanted * (1 - SERVED)
+    offered = sum_by_index(row, rate, len(served_mbps))
+    is_whole = served_mbps >= offered * (1 - SERVED)
     of = problem.class_table.iloc[problem.class_of]
     priority, weight = of["priority"].to_numpy(np.int64), of["weight"].to_numpy(float)
     parts = share_by_class(served_mbps, rate, row, priority, weight)
@@ -104,15 +104,15 @@ def _divide_rates(problem: Traffic, table: pd.DataFrame, share: Floats) -> pd.Da
     """Return the rows about each pair for each of its classes, with the class's share (K,) of their rates."""
     divided, taken, demand = _repeat_by_class(problem, table)
     rate = table["rate_mbps"].to_numpy(float)[taken] * share[demand]
-    kept: pd.DataFrame = divided.assign(rate_mbps=rate)[rate > 0]
-    return kept.reset_index(drop=True)
+    positive: pd.DataFrame = divided.assign(rate_mbps=rate)[rate > 0]
+    return positive.reset_index(drop=True)
 
 
 def _divide_segments(problem: Traffic, segments: pd.DataFrame, sent_mbps: Floats) -> pd.DataFrame:
     """Return the segment lists of each pair for each of its classes that sends any traffic, (K,) Mbit/s."""
     divided, _, demand = _repeat_by_class(problem, segments)
-    kept: pd.DataFrame = divided[sent_mbps[demand] > 0]
-    return kept.reset_index(drop=True)
+    positive: pd.DataFrame = divided[sent_mbps[demand] > 0]
+    return positive.reset_index(drop=True)
 
 
 def _repeat_by_class(problem: Traffic, table: pd.DataFrame) -> tuple[pd.DataFrame, Ints, Ints]:
@@ -132,9 +132,9 @@ def _repeat_by_class(problem: Traffic, table: pd.DataFrame) -> tuple[pd.DataFram
 def routing_by_class(problem: Traffic, ratios: list[sp.coo_array], sent_mbps: Floats) -> Routing:
     """Return the plan in which each class sends rates (K,), Mbit/s, over its own split ratios (D, E)."""
     parts, commodities = [], []
-    for of_class, one in enumerate(ratios):
+    for of_class, class_ratios in enumerate(ratios):
         here = np.where(problem.class_of == of_class, sent_mbps, 0.0)
-        flow = split_ratios.apply_ratios_by_target(problem, one, here)
+        flow = split_ratios.apply_ratios_by_target(problem, class_ratios, here)
         used = np.flatnonzero(np.diff(flow.indptr))
         parts.append(flow[used])
         commodities.append(of_class * len(problem.nodes) + problem.targets[used])
@@ -143,21 +143,21 @@ def routing_by_class(problem: Traffic, ratios: list[sp.coo_array], sent_mbps: Fl
 
 def ratios_by_class(problem: Traffic, flow: VerifiedFlow) -> list[sp.coo_array]:
     """Return the split ratios of each class, each of shape (D, E), of a flow that is not by demand."""
-    found = []
+    ratios = []
     for of_class in range(max(len(problem.class_table), 1)):
         by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
-        found.append(split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target)))
-    return found
+        ratios.append(split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target)))
+    return ratios
 
 
 def take_class(problem: Traffic, plan: Routing, of_class: int) -> tuple[Traffic, Routing]:
-    """Return the demands of one class as a problem without classes, and what a plan does with them."""
+    """Return the demands of one class as a problem without classes, and a plan's routing of them."""
     name = problem.class_table["class"].iloc[of_class]
     demands = problem.demands[problem.class_of == of_class].drop(columns="class").reset_index(drop=True)
 
     def take(frame: pd.DataFrame) -> pd.DataFrame:
-        kept: pd.DataFrame = frame[(frame["class"] == name).to_numpy()]
-        return kept.drop(columns="class").reset_index(drop=True)
+        selected: pd.DataFrame = frame[(frame["class"] == name).to_numpy()]
+        return selected.drop(columns="class").reset_index(drop=True)
 
     alone = replace(problem, demands=demands, classes=None)
     tables = {key: take(frame) for key, frame in plan.to_tables().items() if "class" in frame}

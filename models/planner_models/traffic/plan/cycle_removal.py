@@ -36,9 +36,9 @@ def cyclic_entries(problem: Traffic, row: Ints, link: Ints) -> tuple[Ints, Bools
     """
     count = len(problem.nodes)
     row = row.astype(np.int64)
-    places = int(row.max(initial=0) + 1) * count
+    size = int(row.max(initial=0) + 1) * count
     tail, head = row * count + problem.tail[link], row * count + problem.head[link]
-    graph = sp.csr_array((np.ones(len(row)), (tail, head)), shape=(places, places))
+    graph = sp.csr_array((np.ones(len(row)), (tail, head)), shape=(size, size))
     _, component = connected_components(graph, directed=True, connection="strong")
     return component[tail].astype(np.int64), component[tail] == component[head]
 

@@ -1,4 +1,4 @@
-"""Delivered traffic of a routing: what arrives when links cannot carry their load.
+"""Delivered traffic of a routing: the arrivals when links cannot carry their load.
 
 The rule is the same for every design, and belongs to the problem (`Traffic.overload`):
 
@@ -66,10 +66,10 @@ def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
             ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
             sent = np.where(problem.class_of == of_class, served, 0.0)
             by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)
-    wanted = np.flatnonzero(served > 0)
-    share = sp.diags_array(1 / served[wanted]) @ sp.csr_array(by_demand)[wanted]
+    demands = np.flatnonzero(served > 0)
+    share = sp.diags_array(1 / served[demands]) @ sp.csr_array(by_demand)[demands]
     rate = np.zeros(len(served))
-    rate[wanted] = max_min_rates(share, problem.capacity_mbps, served[wanted])
+    rate[demands] = max_min_rates(share, problem.capacity_mbps, served[demands])
     return np.minimum(rate, served)
 
 
@@ -84,7 +84,7 @@ _drops: weakref.WeakKeyDictionary[VerifiedFlow, _Drops] = weakref.WeakKeyDiction
 
 
 def _find_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> _Drops:
-    """Return what overloaded links drop; kept as long as the flow is in use: metrics and drawing need it."""
+    """Return the drops of overloaded links; cached as long as the flow is in use, for metrics and drawing."""
     if flow not in _drops:
         if problem.overload == "priority" and problem.has_classes:
             _drops[flow] = _find_drops_by_priority(problem, flow)
@@ -99,14 +99,14 @@ def _find_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> _Dro
 
 
 def _delivered(flow: VerifiedFlow, moves: _Moves, passed: Floats) -> Floats:
-    """Return what arrives of each demand, (K,) Mbit/s, when links pass these shares of it, (E,)."""
+    """Return the arrivals of each demand, (K,) Mbit/s, when links pass these shares of it, (E,)."""
     delivered = flow.served_mbps.copy()
     delivered[moves.demand] *= moves.arriving_share(passed)
     return np.minimum(delivered, flow.served_mbps)
 
 
 def _find_drops_by_priority(problem: Traffic, flow: VerifiedFlow) -> _Drops:
-    """Return what links drop where they serve higher priorities first: priority by priority."""
+    """Return the drops of links that serve higher priorities first: priority by priority."""
     delivered, dropped = np.zeros(len(problem.demands)), np.zeros(len(problem.links))
     used = np.zeros(len(problem.links))  # by the priorities so far, (E,) Mbit/s
     priority = problem.class_table["priority"].to_numpy()
@@ -114,13 +114,13 @@ def _find_drops_by_priority(problem: Traffic, flow: VerifiedFlow) -> _Drops:
     for level in np.unique(priority):
         members = np.flatnonzero(priority == level)
         flows = [_keep_class(problem, flow, of_class) for of_class in members.tolist()]
-        load = np.sum([one.load_mbps for one in flows], axis=0)
+        load = np.sum([class_flow.load_mbps for class_flow in flows], axis=0)
         overloaded = exceeds(used + load, problem.capacity_mbps) & (load > 0)
-        left = np.maximum(problem.capacity_mbps - used, 0.0)
-        moves = [_Moves(problem, one, overloaded) for one in flows]
-        shares = _solve_shared_drops(moves, weight[members], left, overloaded)
-        for one, move, passed in zip(flows, moves, shares, strict=True):
-            delivered += _delivered(one, move, passed)
+        remaining = np.maximum(problem.capacity_mbps - used, 0.0)
+        moves = [_Moves(problem, class_flow, overloaded) for class_flow in flows]
+        shares = _solve_shared_drops(moves, weight[members], remaining, overloaded)
+        for class_flow, move, passed in zip(flows, moves, shares, strict=True):
+            delivered += _delivered(class_flow, move, passed)
             arriving = move.arriving_load(passed)
             dropped += arriving * (1 - passed)
             used += arriving * passed
@@ -128,14 +128,14 @@ def _find_drops_by_priority(problem: Traffic, flow: VerifiedFlow) -> _Drops:
 
 
 def _keep_class(problem: Traffic, flow: VerifiedFlow, of_class: int) -> VerifiedFlow:
-    """Return the flow of one class: rows of other commodities, and what their demands send, are 0."""
+    """Return the flow of one class: rows of other commodities, and the rates of their demands, are 0."""
     of_row = problem.class_of if flow.by_demand else flow.commodity // len(problem.nodes)
-    kept = sp.csr_array(sp.diags_array((of_row == of_class).astype(float)) @ flow.flow_mbps)
-    kept.eliminate_zeros()
+    class_flow = sp.csr_array(sp.diags_array((of_row == of_class).astype(float)) @ flow.flow_mbps)
+    class_flow.eliminate_zeros()
     return replace(
         flow,
-        flow_mbps=kept,
-        load_mbps=np.asarray(kept.sum(axis=0)).ravel(),
+        flow_mbps=class_flow,
+        load_mbps=np.asarray(class_flow.sum(axis=0)).ravel(),
         served_mbps=np.where(problem.class_of == of_class, flow.served_mbps, 0.0),
     )
 
@@ -165,8 +165,8 @@ def _solve_shared_drops(
             [move.arriving_load(share)[links] for move, share in zip(moves, passed, strict=True)]
         )
         through = share_by_class(capacity[links], load, group, same, heavy)
-        found = np.divide(through, load, out=np.ones(len(load)), where=load > 0)
-        changed: Floats = np.log(np.clip(found, 1e-300, 1.0))
+        passing = np.divide(through, load, out=np.ones(len(load)), where=load > 0)
+        changed: Floats = np.log(np.clip(passing, 1e-300, 1.0))
         return changed
 
     solved = _fixed_point(step, np.zeros(len(group))).reshape(len(moves), count)
@@ -188,11 +188,11 @@ def load_by_demand(problem: Traffic, flow: VerifiedFlow, links: Bools) -> Floats
 
     links  (E,) of which; a demand that passes several of them counts several times
     """
-    found = np.zeros(len(problem.demands))
+    load = np.zeros(len(problem.demands))
     if links.any():
         moves = _Moves(problem, flow, links)
-        found[moves.demand] = flow.served_mbps[moves.demand] * moves.expected_passes(links)
-    return found
+        load[moves.demand] = flow.served_mbps[moves.demand] * moves.expected_passes(links)
+    return load
 
 
 def surviving_flow(problem: Traffic, flow: VerifiedFlow) -> sp.csr_array:
@@ -225,9 +225,9 @@ def pass_links(
     moves = _Moves(problem, flow, links)
     share = np.ones(len(problem.demands))
     share[moves.demand] = np.minimum(moves.arriving_share(passed), 1.0)
-    left = _surviving_part(flow, moves, passed)
-    left.eliminate_zeros()
-    return left, share
+    surviving = _surviving_part(flow, moves, passed)
+    surviving.eliminate_zeros()
+    return surviving, share
 
 
 def solve_drops(moves: _Moves, capacity: Floats, overloaded: Bools) -> Floats:
@@ -306,8 +306,8 @@ class _Moves:
         sent = (flow.served_mbps > 0) & (row >= 0)
         self.demand = np.flatnonzero(sent)[meets[row[sent]]]
         source = row[self.demand] * nodes + problem.source[self.demand]
-        key, place = index_distinct(np.r_[tail, head, source], len(flow.commodity) * nodes)
-        self.tail, self.head, self.source = np.split(place, [len(tail), 2 * len(tail)])
+        key, inverse = index_distinct(np.r_[tail, head, source], len(flow.commodity) * nodes)
+        self.tail, self.head, self.source = np.split(inverse, [len(tail), 2 * len(tail)])
         head = self.head
         self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
         self.is_target = key % nodes == target[key // nodes]
@@ -350,23 +350,25 @@ class _Moves:
     def arriving_load(self, passed: Floats) -> Floats:
         """Return the traffic that arrives at each link, (E,) Mbit/s, when links pass these shares (E,)."""
         if self._order is None:
-            at = self._sum_forward(passed)
-            return self.constant_load + sum_by_index(self.link, at[self.tail] * self.share, len(passed))
+            amount_at = self._sum_forward(passed)
+            return self.constant_load + sum_by_index(
+                self.link, amount_at[self.tail] * self.share, len(passed)
+            )
         load = self.constant_load.copy()
         hop_sums.add_loads(self.tail, self.head, self.link, self.share, passed, self.injected.copy(), load)
         return load
 
     def surviving_amount(self, passed: Floats) -> Floats:
         """Return the traffic of each hop that arrives at its target, shape (hops,), Mbit/s."""
-        at = self._sum_forward(passed)
+        amount_at = self._sum_forward(passed)
         arrives = self._sum_backward(passed, self.is_target.astype(float))
-        amount = at[self.tail] * self.share * passed[self.link] * arrives[self.head]
+        amount = amount_at[self.tail] * self.share * passed[self.link] * arrives[self.head]
         if self._order is not None:
             amount[self._order] = amount.copy()
         return np.asarray(amount)
 
     def expected_passes(self, links: Bools) -> Floats:
-        """Return how often each of `demand` passes some links on average, shape (n,), where none drops."""
+        """Return the mean number of passes of each of `demand` over some links, shape (n,), without drops."""
         hops = np.where(links[self.link], self.share, 0.0)
         here = sum_by_index(self.tail, hops, len(self.is_target))
         return self._sum_backward(np.ones(len(links)), here)[self.source]

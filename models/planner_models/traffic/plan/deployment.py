@@ -65,11 +65,11 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
 
 def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.DataFrame]:
     """Return the tables of each class one below the other, with the column `class`."""
-    found: dict[str, list[pd.DataFrame]] = {}
+    tables_of: dict[str, list[pd.DataFrame]] = {}
     for of_class, name in enumerate(problem.class_table["class"]):
         for key, table in deployment_tables(*classes.take_class(problem, plan, of_class), by=by).items():
-            found.setdefault(key, []).append(table.assign(**{"class": name}))
-    tables = {key: pd.concat(parts, ignore_index=True) for key, parts in found.items()}
+            tables_of.setdefault(key, []).append(table.assign(**{"class": name}))
+    tables = {key: pd.concat(parts, ignore_index=True) for key, parts in tables_of.items()}
     return tables if plan.weights is None else {**tables, "weights": plan.weights}
 
 
@@ -77,9 +77,9 @@ def has_cycle(problem: Traffic, flow: sp.coo_array) -> Bools:
     """Return whether the flow of each commodity, (C, E), has a cycle, shape (C,)."""
     used = flow.data > 0
     _, cyclic = cycle_removal.cyclic_entries(problem, flow.row[used], flow.col[used])
-    found = np.zeros(flow.shape[0], dtype=bool)
-    found[flow.row[used][cyclic]] = True
-    return found
+    is_cyclic = np.zeros(flow.shape[0], dtype=bool)
+    is_cyclic[flow.row[used][cyclic]] = True
+    return is_cyclic
 
 
 def share_table(problem: Traffic, flow: sp.coo_array) -> pd.DataFrame:
@@ -112,13 +112,13 @@ def _next_hop_table(problem: Traffic, plan: Routing, by: By) -> pd.DataFrame:
     common = common[~separate[common["commodity"]]]
     parts = [common.assign(source=None, target=names[problem.targets[common["commodity"]]])]
     if separate.any():
-        own = share_table(problem, routing.flow_by_demand(problem, plan).tocoo())
-        row = problem.target_row[own["commodity"].to_numpy()]
-        own = own[separate[np.minimum(row, len(separate) - 1)]]
-        demand = own["commodity"].to_numpy()
+        shares = share_table(problem, routing.flow_by_demand(problem, plan).tocoo())
+        row = problem.target_row[shares["commodity"].to_numpy()]
+        shares = shares[separate[np.minimum(row, len(separate) - 1)]]
+        demand = shares["commodity"].to_numpy()
         ends = {"source": names[problem.source[demand]], "target": names[problem.target[demand]]}
-        parts.append(own.assign(**ends))
-    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+        parts.append(shares.assign(**ends))
+    rows = pd.concat([table for table in parts if len(table)] or parts[:1], ignore_index=True)
     link = rows["link"].to_numpy(dtype=np.int64)
     return pd.DataFrame(
         {
@@ -166,37 +166,37 @@ def _decompose_into_paths(
 
     returns  (path, share) of each path, shares add up to 1
     """
-    rest = dict(zip(links.tolist(), amount.tolist(), strict=True))
+    remaining = dict(zip(links.tolist(), amount.tolist(), strict=True))
     leaving: dict[int, list[int]] = {}
-    for link in rest:
+    for link in remaining:
         leaving.setdefault(int(problem.tail[link]), []).append(link)
     source, target = int(problem.source[demand]), int(problem.target[demand])
-    found: list[tuple[list[int], float]] = []
+    paths: list[tuple[list[int], float]] = []
     while True:
         path: list[int] = []
-        place, node = {source: 0}, source
+        position_of, node = {source: 0}, source
         while node != target:
-            usable = [link for link in leaving.get(node, []) if rest[link] > MIN_SHARE]
+            usable = [link for link in leaving.get(node, []) if remaining[link] > MIN_SHARE]
             if not usable:
                 break
-            path.append(max(usable, key=lambda link: (rest[link], -link)))
+            path.append(max(usable, key=lambda link: (remaining[link], -link)))
             node = int(problem.head[path[-1]])
-            if node in place:
-                cycle = path[place[node] :]
-                smallest = min(rest[link] for link in cycle)
+            if node in position_of:
+                cycle = path[position_of[node] :]
+                smallest = min(remaining[link] for link in cycle)
                 for link in cycle:
-                    rest[link] -= smallest
-                path = path[: place[node]]
-                place = {other: at for other, at in place.items() if at <= len(path)}
-            place[node] = len(path)
+                    remaining[link] -= smallest
+                path = path[: position_of[node]]
+                position_of = {other: index for other, index in position_of.items() if index <= len(path)}
+            position_of[node] = len(path)
         if node != target:
             break
-        share = min(rest[link] for link in path)
+        share = min(remaining[link] for link in path)
         for link in path:
-            rest[link] -= share
-        found.append((path, share))
-    total = sum(share for _, share in found)  # 1, but for rounding
-    return [(path, share / total) for path, share in found]
+            remaining[link] -= share
+        paths.append((path, share))
+    total = sum(share for _, share in paths)  # 1, but for rounding
+    return [(path, share / total) for path, share in paths]
 
 
 def _to_json(values: list[str] | list[int]) -> str:

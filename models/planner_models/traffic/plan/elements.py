@@ -1,4 +1,4 @@
-"""Links and nodes of a routing: what can be done to one, and what a plan does with it."""
+"""Links and nodes of a routing: their actions, and their use by a plan."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _prices = weakref.WeakKeyDictionary()
 
 def _price_capacity(problem: Traffic, decided: Decided, options: Options) -> _CapacityPrices:
     """Return the prices of capacity; kept as long as the decision is in use."""
-    known = _prices.get(decided.decision)
-    if known is not None and known[0]() is problem:
-        return known[1]
+    cached = _prices.get(decided.decision)
+    if cached is not None and cached[0]() is problem:
+        return cached[1]
     again = CapacityReoptimization(problem, decided, options)
     prices = _CapacityPrices(
         metric=again.metric,
@@ -81,10 +81,10 @@ def describe_line(problem: Traffic, decided: Decided, name: str, options: Option
     limits = dict(zip(ways, capacity, strict=True))
     if len(set(capacity)) == 1:
         limits = {" each way" if len(here) > 1 else "": capacity[0]}
-    fullest = max(part / full for part, full in zip(load, capacity, strict=True))
+    fullest = max(load_mbps / full for load_mbps, full in zip(load, capacity, strict=True))
     facts = [
         Fact(label="Utilization", value=100 * fullest, unit="%"),
-        *(_rate(f"Load{way}", part) for way, part in zip(ways, load, strict=True)),
+        *(_rate(f"Load{way}", load_mbps) for way, load_mbps in zip(ways, load, strict=True)),
         *(_rate(f"Capacity{way}", full) for way, full in limits.items()),
         _rate("Dropped traffic", dropped_rates(problem, flow)[here].sum()),
         _price_fact(_price_capacity(problem, decided, options), is_here),
@@ -152,18 +152,18 @@ def upgrade_costs(problem: Traffic, action: Action) -> Mapping[str, float]:
 
 
 def say_upgrade(problem: Traffic, action: Action, name: str) -> str:
-    """Return what an upgrade adds to a line, in words."""
+    """Return the capacity that an upgrade adds to a line, as text."""
     lines = DuplexLines.group(problem, both_ways=True)
     here = lines.of_link == lines.names.index(LINKS.require(problem, name))
     added = np.unique(problem.capacity_mbps[here] * ((action.value or 1.0) - 1))
-    words = " and ".join(amount(one, "Mbit/s") for one in added.tolist())
+    words = " and ".join(amount(mbps, "Mbit/s") for mbps in added.tolist())
     return words + (" each way" if here.sum() > 1 and len(added) == 1 else "")
 
 
 def rank_upgrades(
     problem: Traffic, decided: Decided, action: Action, options: Options
 ) -> Mapping[str, float | None]:
-    """Return the lines whose upgrade may improve the plan, and by how much at most.
+    """Return the lines with an upgrade that may improve the plan, and the most that it may be.
 
     The gain is in delivered traffic or, where all of it arrives, in the factor by which demands can grow.
     The bound follows from linear programming duality where the design has a linear program. Otherwise it is
@@ -176,14 +176,14 @@ def rank_upgrades(
     prices = _price_capacity(problem, decided, options)
     delivered, offered = (decided.metrics[name] or 0.0 for name in ("delivered_mbps", "offered_mbps"))
     gains_delivered = delivered < offered * (1 - GAIN_TOLERANCE)
-    most = offered - delivered if gains_delivered else math.inf
+    max_gain = offered - delivered if gains_delivered else math.inf
     name = "delivered_mbps" if gains_delivered else "concurrent_flow"
-    bound = np.full(len(lines.names), most)
+    bound = np.full(len(lines.names), max_gain)
     if prices.price is not None and prices.metric.name == name:
         gain = lines.sum_over_links(prices.price * problem.capacity_mbps * (action.value - 1))
         # what the program's optimum is better than the plan, as an upgraded line's plan may be optimal
         apart = max(prices.value - (decided.metrics[name] or 0.0), 0.0)
-        bound = np.where(gain > GAIN_TOLERANCE * abs(prices.value), np.minimum(gain + apart, most), 0.0)
+        bound = np.where(gain > GAIN_TOLERANCE * abs(prices.value), np.minimum(gain + apart, max_gain), 0.0)
     dropped = lines.sum_over_links(dropped_rates(problem, flow))
     fullest = lines.max_over_links(flow.load_mbps / problem.capacity_mbps)
     is_known = np.zeros(len(lines.names), dtype=bool)

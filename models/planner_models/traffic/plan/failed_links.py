@@ -1,4 +1,4 @@
-"""A fixed plan after failures: what rides failed links is lost, the rest stays as it is."""
+"""A fixed plan after failures: traffic on failed links is lost, other traffic stays as it is."""
 
 from __future__ import annotations
 
@@ -52,36 +52,36 @@ def read_routing(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routin
     up, down = problem.numbered_links, problem.down
     capacity = np.where(down["capacity_mbps"] > 0, down["capacity_mbps"], 1.0)
     links = pd.concat([up, down.assign(capacity_mbps=capacity)], ignore_index=True)
-    whole = replace(problem, links=links, down=None)
-    plan = routing_from_tables(whole, {name: tables[name] for name in ROUTES_ONLY if name in tables})
-    flow = verify_flow(whole, plan)
-    check_flow(whole, plan, flow)  # refuses what is no flow
+    complete = replace(problem, links=links, down=None)
+    plan = routing_from_tables(complete, {name: tables[name] for name in ROUTES_ONLY if name in tables})
+    flow = verify_flow(complete, plan)
+    check_flow(complete, plan, flow)  # refuses what is no flow
     is_down = np.arange(len(links)) >= len(up)
     if plan.routes is None:
-        left = survive(whole, flow, is_down)
-        kept = sp.csr_array(left.flow_mbps[:, : len(up)])
+        surviving = survive(complete, flow, is_down)
+        flow_kept = sp.csr_array(surviving.flow_mbps[:, : len(up)])
         if flow.by_demand:
-            found = routing_by_demand(problem, kept)
+            routing = routing_by_demand(problem, flow_kept)
         else:
-            found = routing_by_target(problem, kept, flow.commodity)
-        served = left.served_mbps
+            routing = routing_by_target(problem, flow_kept, flow.commodity)
+        served = surviving.served_mbps
     else:
-        uses = links_of_routes(whole, plan.routes, list_routes(whole, plan.routes))
+        uses = links_of_routes(complete, plan.routes, list_routes(complete, plan.routes))
         alive = np.asarray(uses[:, is_down].sum(axis=1)).ravel() == 0
         routes = plan.routes[alive].reset_index(drop=True)
-        found = routing_by_demand(problem, flow_on_routes(problem, routes), routes)
-        served = verify_flow(problem, found).served_mbps
+        routing = routing_by_demand(problem, flow_on_routes(problem, routes), routes)
+        served = verify_flow(problem, routing).served_mbps
     lost = np.maximum(flow.served_mbps - served, 0.0)
     lost = np.where(lost > SHED_TOLERANCE * problem.rate_mbps, lost, 0.0)
     rode = np.flatnonzero(is_down & (flow.load_mbps > 0))
-    names = [whole.link_labels[link] for link in rode.tolist()]
+    names = [complete.link_labels[link] for link in rode.tolist()]
     add_note(
         f"warning: the plan uses links that have failed ({few(names)}): "
         f"{amount_or_number(float(lost.sum()), 'Mbit/s')} of "
         f"{counted(int(np.count_nonzero(lost)), 'demands')} are lost"
     )
     return replace(
-        found,
+        routing,
         shed=plan.shed,
         lost=list_demands(problem, lost),
         failed=pd.DataFrame({"link": names, "rate_mbps": flow.load_mbps[rode]}),
@@ -121,11 +121,11 @@ def _take_failed(tables: Mapping[str, pd.DataFrame], failed: set[_Link]) -> bool
 
 def _without_links(tables: Mapping[str, pd.DataFrame], failed: set[_Link]) -> dict[str, pd.DataFrame]:
     """Return the tables without the rows about failed links, of plans that do not take them."""
-    kept = dict(tables)
+    remaining_tables = dict(tables)
     for name in ("links", "weights"):
         if name in tables and (named := _links_in(tables[name])):
-            kept[name] = tables[name][[link not in failed for link in named]]
-    return kept
+            remaining_tables[name] = tables[name][[link not in failed for link in named]]
+    return remaining_tables
 
 
 def _steps(text: str) -> set[tuple[str, str]]:
@@ -138,7 +138,7 @@ def _steps(text: str) -> set[tuple[str, str]]:
 
 
 def survive(problem: Traffic, flow: VerifiedFlow, down: Bools) -> Surviving:
-    """Return what arrives of a flow where some links, (E,), pass nothing; lost traffic loads no link."""
+    """Return the arrivals of a flow with some links, (E,), passing nothing; lost traffic loads no link."""
     if not (flow.load_mbps[down] > 0).any():
         return Surviving(flow.flow_mbps, flow.served_mbps)
     passed = np.where(down, 0.0, 1.0)

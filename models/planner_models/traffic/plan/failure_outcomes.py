@@ -83,14 +83,14 @@ class SplitRoutes:
             return _decompose(problem, flow)
         table = plan.routes
         rate = table["rate_mbps"].to_numpy(float)
-        most = np.full(len(table), np.nan)
+        limit = np.full(len(table), np.nan)
         if "reserved_mbps" in table:
-            most = table["reserved_mbps"].to_numpy(float)
-        is_limited = ~np.isnan(most)
+            limit = table["reserved_mbps"].to_numpy(float)
+        is_limited = ~np.isnan(limit)
         return cls(
             demand=problem.find_demands(table),
-            weight=np.where(is_limited, most, rate),
-            most_mbps=np.where(is_limited, most, np.inf),
+            weight=np.where(is_limited, limit, rate),
+            most_mbps=np.where(is_limited, limit, np.inf),
             uses=links_of_routes(problem, table, list_routes(problem, table)),
         )
 
@@ -104,7 +104,7 @@ class SplitRoutes:
         return np.asarray((self.touches @ failures.link_down.T.astype(float)).T > 0)
 
     def never_overload(self, problem: Traffic) -> bool:
-        """Return whether what the routes reserve fits into the capacities all together."""
+        """Return whether the reservations of the routes fit into the capacities all together."""
         if np.isinf(self.most_mbps).any():
             return False
         return not exceeds(self.uses.T @ self.most_mbps, problem.capacity_mbps).any()
@@ -118,26 +118,26 @@ class SplitRoutes:
         of_demand = sp.csr_array((np.ones(count), (self.demand, np.arange(count))), shape=(demands, count))
         size = max(1, MAX_ENTRIES // max(count, 1))
         for first in range(0, len(down), size):
-            part = down[first : first + size]
-            is_lost = touches @ part.T.astype(float) > 0
+            chunk = down[first : first + size]
+            is_lost = touches @ chunk.T.astype(float) > 0
             weight = np.where(is_lost, 0.0, self.weight[:, None])
             total = of_demand @ weight
-            most = of_demand @ np.where(
+            upper = of_demand @ np.where(
                 is_lost, 0.0, np.minimum(self.most_mbps, problem.rate_mbps.sum())[:, None]
             )
-            sent = np.where(total > 0, np.minimum(sent_mbps[:, None], most), 0.0)
+            sent = np.where(total > 0, np.minimum(sent_mbps[:, None], upper), 0.0)
             share = np.divide(sent, total, out=np.zeros(sent.shape), where=total > 0)
             rate = share[self.demand] * weight
             load = self.uses.T @ rate
             over = np.asarray(exceeds(load, problem.capacity_mbps[:, None]).any(axis=0))
-            for place in range(len(part)):
-                flow, delivered = None, sent[:, place]
-                if with_flow or over[place]:
-                    amount = sp.csr_array(of_demand @ (sp.diags_array(rate[:, place]) @ self.uses))
-                    flow = _flow_of_demands(problem, amount, sent[:, place])
-                if flow is not None and over[place]:
+            for index in range(len(chunk)):
+                flow, delivered = None, sent[:, index]
+                if with_flow or over[index]:
+                    amount = sp.csr_array(of_demand @ (sp.diags_array(rate[:, index]) @ self.uses))
+                    flow = _flow_of_demands(problem, amount, sent[:, index])
+                if flow is not None and over[index]:
                     delivered = delivered_rates(problem, flow)
-                yield Aftermath(sent[:, place], delivered, load[:, place], flow)
+                yield Aftermath(sent[:, index], delivered, load[:, index], flow)
 
 
 def _flow_of_demands(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> VerifiedFlow:
@@ -155,7 +155,7 @@ def _flow_of_demands(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Float
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlanInFailures:
-    """A plan that stays as it is in failures, and how its traffic is restored."""
+    """A plan that stays as it is in failures, and the restoration of its traffic."""
 
     problem: Traffic
     plan: Routing
@@ -193,7 +193,7 @@ class PlanInFailures:
         )
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process needs: a solver session stays here."""
+        """Return the state that another process needs: a solver session stays here."""
         return {name: value for name, value in self.__dict__.items() if name != "rerouting"}
 
     def simulate(self, down: Bools, *, with_flow: bool = False) -> Iterator[Aftermath]:
@@ -204,19 +204,19 @@ class PlanInFailures:
         if self.restoration == "local":
             yield from self.routes.simulate(self.problem, self.flow.served_mbps, down, with_flow=with_flow)
         elif self.restoration == "reroute":
-            for one in down:
-                delivered = self.rerouting.deliver(np.flatnonzero(one))
+            for link_down in down:
+                delivered = self.rerouting.deliver(np.flatnonzero(link_down))
                 yield Aftermath(delivered, delivered, None, None)
         elif self.restoration == "none":
-            for one in down:
+            for link_down in down:
                 flow = self.flow
-                if (flow.load_mbps[one] > 0).any():
-                    left = survive(self.problem, flow, one)
+                if (flow.load_mbps[link_down] > 0).any():
+                    surviving = survive(self.problem, flow, link_down)
                     flow = replace(
                         flow,
-                        load_mbps=np.asarray(left.flow_mbps.sum(axis=0)).ravel(),
-                        served_mbps=left.served_mbps,
-                        flow_mbps=left.flow_mbps,
+                        load_mbps=np.asarray(surviving.flow_mbps.sum(axis=0)).ravel(),
+                        served_mbps=surviving.served_mbps,
+                        flow_mbps=surviving.flow_mbps,
                     )
                 delivered = delivered_rates(self.problem, flow)
                 yield Aftermath(flow.served_mbps, delivered, flow.load_mbps, flow)
@@ -224,11 +224,11 @@ class PlanInFailures:
             raise ValueError(f"{self.restoration}: shortest paths are not followed one failure at a time")
 
     def deliver(self, failures: FailureSet) -> Floats:
-        """Return what arrives of each demand in each failure, shape (S, K), Mbit/s."""
+        """Return the arrivals of each demand in each failure, shape (S, K), Mbit/s."""
         count = len(failures), len(self.problem.demands)
         if self.restoration != "reconverge":
-            found = [one.delivered_mbps for one in self.simulate(failures.link_down)]
-            return np.array(found).reshape(count)
+            delivered = [outcome.delivered_mbps for outcome in self.simulate(failures.link_down)]
+            return np.array(delivered).reshape(count)
         if not len(self.shortest_paths.problem.targets):
             return np.zeros(count)
         bare = replace(failures, probability=None)
@@ -236,7 +236,7 @@ class PlanInFailures:
 
 
 def find_restoration(problem: Traffic, plan: Routing) -> Restoration:
-    """Return how the traffic of a plan is restored after a failure."""
+    """Return the restoration of a plan's traffic after a failure."""
     claims = plan.guarantees
     if claims is not None and (claims["restoration"] == "reroute").any():
         return "reroute"
@@ -260,9 +260,9 @@ def weights_of(problem: Traffic, plan: Routing) -> Floats | None:
     if plan.weights is None:
         return None
     table = plan.weights
-    place = require_links(problem, table["tail"], table["head"], table["parallel"], "weights")
+    rows = require_links(problem, table["tail"], table["head"], table["parallel"], "weights")
     weight = problem.weight.copy()
-    weight[place] = table["weight"].to_numpy(float)
+    weight[rows] = table["weight"].to_numpy(float)
     return weight
 
 
@@ -271,16 +271,20 @@ _outcomes = weakref.WeakKeyDictionary()
 
 
 def deliver_in_failures(problem: Traffic, plan: Routing, failures: FailureSet) -> Floats:
-    """Return what arrives of each demand in each failure, shape (S, K), Mbit/s.
+    """Return the arrivals of each demand in each failure, shape (S, K), Mbit/s.
 
     The last answer is kept as long as its plan is in use: metrics and their breakdown need the same.
     """
-    known = _outcomes.get(plan)
-    if known is not None and known[0]() is problem and np.array_equal(known[1].link_down, failures.link_down):
-        return known[2]
-    found = PlanInFailures.of(problem, plan).deliver(failures)
-    _outcomes[plan] = weakref.ref(problem), failures, found
-    return found
+    cached = _outcomes.get(plan)
+    if (
+        cached is not None
+        and cached[0]() is problem
+        and np.array_equal(cached[1].link_down, failures.link_down)
+    ):
+        return cached[2]
+    delivered = PlanInFailures.of(problem, plan).deliver(failures)
+    _outcomes[plan] = weakref.ref(problem), failures, delivered
+    return delivered
 
 
 def _takes_one_path(problem: Traffic, flow: VerifiedFlow) -> bool:
@@ -333,7 +337,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
 
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
+def list_paths(first, index, amount, tail, head, source, target, threshold, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return demand, rate, start and links of paths, each along the links with most traffic left.
 
     Traffic that circles is left out.
@@ -354,7 +358,7 @@ def list_paths(first, index, amount, tail, head, source, target, least, nodes): 
                 seen[v] = hops
                 best = -1
                 for i in range(here, last):
-                    is_out = tail[index[i]] == v and amount[i] > least[k]
+                    is_out = tail[index[i]] == v and amount[i] > threshold[k]
                     if is_out and (best < 0 or amount[i] > amount[best]):
                         best = i
                 if best < 0:

@@ -24,8 +24,8 @@ SMALLEST_SHARE: Final = NEGLIGIBLE  # of a demand on a link
 def list_shares(problem: Traffic, share: sp.csr_array) -> pd.DataFrame:
     """Return the table `shares` of shares (K, E)."""
     entries = sp.csr_array(share).tocoo()
-    kept = entries.data > SMALLEST_SHARE
-    demand, link = entries.row[kept], entries.col[kept]
+    is_listed = entries.data > SMALLEST_SHARE
+    demand, link = entries.row[is_listed], entries.col[is_listed]
     return pd.DataFrame(
         {
             "source": problem.demands["source"].to_numpy()[demand],
@@ -33,7 +33,7 @@ def list_shares(problem: Traffic, share: sp.csr_array) -> pd.DataFrame:
             "tail": problem.links["tail"].to_numpy()[link],
             "head": problem.links["head"].to_numpy()[link],
             "parallel": problem.parallel[link],
-            "share": np.minimum(entries.data[kept], 1.0),
+            "share": np.minimum(entries.data[is_listed], 1.0),
         }
     )
 
@@ -70,7 +70,7 @@ def read_shares(problem: Traffic, table: pd.DataFrame) -> sp.csr_array:
     expected[listed, problem.target[listed]] = -1.0
     wrong = np.abs(surplus - expected) > CONSERVED
     if wrong.any():
-        k, node = (int(one[0]) for one in np.nonzero(wrong))
+        k, node = (int(indices[0]) for indices in np.nonzero(wrong))
         raise PlanRejected(
             f"shares: {problem.demand_labels[k]} has {surplus[k, node]:.6g} of its traffic too much or too "
             f"little at {problem.nodes['node'].iloc[node]}"

@@ -59,34 +59,34 @@ def check_flow(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Violation
     )
     shed = _listed_as_shed(problem, plan)
     lost = lost_rates(problem, plan)
-    known = flow.served_mbps + shed + lost
-    excess = np.flatnonzero((shed > 0) & exceeds(known, problem.rate_mbps, flow.terms_mbps))
+    names = flow.served_mbps + shed + lost
+    excess = np.flatnonzero((shed > 0) & exceeds(names, problem.rate_mbps, flow.terms_mbps))
     if len(excess):
         k = int(excess[0])
         raise PlanRejected(
             f"shed: {problem.demand_labels[k]} is said to shed {shed[k]:.6g} Mbit/s, but "
             f"{flow.served_mbps[k]:.6g} of its {problem.rate_mbps[k]:.6g} Mbit/s are sent"
         )
-    short = falls_short(known, problem.rate_mbps, flow.terms_mbps)
+    short = falls_short(names, problem.rate_mbps, flow.terms_mbps)
     demand = Violations.of(
         "demand",
         where=[problem.demand_labels[k] for k in np.flatnonzero(short)],
-        amount=known[short],
+        amount=names[short],
         allowed=problem.rate_mbps[short],
         unit="Mbit/s",
     )
     false = _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
-    found = capacity + demand + false + check_routes(problem, plan, flow)
+    result = capacity + demand + false + check_routes(problem, plan, flow)
     if plan.failed is not None:
         rode = plan.failed["rate_mbps"].to_numpy(float)
-        found += Violations.of(
+        result += Violations.of(
             "failed_links",
             where=plan.failed["link"].tolist(),
             amount=rode,
             allowed=np.zeros(len(rode)),
             unit="Mbit/s",
         )
-    return found
+    return result
 
 
 def lost_rates(problem: Traffic, plan: Routing) -> Floats:
@@ -119,9 +119,9 @@ def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
 def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
     """Raise PlanRejected for traffic that circles where none of its commodity's demands pass."""
     count, commodities = len(problem.nodes), flow.flow_mbps.shape[0]
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    name = problem.commodity[wanted]
-    row = wanted if flow.by_demand else np.searchsorted(flow.commodity, name)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    name = problem.commodity[demands]
+    row = demands if flow.by_demand else np.searchsorted(flow.commodity, name)
     if not flow.by_demand and commodities:
         row = np.where(flow.commodity[np.minimum(row, commodities - 1)] == name, row, commodities)
     largest = largest_in_row(flow.flow_mbps)
@@ -130,15 +130,16 @@ def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
         block = flow.flow_mbps[first : first + size] if size < commodities else flow.flow_mbps
         here = (row >= first) & (row < first + size)
         reached = np.zeros((block.shape[0], count), dtype=bool)
-        reached[row[here] - first, problem.source[wanted[here]]] = True
+        reached[row[here] - first, problem.source[demands[here]]] = True
         extend_reached(block, problem.tail, problem.head, reached)
-        part = block.tocoo()
-        idle = np.flatnonzero(~reached[part.row, problem.tail[part.col]] & (part.data > 0))
-        idle = idle[part.data[idle] > TOLERANCE * largest[first + part.row[idle]]]
+        entries = block.tocoo()
+        idle = np.flatnonzero(~reached[entries.row, problem.tail[entries.col]] & (entries.data > 0))
+        idle = idle[entries.data[idle] > TOLERANCE * largest[first + entries.row[idle]]]
         if len(idle):
-            worst = idle[np.argmax(part.data[idle])]
+            worst = idle[np.argmax(entries.data[idle])]
             raise PlanRejected(
-                f"flows: {part.data[worst]:.6g} Mbit/s on {problem.link_labels[part.col[worst]]} circle "
+                f"flows: {entries.data[worst]:.6g} Mbit/s on {problem.link_labels[entries.col[worst]]} "
+                "circle "
                 "where no demand passes"
             )
 
@@ -163,16 +164,16 @@ def _require_tunnels(problem: Traffic, routes: pd.DataFrame) -> None:
             continue
         if tunnels is None or name not in row_of:
             raise PlanRejected(f"routes row {row + 1}: tunnel '{abbreviate(name)}' is none of the problem")
-        known = row_of[name]
-        if tunnels.nodes[known] != path or bool(tunnels.is_segments[known]) != by_segments[row]:
+        tunnel = row_of[name]
+        if tunnels.nodes[tunnel] != path or bool(tunnels.is_segments[tunnel]) != by_segments[row]:
             raise PlanRejected(f"routes row {row + 1}: its path is not that of tunnel '{abbreviate(name)}'")
 
 
 def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow) -> None:
     """Raise PlanRejected where ECMP with these link weights does not make the flows."""
-    place = require_each_link(problem, weights, "weights")
-    weight = np.zeros(len(place))
-    weight[place] = weights["weight"].to_numpy(float)
+    link_rows = require_each_link(problem, weights, "weights")
+    weight = np.zeros(len(link_rows))
+    weight[link_rows] = weights["weight"].to_numpy(float)
     wrong = np.flatnonzero(~(weight > 0) | np.isinf(weight))
     if len(wrong):
         label = problem.link_labels[wrong[0]]
@@ -233,13 +234,13 @@ def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedF
         )
 
 
-def _find_false_utilization(problem: Traffic, plan: Routing, place: Ints, load: Floats) -> Violations:
-    """Return the links whose utilization in the table `links` is not their load over capacity.
+def _find_false_utilization(problem: Traffic, plan: Routing, link_rows: Ints, load: Floats) -> Violations:
+    """Return the links with a utilization in the table `links` other than their load over capacity.
 
-    place  (rows,) the link of each row
+    link_rows  (rows,) the link of each row
     """
     claimed = np.zeros(len(load))
-    claimed[place] = plan.links["utilization"].to_numpy(float)
+    claimed[link_rows] = plan.links["utilization"].to_numpy(float)
     true = load / problem.capacity_mbps
     wrong = differs(claimed, true, true.max(initial=0.0))
     return Violations.of(

@@ -84,30 +84,31 @@ def _read_claims(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Iterato
     kinds = keys.drop_duplicates().itertuples(index=False)
     kind_of = keys.groupby(list(keys), sort=False, dropna=False, observed=True).ngroup().to_numpy()
     for number, (failures, at_once, restoration, availability, probability) in enumerate(kinds):
-        place = np.flatnonzero(kind_of == number)
-        least = np.zeros(len(problem.demands))
-        least[demand[place]] = rate[place]
-        where = f"guarantees row {place[0] + 1}"
-        found = _find_failures(problem, str(failures), where)
-        if found.probability is None and not math.isnan(probability):
-            if exceeds(probability * len(found), 1.0, relative=EXACT):
+        rows = np.flatnonzero(kind_of == number)
+        minimum = np.zeros(len(problem.demands))
+        minimum[demand[rows]] = rate[rows]
+        where = f"guarantees row {rows[0] + 1}"
+        failures_found = _find_failures(problem, str(failures), where)
+        if failures_found.probability is None and not math.isnan(probability):
+            if exceeds(probability * len(failures_found), 1.0, relative=EXACT):
                 raise PlanRejected(
-                    f"{where}: probability is {probability:g}, which {len(found)} failures cannot all have"
+                    f"{where}: probability is {probability:g}, which {len(failures_found)} failures cannot "
+                    "all have"
                 )
-            found = found.with_probability(float(probability))
+            failures_found = failures_found.with_probability(float(probability))
         if restoration not in RESTORATIONS:
             raise PlanRejected(
                 f"{where}: restoration is '{restoration}', must be split or reroute"
                 + did_you_mean(str(restoration), RESTORATIONS)
             )
         has_availability = not math.isnan(availability)
-        if has_availability and (found.probability is None or at_once != 1):
+        if has_availability and (failures_found.probability is None or at_once != 1):
             raise PlanRejected(
                 f"{where}: availability is {availability:g}, which needs single failures with probabilities"
             )
         yield _Claim(
-            rate_mbps=least,
-            failures=found,
+            rate_mbps=minimum,
+            failures=failures_found,
             at_once=int(at_once),
             restoration=str(restoration),
             availability=float(availability) if has_availability else None,
@@ -129,7 +130,7 @@ def _find_failures(problem: Traffic, name: str, where: str) -> FailureSet:
 def _find_broken(
     problem: Traffic, plan: Routing, flow: VerifiedFlow, claim: _Claim
 ) -> Iterator[tuple[int, str, float]]:
-    """Yield demands that get less than claimed, with the worst failure and what arrives in it, Mbit/s."""
+    """Yield demands that get less than claimed, with the worst failure and the arrivals in it, Mbit/s."""
     if claim.restoration == "split":
         routes = SplitRoutes.of(problem, plan, flow)
         if claim.availability is None and routes.never_overload(problem):
@@ -144,10 +145,10 @@ def _find_broken(
         arrives = np.vstack([delivered_rates(problem, flow), in_failures])
     elif claim.restoration == "reroute":
         rerouting = make_rerouting(problem, plan, claim.rate_mbps)
-        arrives = np.array([rerouting.deliver(np.flatnonzero(one)) for one in down])
+        arrives = np.array([rerouting.deliver(np.flatnonzero(link_down)) for link_down in down])
     else:
-        found = routes.simulate(problem, flow.served_mbps, down)
-        arrives = np.array([one.delivered_mbps for one in found])
+        outcomes = routes.simulate(problem, flow.served_mbps, down)
+        arrives = np.array([outcome.delivered_mbps for outcome in outcomes])
     arrives = arrives.reshape(len(combinations), len(problem.demands))
     missing = _least_rates(claim, flow) - arrives
     for row in np.flatnonzero((missing > 0).any(axis=1)).tolist():
@@ -185,18 +186,18 @@ def _name_failures(claim: _Claim, rows: tuple[int, ...]) -> str:
 def _follow_each(
     problem: Traffic, routes: SplitRoutes, flow: VerifiedFlow, claim: _Claim
 ) -> Iterator[tuple[int, str, float]]:
-    """Yield broken claims of demands whose routes reserve what they take: no demand disturbs another."""
+    """Yield broken claims of demands with routes that reserve their load: no demand disturbs another."""
     hits, least_mbps = routes.find_hits(claim.failures), _least_rates(claim, flow)
     order = np.argsort(routes.demand, kind="stable")
     start = np.searchsorted(routes.demand[order], np.arange(len(problem.demands) + 1))
     disconnected: dict[tuple[int, ...], Bools] = {}
     for demand in np.flatnonzero(claim.rate_mbps > 0).tolist():
         here = order[start[demand] : start[demand + 1]]
-        least = float(least_mbps[demand])
+        minimum = float(least_mbps[demand])
         worst: tuple[str, float] | None = None
         for rows, is_lost in _list_losses(hits[:, here], claim.at_once):
             arrives = min(float(flow.served_mbps[demand]), float(routes.most_mbps[here][~is_lost].sum()))
-            if arrives >= least or (worst is not None and arrives >= worst[1]):
+            if arrives >= minimum or (worst is not None and arrives >= worst[1]):
                 continue
             if rows not in disconnected:
                 down = claim.failures.link_down[list(rows)]

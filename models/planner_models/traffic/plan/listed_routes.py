@@ -32,10 +32,10 @@ def flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
             raise PlanRejected(f"routes row {row + 1}: {source}->{target} {what}")
     uses = links_of_routes(problem, routes, nodes)
     amount = sp.diags_array(rate.to_numpy(float)) @ uses
-    place = sp.csr_array(
+    incidence = sp.csr_array(
         (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
     )
-    return sp.coo_array(place @ amount)
+    return sp.coo_array(incidence @ amount)
 
 
 def list_routes(problem: Traffic, routes: pd.DataFrame) -> list[tuple[int, ...]]:
@@ -59,7 +59,7 @@ def links_of_routes(problem: Traffic, routes: pd.DataFrame, nodes: Sequence[tupl
     tails: list[int] = []
     heads: list[int] = []
     numbers: list[int] = []
-    given = routes["parallel"].tolist() if "parallel" in routes else [""] * len(routes)
+    parallel = routes["parallel"].tolist() if "parallel" in routes else [""] * len(routes)
     for row, path in enumerate(nodes):
         if by_segments[row]:
             continue
@@ -67,7 +67,7 @@ def links_of_routes(problem: Traffic, routes: pd.DataFrame, nodes: Sequence[tupl
         rows += [row] * hops
         tails += path[:-1]
         heads += path[1:]
-        numbers += _parse_parallels(given[row], row, hops) if given[row] else [1] * hops
+        numbers += _parse_parallels(parallel[row], row, hops) if parallel[row] else [1] * hops
     link = require_links(
         problem, names[np.array(tails, dtype=int)], names[np.array(heads, dtype=int)], numbers, "routes"
     )
@@ -81,9 +81,10 @@ def links_of_routes(problem: Traffic, routes: pd.DataFrame, nodes: Sequence[tupl
     if not is_followed.all():
         row = int(np.flatnonzero(by_segments)[int(np.argmin(is_followed))])
         raise PlanRejected(f"routes row {row + 1}: has a segment without a path")
-    place = np.flatnonzero(by_segments)
+    segment_rows = np.flatnonzero(by_segments)
     spread = sp.csr_array(
-        (np.ones(len(place)), (place, np.arange(len(place)))), shape=(len(routes), len(place))
+        (np.ones(len(segment_rows)), (segment_rows, np.arange(len(segment_rows)))),
+        shape=(len(routes), len(segment_rows)),
     )
     return sp.csr_array(uses + spread @ shares)
 

@@ -213,14 +213,14 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
 
 def _in_failures(problem: Traffic, plan: Routing) -> dict[str, float | None]:
     """Return the metrics of a plan in failures; None where no failures are known."""
-    found = measure_failures(problem, plan)
+    figures = measure_failures(problem, plan)
     return {
         "guaranteed_mbps": _guaranteed(plan),
-        "worst_delivered_mbps": None if found is None else found.worst_mbps(),
-        "availability": None if found is None else found.mean_availability(),
-        "min_availability": None if found is None else found.least_availability(),
-        "demand_risk": None if found is None else found.demand_risk(),
-        "traffic_risk": None if found is None else found.traffic_risk(),
+        "worst_delivered_mbps": None if figures is None else figures.worst_mbps(),
+        "availability": None if figures is None else figures.mean_availability(),
+        "min_availability": None if figures is None else figures.least_availability(),
+        "demand_risk": None if figures is None else figures.demand_risk(),
+        "traffic_risk": None if figures is None else figures.traffic_risk(),
     }
 
 
@@ -264,21 +264,21 @@ def _guaranteed(plan: Routing) -> float | None:
     return float(always["rate_mbps"].sum()) if len(always) or not len(claims) else None
 
 
-def _in_failures_by_class(problem: Traffic, found: FailureFigures) -> dict[str, list[float]]:
-    """Return what arrives of each class in its worst failure, and its availability where that is known."""
+def _in_failures_by_class(problem: Traffic, figures: FailureFigures) -> dict[str, list[float]]:
+    """Return the arrivals of each class in its worst failure, and its availability if that is known."""
     members = [problem.class_of == of_class for of_class in range(len(problem.class_table))]
-    columns = {"worst_delivered_mbps": [found.worst_mbps(one) for one in members]}
-    available = [found.mean_availability(one) for one in members]
-    if any(one is not None for one in available):
-        columns["availability"] = [np.nan if one is None else one for one in available]
+    columns = {"worst_delivered_mbps": [figures.worst_mbps(member_mask) for member_mask in members]}
+    available = [figures.mean_availability(member_mask) for member_mask in members]
+    if any(value is not None for value in available):
+        columns["availability"] = [np.nan if value is None else value for value in available]
     return columns
 
 
 def _broken_limits(problem: Traffic, plan: Routing) -> dict[str, float | None]:
     """Return the numbers of demands beyond their latency limits and against rules; None without any."""
-    found = check_routes(problem, plan, verify_flow(problem, plan)).frame
-    late = found["limit"] == "latency"
-    demands = {where.partition(": ")[0] for where in found["where"][found["limit"] == "rules"]}
+    violations = check_routes(problem, plan, verify_flow(problem, plan)).frame
+    late = violations["limit"] == "latency"
+    demands = {where.partition(": ")[0] for where in violations["where"][violations["limit"] == "rules"]}
     return {
         "latency_violations": float(late.sum()) if np.isfinite(problem.max_latency_ms).any() else None,
         "rule_violations": float(len(demands)) if problem.parsed_rules else None,
@@ -302,9 +302,9 @@ def _shares(share: np.ndarray) -> dict[str, float | None]:
 
 def _shortest_weight(problem: Traffic, served: np.ndarray) -> float:
     """Return the sum of served rates times the weights of shortest paths."""
-    wanted = np.flatnonzero((served > 0) & (problem.rate_mbps > 0))
-    row = problem.target_row[wanted]
-    return float(served[wanted] @ problem.distance[row, problem.source[wanted]])
+    demands = np.flatnonzero((served > 0) & (problem.rate_mbps > 0))
+    row = problem.target_row[demands]
+    return float(served[demands] @ problem.distance[row, problem.source[demands]])
 
 
 def _per_link(problem: Traffic, column: str, load: np.ndarray, total: float) -> float | None:

@@ -61,9 +61,9 @@ class PresentFlow:
 
     def moved_mbps(self, problem: Traffic, flow: sp.csr_array) -> Floats:
         """Return the moved traffic of each demand, (K,) Mbit/s, under flows (K, E)."""
-        kept = np.minimum(largest_flows(problem, self.flow.minimum(flow)), self.stays)
+        retained = np.minimum(largest_flows(problem, self.flow.minimum(flow)), self.stays)
         shed = np.maximum(problem.rate_mbps - routing.sent_by_demand(problem, flow), 0.0)
-        moved = np.maximum(self.stays - kept - shed, 0.0)
+        moved = np.maximum(self.stays - retained - shed, 0.0)
         return np.where(moved > SMALLEST_MOVE * problem.rate_mbps, moved, 0.0)
 
 
@@ -92,7 +92,7 @@ def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
 
 
 def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None) -> sp.csr_array:
-    """Return what each demand sends on each link by the shares of a plan's tables, (K, E) Mbit/s.
+    """Return the flow of each demand on each link by the shares of a plan's tables, (K, E) Mbit/s.
 
     Links and demands that the problem does not have are left out; so is the share of a demand that was shed.
     """
@@ -102,22 +102,22 @@ def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None
     shape = (len(problem.demands), len(problem.links))
     if "source" in flows:
         demand = problem.find_demands(flows)
-        known = demand >= 0
+        valid = demand >= 0
         sign = (tail == problem.source[demand]) * 1.0 - (head == problem.source[demand])
-        wanted = sum_by_index(demand[known], (rate * sign)[known], len(problem.demands))
+        demanded = sum_by_index(demand[valid], (rate * sign)[valid], len(problem.demands))
         if shed is not None:
             left_out = problem.find_demands(shed)
             amount = shed["rate_mbps"].to_numpy(float)
-            wanted += sum_by_index(left_out[left_out >= 0], amount[left_out >= 0], len(wanted))
-        used = known & (link >= 0)
-        scale = np.divide(problem.rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
+            demanded += sum_by_index(left_out[left_out >= 0], amount[left_out >= 0], len(demanded))
+        used = valid & (link >= 0)
+        scale = np.divide(problem.rate_mbps, demanded, out=np.zeros(len(demanded)), where=demanded > 0)
         return sp.csr_array((rate[used] * scale[demand[used]], (demand[used], link[used])), shape=shape)
     target = problem.find_nodes(flows["target"])
     row = np.searchsorted(problem.targets, target)
-    known = (link >= 0) & (target >= 0)
-    known &= problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
+    valid = (link >= 0) & (target >= 0)
+    valid &= problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
     flow = sp.coo_array(
-        (rate[known], (row[known], link[known])), shape=(len(problem.targets), len(problem.links))
+        (rate[valid], (row[valid], link[valid])), shape=(len(problem.targets), len(problem.links))
     )
     ratios = split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
     return sp.csr_array(split_ratios.apply_ratios(problem, ratios, problem.rate_mbps))
@@ -131,31 +131,33 @@ def _keep_limits(problem: Traffic, limits: RouteLimits, flow: sp.csr_array) -> s
     avoids = ~np.asarray(limits.allowed.all(axis=1))
     limited = np.isfinite(limits.max_latency_ms) | avoids[limits.allowed_of]
     limited[list(limits.conditions)] = True
-    kept = sp.csr_array(flow, copy=True)
-    kept.sum_duplicates()
+    result = sp.csr_array(flow, copy=True)
+    result.sum_duplicates()
     for k in np.flatnonzero(limited).tolist():
-        entries = slice(kept.indptr[k], kept.indptr[k + 1])
-        links = kept.indices[entries].tolist()
-        rest = dict(zip(links, kept.data[entries].tolist(), strict=True))
+        entries = slice(result.indptr[k], result.indptr[k + 1])
+        links = result.indices[entries].tolist()
+        residual = dict(zip(links, result.data[entries].tolist(), strict=True))
         allowed = dict.fromkeys(links, 0.0)
-        while path := _take_route(problem, rest, int(problem.source[k]), int(problem.target[k])):
-            amount = min(rest[link] for link in path)
+        while path := _take_route(problem, residual, int(problem.source[k]), int(problem.target[k])):
+            amount = min(residual[link] for link in path)
             for link in path:
-                rest[link] -= amount
+                residual[link] -= amount
             if limits.keeps(problem, k, path):
                 for link in path:
                     allowed[link] += amount
-        kept.data[entries] = [allowed[link] for link in links]
-    kept.eliminate_zeros()
-    return kept
+        result.data[entries] = [allowed[link] for link in links]
+    result.eliminate_zeros()
+    return result
 
 
-def _take_route(problem: Traffic, rest: dict[int, float], source: int, target: int) -> list[int]:
+def _take_route(problem: Traffic, residual: dict[int, float], source: int, target: int) -> list[int]:
     """Return links from source to target, at each node the one with the most flow; empty for none."""
     leaving: dict[int, int] = {}
-    for link, amount in rest.items():
+    for link, amount in residual.items():
         tail = int(problem.tail[link])
-        if amount > SMALLEST_MOVE * max(rest.values()) and amount > rest.get(leaving.get(tail, -1), 0.0):
+        if amount > SMALLEST_MOVE * max(residual.values()) and amount > residual.get(
+            leaving.get(tail, -1), 0.0
+        ):
             leaving[tail] = link
     path: list[int] = []
     node = source
@@ -167,13 +169,13 @@ def _take_route(problem: Traffic, rest: dict[int, float], source: int, target: i
 
 def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:
     """Return the largest flow of each demand, (K,) Mbit/s, where each has its own capacities, (K, E)."""
-    own = sp.csr_array(capacity_mbps)
-    own.sum_duplicates()
+    capacity = sp.csr_array(capacity_mbps)
+    capacity.sum_duplicates()
     return np.asarray(
         _largest_flows(
-            own.indptr.astype(np.int64),
-            own.indices.astype(np.int64),
-            own.data,
+            capacity.indptr.astype(np.int64),
+            capacity.indices.astype(np.int64),
+            capacity.data,
             problem.tail,
             problem.head,
             problem.source,
@@ -184,7 +186,7 @@ def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:
 
 
 def _count_entries(problem: Traffic, plan: Routing) -> int:
-    """Return about how many links all demands of a plan use together."""
+    """Return the approximate number of links that all demands of a plan use together."""
     if "source" in plan.flows:
         return len(plan.flows)
     by_target = len(plan.flows) // max(plan.flows["target"].nunique(), 1)
@@ -198,47 +200,47 @@ def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  #
     value = np.zeros(len(source))
     came_by, queue = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
     for k in range(len(source)):
-        own, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
-        if len(own) == 0:
+        links, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
+        if len(links) == 0:
             continue
-        flow, least = np.zeros(len(own)), 1e-12 * limit.max()
-        while _find_path(own, limit, flow, least, tail, head, source[k], target[k], came_by, queue):
+        flow, threshold = np.zeros(len(links)), 1e-12 * limit.max()
+        while _find_path(links, limit, flow, threshold, tail, head, source[k], target[k], came_by, queue):
             step, node = np.inf, target[k]
             while node != source[k]:
                 i = came_by[node] // 2
                 if came_by[node] % 2:
-                    step, node = min(step, flow[i]), head[own[i]]
+                    step, node = min(step, flow[i]), head[links[i]]
                 else:
-                    step, node = min(step, limit[i] - flow[i]), tail[own[i]]
+                    step, node = min(step, limit[i] - flow[i]), tail[links[i]]
             node = target[k]
             while node != source[k]:
                 i = came_by[node] // 2
                 if came_by[node] % 2:
                     flow[i] -= step
-                    node = head[own[i]]
+                    node = head[links[i]]
                 else:
                     flow[i] += step
-                    node = tail[own[i]]
+                    node = tail[links[i]]
             value[k] += step
     return value
 
 
 @njit(cache=True)
-def _find_path(own, limit, flow, least, tail, head, source, target, came_by, queue):  # type: ignore[no-untyped-def]
+def _find_path(links, limit, flow, threshold, tail, head, source, target, came_by, queue):  # type: ignore[no-untyped-def]
     """Return whether a path has residual capacity; entry i leads to a node as 2 i, backwards as 2 i + 1."""
-    for e in own:
+    for e in links:
         came_by[tail[e]] = came_by[head[e]] = -1
     came_by[source], came_by[target] = -2, -1
     queue[0], first, last = source, 0, 1
     while first < last and came_by[target] == -1:
         node = queue[first]
         first += 1
-        for i in range(len(own)):
+        for i in range(len(links)):
             after, code = -1, 2 * i
-            if tail[own[i]] == node and limit[i] - flow[i] > least:
-                after = head[own[i]]
-            elif head[own[i]] == node and flow[i] > least:
-                after, code = tail[own[i]], 2 * i + 1
+            if tail[links[i]] == node and limit[i] - flow[i] > threshold:
+                after = head[links[i]]
+            elif head[links[i]] == node and flow[i] > threshold:
+                after, code = tail[links[i]], 2 * i + 1
             if after >= 0 and came_by[after] == -1:
                 came_by[after] = code
                 queue[last] = after

@@ -150,14 +150,14 @@ def compile_rules(
 
     names = problem.nodes["node"].to_numpy()
     columns = ("commodity", "node", "link", "share")
-    commodities, nodes, all_links, wanted = (table[name].to_numpy() for name in columns)
+    commodities, nodes, all_links, requested = (table[name].to_numpy() for name in columns)
     share = np.zeros(len(table))
     rules: list[tuple[Any, ...]] = []
     entries: dict[int, Ints] = {}
     for group in _group_rows(problem, table):
         commodity, node, links = int(commodities[group.start]), int(nodes[group.start]), all_links[group]
         width, low = int(bits[group.start]), int(lowest[group.start])
-        parts = apportion(wanted[group], width)
+        parts = apportion(requested[group], width)
         share[group] = parts / 2.0**width
         blocks = dyadic_blocks(tuple(parts.tolist()))
         is_split = len(blocks) > 1
@@ -241,21 +241,23 @@ def dyadic_blocks(parts: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
     block has length 0 and a lower priority: its branch gets what the others leave. This is the branch with
     the most 1s in the binary digits of its parts; of several, the one with the most parts.
     """
-    rest = max(range(len(parts)), key=lambda branch: (parts[branch].bit_count(), parts[branch], -branch))
+    remainder_branch = max(
+        range(len(parts)), key=lambda branch: (parts[branch].bit_count(), parts[branch], -branch)
+    )
     bits = (sum(parts) - 1).bit_length()
     sizes = [
         (1 << digit, branch)
         for branch, count in enumerate(parts)
         for digit in range(bits + 1)
-        if branch != rest and count >> digit & 1
+        if branch != remainder_branch and count >> digit & 1
     ]
-    blocks, place = [], 0
+    blocks, start = [], 0
     # in descending order of size, every block starts at a multiple of its own size
     for size, branch in sorted(sizes, key=lambda block: (-block[0], block[1])):
         digit = size.bit_length() - 1
-        blocks.append((branch, place >> digit, bits - digit))
-        place += size
-    return (*blocks, (rest, 0, 0))
+        blocks.append((branch, start >> digit, bits - digit))
+        start += size
+    return (*blocks, (remainder_branch, 0, 0))
 
 
 def _group_rows(problem: Traffic, table: pd.DataFrame) -> list[slice]:
@@ -290,15 +292,15 @@ def _count_later_splits(problem: Traffic, flow: sp.coo_array, table: pd.DataFram
     nodes = len(problem.nodes)
     commodity, link = table["commodity"].to_numpy(), table["link"].to_numpy()
     tail, head = commodity * nodes + problem.tail[link], commodity * nodes + problem.head[link]
-    places, count = np.unique(tail, return_counts=True)
-    splits = np.zeros(len(places) + 1, dtype=np.int64)  # the last place: traffic has arrived
+    tails, count = np.unique(tail, return_counts=True)
+    splits = np.zeros(len(tails) + 1, dtype=np.int64)  # the last place: traffic has arrived
     splits[:-1] = count > 1
-    here = np.searchsorted(places, tail)
-    after: Ints = np.searchsorted(places, head).astype(np.int64)
-    after[(after == len(places)) | (places[np.minimum(after, len(places) - 1)] != head)] = len(places)
+    here = np.searchsorted(tails, tail)
+    after: Ints = np.searchsorted(tails, head).astype(np.int64)
+    after[(after == len(tails)) | (tails[np.minimum(after, len(tails) - 1)] != head)] = len(tails)
     if deployment.has_cycle(problem, flow).any():
         raise InputError("the plan's routes form a cycle: no rules can follow them")
-    depth: Ints = np.zeros(len(places) + 1, dtype=np.int64)
+    depth: Ints = np.zeros(len(tails) + 1, dtype=np.int64)
     while True:
         deeper = depth.copy()
         np.maximum.at(deeper, here, depth[after] + splits[after])
@@ -343,20 +345,20 @@ def _ports_by_demand(
 ) -> dict[int, tuple[tuple[int | None, int | None], ...]]:
     """Return the (source port, target port) of each connection, by demand."""
     valid = validate(FLOWS, flows)
-    place = problem.find_demands(valid)
-    unknown = np.flatnonzero(place < 0)
+    demand_rows = problem.find_demands(valid)
+    unknown = np.flatnonzero(demand_rows < 0)
     if len(unknown):
         row = valid.iloc[int(unknown[0])]
         raise InputError(
             f"flows row {unknown[0] + 1}: {row.source}->{row.target} is no demand of the problem"
         )
     ports = valid[["source_port", "target_port"]].astype(int)
-    found: dict[int, list[tuple[int | None, int | None]]] = {}
-    for demand, one, other in zip(
-        place.tolist(), ports["source_port"].tolist(), ports["target_port"].tolist(), strict=True
+    ports_of: dict[int, list[tuple[int | None, int | None]]] = {}
+    for demand, source_port, other in zip(
+        demand_rows.tolist(), ports["source_port"].tolist(), ports["target_port"].tolist(), strict=True
     ):
-        found.setdefault(demand, []).append((one, other))
-    return {demand: tuple(pairs) for demand, pairs in found.items()}
+        ports_of.setdefault(demand, []).append((source_port, other))
+    return {demand: tuple(pairs) for demand, pairs in ports_of.items()}
 
 
 def _match_source_port(port: int | None, on: SplitOn, value_mask: tuple[int, int]) -> tuple[int, int]:

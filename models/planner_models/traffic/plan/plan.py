@@ -134,16 +134,16 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
     """Read the plan in the tables `flows` or `routes`; PlanRejected where there is none."""
 
     def read(table: Table) -> pd.DataFrame | None:
-        given = tables.get(table.name)
-        return None if given is None else validate(table, given, where=f"plan: {table.name}")
+        frame = tables.get(table.name)
+        return None if frame is None else validate(table, frame, where=f"plan: {table.name}")
 
-    given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
+    link_table, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
     segments, levels, moved, windows = read(SEGMENTS), read(LEVELS), read(MOVED), read(WINDOWS)
     guarantees = read(GUARANTEES)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
-        kept = ["source", "target", *(["class"] if problem.has_classes else [])]
-        names = {name: flows[name] for name in kept if name in flows}
+        columns = ["source", "target", *(["class"] if problem.has_classes else [])]
+        names = {name: flows[name] for name in columns if name in flows}
         link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
         row = np.arange(len(flows))
         rate = flows["rate_mbps"].to_numpy(float)
@@ -156,7 +156,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
     return replace(
         plan,
-        links=plan.links if given is None else given,
+        links=plan.links if link_table is None else link_table,
         shed=shed,
         weights=weights,
         segments=segments,
@@ -185,7 +185,7 @@ def list_demands(problem: Traffic, amount_mbps: Floats) -> pd.DataFrame | None:
 
 
 def sent_by_demand(problem: Traffic, flow_mbps: sp.sparray) -> Floats:
-    """Return what leaves the source of each demand, less what returns, of flows (K, E): shape (K,)."""
+    """Return the flow from the source of each demand, less returning flow, of flows (K, E): shape (K,)."""
     flow = sp.coo_array(flow_mbps)
     source = problem.source[flow.row]
     sign = (problem.tail[flow.col] == source).astype(float) - (problem.head[flow.col] == source)
@@ -193,23 +193,23 @@ def sent_by_demand(problem: Traffic, flow_mbps: sp.sparray) -> Floats:
 
 
 def _sent_by_target(problem: Traffic, flow: sp.csr_array, commodity: Ints) -> Floats:
-    """Return what each demand sends, (K,), of flows per target (D, E); within rounding errors its rate."""
-    known = np.flatnonzero(problem.rate_mbps > 0)
+    """Return the flow of each demand, (K,), of flows per target (D, E); within rounding errors its rate."""
+    demands = np.flatnonzero(problem.rate_mbps > 0)
     if problem.has_classes:
-        row = np.minimum(np.searchsorted(commodity, problem.commodity[known]), max(len(commodity) - 1, 0))
-        listed = commodity[row] == problem.commodity[known] if len(commodity) else np.zeros(len(row), bool)
-        known, row = known[listed], row[listed]
+        row = np.minimum(np.searchsorted(commodity, problem.commodity[demands]), max(len(commodity) - 1, 0))
+        listed = commodity[row] == problem.commodity[demands] if len(commodity) else np.zeros(len(row), bool)
+        demands, row = demands[listed], row[listed]
     else:
-        row = problem.target_row[known]
-    source = problem.source[known]
+        row = problem.target_row[demands]
+    source = problem.source[demands]
     sent = np.zeros(len(problem.demands))
     for first, surplus, passing in sum_at_nodes(flow, problem.tail, problem.head, len(problem.nodes)):
         here = (
             slice(None) if len(surplus) == len(commodity) else (row >= first) & (row < first + len(surplus))
         )
-        place = row[here] - first, source[here]
+        cell = row[here] - first, source[here]
         # the surplus of a small demand drowns in the rounding errors of much traffic through its source
-        sent[known[here]] = surplus[place] + ROUNDING * passing[place]
+        sent[demands[here]] = surplus[cell] + ROUNDING * passing[cell]
     return sent
 
 
@@ -289,5 +289,5 @@ def _name_classes(problem: Traffic, of_class: Ints) -> dict[str, pd.Categorical]
     return {"class": pd.Categorical.from_codes(of_class, categories=pd.Index(problem.class_table["class"]))}
 
 
-def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:
-    return pd.Categorical.from_codes(places, categories=problem.node_index)
+def _node_names(problem: Traffic, codes: Ints) -> pd.Categorical:
+    return pd.Categorical.from_codes(codes, categories=problem.node_index)

@@ -104,7 +104,7 @@ class CapacityReoptimization(Reoptimization[Traffic]):
         return Trial(change=change, metrics={self.metric.name: value}, gain=gain)
 
     def gain(self, value: float | None) -> float | None:
-        """Return by how much a value is better than now; 0 where they differ by less than the tolerance."""
+        """Return the improvement of a value over the present one; 0 within the tolerance."""
         gain = super().gain(value)
         if gain is None or value is None:
             return None
@@ -117,7 +117,7 @@ class CapacityReoptimization(Reoptimization[Traffic]):
         return self._session.gain_bound(dual_value)
 
     def _solve_at(self, capacity_mbps: Floats) -> float | None:
-        """Return the objective value; None where no plan serves what has to be served."""
+        """Return the objective value; None if no plan serves the required demand."""
         if self._session is not None and not self._runs_again:
             return self._session.solve_at(capacity_mbps)
         up = capacity_mbps > 0

@@ -1,4 +1,4 @@
-"""Rerouting of all traffic after failures: what of given rates fits, by linear programming.
+"""Rerouting of all traffic after failures: the feasible part of given rates, by linear programming.
 
 One program stays in one solver session, and the simplex method goes on from the basis of the whole network.
 Over all routes it has a commodity for each target, and a failure only changes the capacities of its links.
@@ -31,7 +31,7 @@ UNSEEN: Final = FEASIBILITY  # of the largest capacity: the solver, exact to 1e-
 
 
 def make_rerouting(problem: Traffic, plan: Routing, rate_mbps: Floats) -> Rerouting | ReroutingOverRoutes:
-    """Return the program of what a controller can route of rates (K,), over the routes that a plan lists."""
+    """Return the program of a controller's routing of rates (K,), over the routes that a plan lists."""
     if plan.routes is None:
         return Rerouting(problem, rate_mbps)
     return ReroutingOverRoutes(problem, plan.routes, rate_mbps)
@@ -68,7 +68,7 @@ class ReroutingOverRoutes:
         self._basis = self._session.getBasis()
 
     def deliver(self, down: Ints) -> Floats:
-        """Return what can be delivered of each demand without some links, (K,) Mbit/s: the most in total.
+        """Return the possible delivery of each demand without some links, (K,) Mbit/s: the most in total.
 
         down  links that have failed, by row; one thread at a time
         """
@@ -89,7 +89,7 @@ class ReroutingOverRoutes:
         self._session.changeColsBounds(count, routes.astype(np.int32), np.zeros(count), np.full(count, limit))
 
     def _solve(self, taken: Ints) -> Floats:
-        """Return what arrives of each demand, (K,) Mbit/s, without the routes in `taken`."""
+        """Return the arrivals of each demand, (K,) Mbit/s, without the routes in `taken`."""
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             raise SolverFailure(f"{self._highs.NAME}: {status}")
@@ -99,7 +99,7 @@ class ReroutingOverRoutes:
         return np.where(arrives >= self._rate * (1 - NONE_LEFT_OUT), self._rate, arrives)
 
     def _fill(self, sent: Floats, taken: Ints) -> None:
-        """Send what is missing of rates too small for the solver over residual capacity; changes `sent`."""
+        """Send the missing part of rates too small for the solver over residual capacity; changes `sent`."""
         arrives = np.bincount(self._demand, weights=sent, minlength=len(self._rate))
         missing = np.maximum(self._rate - arrives, 0.0)
         is_missed = (self._rate < UNSEEN * self._unit) & (missing > NONE_LEFT_OUT * self._rate)
@@ -134,8 +134,8 @@ class Rerouting:
             self._wanted = sum_by_index(problem.merged_row, rate_mbps, len(pairs.demands))
         self._place = pairs.target_row * nodes + pairs.source
         amount = np.zeros(targets * nodes)
-        known = np.flatnonzero(self._wanted > 0)
-        amount[self._place[known]] = self._wanted[known] / self._unit
+        demands = np.flatnonzero(self._wanted > 0)
+        amount[self._place[demands]] = self._wanted[demands] / self._unit
         is_row = np.ones((targets, nodes), dtype=bool)
         is_row[np.arange(targets), pairs.targets] = False
         rows = np.flatnonzero(is_row)
@@ -162,7 +162,7 @@ class Rerouting:
         self._basis = self._session.getBasis()
 
     def deliver(self, down: Ints) -> Floats:
-        """Return what can be delivered of each demand without some links, (K,) Mbit/s: the most in total.
+        """Return the possible delivery of each demand without some links, (K,) Mbit/s: the most in total.
 
         down  links that have failed, by row; one thread at a time
         """
@@ -178,18 +178,18 @@ class Rerouting:
         return self._divide(left_out)
 
     def _solve(self) -> Floats:
-        """Return what is left out of each pair, shape of `merged.demands`, Mbit/s."""
+        """Return the omitted traffic of each pair, shape of `merged.demands`, Mbit/s."""
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             raise SolverFailure(f"{self._highs.NAME}: {status}")
         values = np.array(self._session.getSolution().col_value)[self._first_left_out :]
-        known = self._wanted > 0
+        is_positive = self._wanted > 0
         left_out = np.zeros(len(self._wanted))
-        left_out[known] = values[self._place[known]] * self._unit
+        left_out[is_positive] = values[self._place[is_positive]] * self._unit
         return np.where(left_out > NONE_LEFT_OUT * self._wanted, left_out, 0.0)
 
     def _divide(self, left_out: Floats) -> Floats:
-        """Return what arrives of each demand, given what is left out of each pair."""
+        """Return the arrivals of each demand, given the omitted traffic of each pair."""
         arrives = np.maximum(self._wanted - left_out, 0.0)
         if not self._problem.has_classes:
             return np.where(left_out > 0, arrives, self._rate)

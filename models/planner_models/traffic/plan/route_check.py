@@ -1,4 +1,4 @@
-"""Check of latency limits and rules against what a plan's traffic can take, apart from any design.
+"""Check of latency limits and rules against the possible routes of a plan's traffic, for any design.
 
 Where a plan lists routes, each is followed as it stands. Elsewhere nodes split traffic hop by hop, so that
 some of a demand takes every way that its flows leave open: each of them must keep the limits.
@@ -41,7 +41,7 @@ class _Leg:
 
 @dataclass(frozen=True, eq=False)
 class _Way:
-    """One leg after another that traffic of a demand takes, and how much, Mbit/s."""
+    """One leg after another that traffic of a demand takes, and its amount, Mbit/s."""
 
     legs: tuple[_Leg, ...]
     rate_mbps: float
@@ -73,20 +73,20 @@ def _check_latency(problem: Traffic, ways: _Ways) -> Violations:
 
 
 def _check_rules(problem: Traffic, ways: _Ways) -> Violations:
-    found: list[tuple[str, float]] = []
+    violations: list[tuple[str, float]] = []
     paths: dict[int, list[Rule]] = {}
     for rule in problem.parsed_rules:
         for k in rule.demands(problem).tolist():
             if rule.is_use and rule.is_path:
                 paths.setdefault(k, []).append(rule)
                 continue
-            found += _broken(problem, ways, k, [rule])
+            violations += _broken(problem, ways, k, [rule])
     for k, rules in paths.items():
-        found += _broken(problem, ways, k, rules)
+        violations += _broken(problem, ways, k, rules)
     return Violations.of(
         "rules",
-        where=[where for where, _ in found],
-        amount=np.array([amount for _, amount in found]),
+        where=[where for where, _ in violations],
+        amount=np.array([amount for _, amount in violations]),
         allowed=0.0,
         unit="Mbit/s",
     )
@@ -132,8 +132,8 @@ class _Ways:
         problem, flow = self._problem, self._flow
         if flow.by_demand:
             return range(len(problem.demands))
-        found: list[int] = np.searchsorted(flow.commodity, problem.commodity).tolist()
-        return found
+        rows: list[int] = np.searchsorted(flow.commodity, problem.commodity).tolist()
+        return rows
 
     @cached_property
     def _links_by_row(self) -> list[tuple[int, ...]]:
@@ -173,11 +173,11 @@ class _Ways:
             rate = np.where(rate > 0, rate, self.served_mbps[demand])  # what it may take in a failure
         for row in np.flatnonzero(rate > 0).tolist():
             if by_segments[row]:
-                own = tuple(leg_of[pair] for pair in itertools.pairwise(nodes[row]))
+                own_legs = tuple(leg_of[pair] for pair in itertools.pairwise(nodes[row]))
             else:
                 links = tuple(uses.indices[uses.indptr[row] : uses.indptr[row + 1]].tolist())
-                own = (_Leg(nodes[row][0], nodes[row][-1], links),)
-            ways.setdefault(int(demand[row]), []).append(_Way(own, float(rate[row])))
+                own_legs = (_Leg(nodes[row][0], nodes[row][-1], links),)
+            ways.setdefault(int(demand[row]), []).append(_Way(own_legs, float(rate[row])))
         return ways
 
 
@@ -248,7 +248,7 @@ def _may_pass(problem: Traffic, way: _Way, sequences: Sequence[tuple[int, ...]])
 def _arrivals(
     problem: Traffic, way: _Way, sequences: Sequence[tuple[int, ...]]
 ) -> tuple[set[tuple[int, ...]], bool]:
-    """Return how traffic may arrive that has passed none of the sequences, and whether some may pass one.
+    """Return the arrivals of traffic that has passed none of the sequences, and whether some may pass one.
 
     The former is how many nodes of each sequence it has just passed.
     """
@@ -273,7 +273,7 @@ def _arrivals(
 
 
 def _pass(passed: tuple[int, ...], sequences: Sequence[tuple[int, ...]], node: int) -> tuple[int, ...] | None:
-    """Return how many nodes of each sequence have just been passed at a further node; None for all of one."""
+    """Return the number of nodes of each sequence just passed at a further node; None for all of one."""
     after = []
     for count, nodes in zip(passed, sequences, strict=True):
         count = count + 1 if nodes[count] == node else int(nodes[0] == node)

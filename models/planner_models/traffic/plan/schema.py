@@ -1,4 +1,4 @@
-"""Tables of the plan: flows, routes, link loads, and what designs add to them."""
+"""Tables of the plan: flows, routes, link loads, and additions of designs."""
 
 from __future__ import annotations
 

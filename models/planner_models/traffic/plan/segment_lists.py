@@ -31,8 +31,8 @@ def segment_shares(problem: Traffic, lists: Sequence[tuple[int, ...]]) -> tuple[
     legs = replace(problem, demands=demands, classes=None, tunnels=None, rules=None)
     ratios = split_ratios.split_evenly(legs, split_ratios.shortest_path_links(legs))
     share = sp.csr_array(split_ratios.apply_ratios(legs, ratios, np.where(legs.unreachable, 0.0, 1.0)))
-    place = {pair: row for row, pair in enumerate(pairs)}
-    entries = [(t, place[pair]) for t, nodes in enumerate(lists) for pair in itertools.pairwise(nodes)]
+    index_of = {pair: row for row, pair in enumerate(pairs)}
+    entries = [(t, index_of[pair]) for t, nodes in enumerate(lists) for pair in itertools.pairwise(nodes)]
     row, leg = np.array(entries, dtype=np.int64).T
     uses = sp.csr_array((np.ones(len(row)), (row, leg)), shape=(len(lists), len(pairs)))
     return sp.csr_array(uses @ share), (uses @ legs.unreachable.astype(float)) == 0

@@ -45,13 +45,13 @@ def read_segments(
     """
     if skip_unknown and problem.has_classes and "class" not in table:
         return
-    place = {name: row for row, name in enumerate(problem.nodes["node"])}
+    row_of = {name: row for row, name in enumerate(problem.nodes["node"])}
     demands = problem.find_demands(table).tolist()
     columns = (table[name].tolist() for name in ("source", "target", "segments", "share"))
     for row, (demand, source, target, text, share) in enumerate(zip(demands, *columns, strict=True)):
         where = f"segments row {row + 1}"
         nodes = _parse(text)
-        unknown = [] if nodes is None else [node for node in nodes if node not in place]
+        unknown = [] if nodes is None else [node for node in nodes if node not in row_of]
         if skip_unknown and (demand < 0 or nodes is None or unknown):
             continue
         if demand < 0:
@@ -65,9 +65,9 @@ def read_segments(
         if nodes[-1] != target:
             raise PlanRejected(f"{where}: segments end at {nodes[-1]}, must end at the target {target}")
         ends = [source, *nodes]
-        if any(one == other for one, other in itertools.pairwise(ends)):
+        if any(start == other for start, other in itertools.pairwise(ends)):
             raise PlanRejected(f"{where}: a node follows itself in {source}, {', '.join(nodes)}")
-        yield demand, [place[node] for node in nodes], float(share)
+        yield demand, [row_of[node] for node in nodes], float(share)
 
 
 def _parse(text: object) -> list[str] | None:

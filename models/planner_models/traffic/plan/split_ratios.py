@@ -44,8 +44,8 @@ def take_first_link(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
     key = _keys(problem, links)
     order = np.lexsort((links.col, key))
     _, first = np.unique(key[order], return_index=True)
-    chosen = order[first]
-    return _entries(problem, links.row[chosen], links.col[chosen], np.ones(len(chosen)))
+    first_entries = order[first]
+    return _entries(problem, links.row[first_entries], links.col[first_entries], np.ones(len(first_entries)))
 
 
 def compute_ratios(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
@@ -93,9 +93,9 @@ def complete_ratios(problem: Traffic, ratios: sp.coo_array) -> sp.coo_array:
             return joined
         in_cycle = np.unique(_keys(problem, joined)[cyclic])
         outside = ~np.isin(_keys(problem, joined), in_cycle)
-        rest = _entries(problem, joined.row[outside], joined.col[outside], joined.data[outside])
+        outside_ratios = _entries(problem, joined.row[outside], joined.col[outside], joined.data[outside])
         before = joined
-        joined = _append(problem, rest, shortest, np.isin(_keys(problem, shortest), in_cycle))
+        joined = _append(problem, outside_ratios, shortest, np.isin(_keys(problem, shortest), in_cycle))
         if np.array_equal(before.col, joined.col) and np.array_equal(before.row, joined.row):
             return joined
 
@@ -124,13 +124,13 @@ def _entries(problem: Traffic, row: Ints, link: Ints, value: Floats) -> sp.coo_a
     return sp.coo_array((value, (row, link)), shape=(len(problem.targets), len(problem.links)))
 
 
-def _append(problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, chosen: Bools) -> sp.coo_array:
+def _append(problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, mask: Bools) -> sp.coo_array:
     """Return the ratios followed by the chosen entries of the others."""
     return _entries(
         problem,
-        np.concatenate([ratios.row, others.row[chosen]]),
-        np.concatenate([ratios.col, others.col[chosen]]),
-        np.concatenate([ratios.data, others.data[chosen]]),
+        np.concatenate([ratios.row, others.row[mask]]),
+        np.concatenate([ratios.col, others.col[mask]]),
+        np.concatenate([ratios.data, others.data[mask]]),
     )
 
 
@@ -140,10 +140,10 @@ def apply_ratios_by_target(problem: Traffic, ratios: sp.coo_array, rate_mbps: Fl
     The sum of `apply_ratios` over sources, in the memory of one row for each target.
     """
     count, targets = len(problem.nodes), len(problem.targets)
-    wanted = np.flatnonzero(rate_mbps > 0)
-    row = problem.target_row[wanted]
+    demands = np.flatnonzero(rate_mbps > 0)
+    row = problem.target_row[demands]
     share = sp.csr_array((ratios.data, (ratios.row, ratios.col)), shape=ratios.shape)
-    injected = sp.csr_array((rate_mbps[wanted], (row, problem.source[wanted])), shape=(targets, count))
+    injected = sp.csr_array((rate_mbps[demands], (row, problem.source[demands])), shape=(targets, count))
     out = sp.csr_array(
         (np.ones(len(problem.links)), (problem.tail, np.arange(len(problem.links)))),
         shape=(count, len(problem.links)),
@@ -196,7 +196,7 @@ def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> s
         going = (node != problem.target[demand]) & (amount > MIN_SHARE * rate_mbps[demand])
         demand, node, amount = demand[going], node[going], amount[going]
     rows, links, amounts = (
-        (np.concatenate(part) for part in zip(*flows, strict=True)) if flows else ([], [], [])
+        (np.concatenate(column) for column in zip(*flows, strict=True)) if flows else ([], [], [])
     )
     flow = sp.coo_array((amounts, (rows, links)), shape=(len(problem.demands), len(problem.links)))
     flow.sum_duplicates()

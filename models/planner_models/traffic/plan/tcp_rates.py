@@ -45,9 +45,9 @@ def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> Floats:
     if rates == "given":
         return problem.rate_mbps.copy()
     allocate = max_min_rates if rates == "max-min" else proportional_rates
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
     rate = np.zeros(len(problem.demands))
-    rate[wanted] = allocate(sp.csr_array(share)[wanted], problem.capacity_mbps, problem.rate_mbps[wanted])
+    rate[demands] = allocate(sp.csr_array(share)[demands], problem.capacity_mbps, problem.rate_mbps[demands])
     return rate
 
 
@@ -126,7 +126,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
     """
     flows, links = len(cap), len(capacity)
     rate = np.zeros(flows)
-    done = np.zeros(flows, dtype=np.bool_)
+    is_fixed = np.zeros(flows, dtype=np.bool_)
     fixed = np.zeros(links)  # load of the flows that have stopped
     rising = np.zeros(links)  # load of the others per unit of the level
     count = np.zeros(links, dtype=np.int64)
@@ -140,15 +140,15 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
     # the flows of each link
     first = np.zeros(links + 1, dtype=np.int64)
     first[1:] = np.cumsum(count)
-    place = first[:-1].copy()
+    next_slot = first[:-1].copy()
     user = np.empty(first[links], dtype=np.int64)
     used = np.empty(first[links])
     for f in range(flows):
         for j in range(start[f], start[f + 1]):
             if amount[j] > 0:
-                user[place[link[j]]] = f
-                used[place[link[j]]] = amount[j]
-                place[link[j]] += 1
+                user[next_slot[link[j]]] = f
+                used[next_slot[link[j]]] = amount[j]
+                next_slot[link[j]] += 1
 
     heap = np.empty(links, dtype=np.int64)
     key = np.empty(links)
@@ -163,7 +163,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
 
     level, next_cap = 0.0, 0
     while True:
-        while next_cap < flows and done[by_limit[next_cap]]:
+        while next_cap < flows and is_fixed[by_limit[next_cap]]:
             next_cap += 1
         if next_cap == flows:
             return rate
@@ -176,7 +176,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
             if rising[e] < 1e-3 * exact[e]:  # subtractions cost precision: sum the rest afresh
                 rising[e] = 0.0
                 for j in range(first[e], first[e + 1]):
-                    if not done[user[j]]:
+                    if not is_fixed[user[j]]:
                         rising[e] += weight[user[j]] * used[j]
                 exact[e] = rising[e]
             now = max(capacity[e] - fixed[e], 0.0) / rising[e]
@@ -192,15 +192,15 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
             level = max(level, limit[f])
             rate[f] = cap[f]
             _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
-            done[f] = True
+            is_fixed[f] = True
         else:
             level = max(level, key[full])
             for j in range(first[full], first[full + 1]):
                 f = user[j]
-                if not done[f]:
+                if not is_fixed[f]:
                     rate[f] = min(weight[f] * level, cap[f])
                     _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
-                    done[f] = True
+                    is_fixed[f] = True
 
 
 @njit(cache=True)
@@ -338,10 +338,10 @@ def _highest_fill(uses: sp.csr_array, fill: Floats) -> Floats:
     return np.maximum(np.maximum.reduceat(fill[uses.indices], uses.indptr[:-1]), 1.0)
 
 
-def _max_step(at: list[Floats], step: list[Floats]) -> float:
+def _max_step(point: list[Floats], step: list[Floats]) -> float:
     """Return the largest step length before a value gets negative."""
     longest = np.inf
-    for value, change in zip(at, step, strict=True):
+    for value, change in zip(point, step, strict=True):
         falls = change < 0
         if falls.any():
             longest = min(longest, float((-value[falls] / change[falls]).min()))

@@ -1,4 +1,4 @@
-"""Loads and served rates of a routing whose tables are proven to be a flow."""
+"""Loads and served rates of a routing with tables that are proven to be a flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _verified = weakref.WeakKeyDictionary()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerifiedFlow:
-    """Loads and served rates of a routing whose tables are proven to be a flow.
+    """Loads and served rates of a routing with tables that are proven to be a flow.
 
     load_mbps    (E,) traffic on each link
     link_row     (rows,) link of each row of the plan's table `links`
@@ -98,9 +98,9 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
 def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> Ints:
     """Return the link of each row of the table `links`; PlanRejected where its load is not that of flows."""
     links = plan.links
-    place = require_each_link(problem, links, "links")
+    link_rows = require_each_link(problem, links, "links")
     claimed = np.zeros(len(load))
-    claimed[place] = links["load_mbps"].to_numpy(float)
+    claimed[link_rows] = links["load_mbps"].to_numpy(float)
     wrong = np.flatnonzero(differs(claimed, load, load.max(initial=0.0)))
     if len(wrong):
         first = int(wrong[0])
@@ -108,7 +108,7 @@ def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> Ints:
             f"links: {problem.link_labels[first]} has load_mbps {claimed[first]:.6g}, "
             f"its flows add up to {load[first]:.6g} Mbit/s"
         )
-    return place
+    return link_rows
 
 
 def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, Ints]:
@@ -133,11 +133,11 @@ def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, 
 
 
 def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> Ints:
-    places = problem.find_nodes(names)
-    if (places < 0).any():
-        row = int(np.flatnonzero(places < 0)[0])
+    rows = problem.find_nodes(names)
+    if (rows < 0).any():
+        row = int(np.flatnonzero(rows < 0)[0])
         raise PlanRejected(f"flows row {row + 1}: {column} '{names.iloc[row]}' is no node of the network")
-    return places
+    return rows
 
 
 def _served_by_demand(problem: Traffic, flow: sp.csr_array) -> Floats:
@@ -164,7 +164,7 @@ def _served_by_demand(problem: Traffic, flow: sp.csr_array) -> Floats:
 
 
 def _served_to_targets(problem: Traffic, flow: sp.csr_array, names: Ints) -> tuple[Floats, Floats]:
-    """Return the traffic of each demand that arrives, and what passes its source to its target, (K,) Mbit/s.
+    """Return the arriving traffic of each demand, and the flow from its source to its target, (K,) Mbit/s.
 
     PlanRejected as for flows of each demand. Flows to a target, (C, E), are as precise as what passes the
     node, or as the smallest demand to that target.
@@ -175,24 +175,24 @@ def _served_to_targets(problem: Traffic, flow: sp.csr_array, names: Ints) -> tup
     served, passes = np.zeros(demands), np.zeros(demands)
     for first, surplus, passing in sum_at_nodes(flow, problem.tail, problem.head, nodes):
         count = len(surplus)
-        known = np.flatnonzero((row >= first) & (row < first + count))
-        place = (row[known] - first) * nodes + problem.source[known]
+        in_block = np.flatnonzero((row >= first) & (row < first + count))
+        index = (row[in_block] - first) * nodes + problem.source[in_block]
         here = np.arange(count)
         target = names[first : first + count] % nodes
-        served[known], passes[known] = surplus.ravel()[place], passing.ravel()[place]
+        served[in_block], passes[in_block] = surplus.ravel()[index], passing.ravel()[index]
         surplus[here, target] = 0.0  # follows from the other nodes, since surpluses sum to 0
         tolerance = TOLERANCE * (passing + smallest[first : first + count, None])
         upper = tolerance.copy()
         # other nodes' traffic must not hide that a node sends more than its small demand
-        rate = problem.rate_mbps[known]
-        upper.ravel()[place] = rate + allowance(rate, passes[known])
+        rate = problem.rate_mbps[in_block]
+        upper.ravel()[index] = rate + allowance(rate, passes[in_block])
         wrong = (surplus < -tolerance) | (surplus > upper)
         if wrong.any():
             worst, node = np.unravel_index(int(np.argmax(np.where(wrong, np.abs(surplus), 0.0))), wrong.shape)
             what = f"to {problem.nodes['node'].iloc[target[worst]]}"
             if problem.has_classes:
                 what += f" ({problem.class_table['class'].iloc[names[first + worst] // nodes]})"
-            k = known[place == worst * nodes + node]
+            k = in_block[index == worst * nodes + node]
             allowed = float(problem.rate_mbps[k[0]]) if len(k) else None
             raise _refuse_balance(problem, what, int(node), float(surplus[worst, node]), allowed)
     return np.clip(served, 0.0, None), passes
@@ -219,9 +219,9 @@ def _smallest_demands(problem: Traffic, row: Ints, count: int) -> Floats:
 
     row  (K,) commodity of each demand, -1 for none
     """
-    wanted = np.flatnonzero((problem.rate_mbps > 0) & (row >= 0))
+    demands = np.flatnonzero((problem.rate_mbps > 0) & (row >= 0))
     smallest = np.full(count, np.inf)
-    np.minimum.at(smallest, row[wanted], problem.rate_mbps[wanted])
+    np.minimum.at(smallest, row[demands], problem.rate_mbps[demands])
     return np.where(np.isfinite(smallest), smallest, 0.0)
 
 
@@ -253,9 +253,9 @@ def largest_in_row(flow: sp.csr_array) -> Floats:
 
 def require_each_link(problem: Traffic, table: pd.DataFrame, name: str) -> Ints:
     """Return the link of each row, (E,); PlanRejected where a link is missing or there twice."""
-    place = require_links(problem, table["tail"], table["head"], table["parallel"], name)
-    count = np.bincount(place, minlength=len(problem.links))
+    position = require_links(problem, table["tail"], table["head"], table["parallel"], name)
+    count = np.bincount(position, minlength=len(problem.links))
     for wrong, fault in ((count == 0, "is missing"), (count > 1, "is there twice")):
         if wrong.any():
             raise PlanRejected(f"{name}: {problem.link_labels[int(np.argmax(wrong))]} {fault}")
-    return place
+    return position

@@ -62,7 +62,7 @@ def adjust(
         ),
     ] = "drop",
 ) -> Traffic:
-    """Add opposite links, scale demands and capacities, then remove what fails.
+    """Add opposite links, scale demands and capacities, then remove failed elements.
 
     Nodes that fail stay in the table, without links. Named elements fail first; then groups, nodes and links
     are drawn, in this order, among those that remain. Parallel links keep their numbers. Factors in

@@ -38,11 +38,11 @@ def _search_breadth_first(start, tail, targets, weight, distance):  # type: igno
     queue = np.empty(distance.shape[1], dtype=np.int64)
     for row in range(len(targets)):
         to_target = distance[row]
-        queue[0], size, place = targets[row], 1, 0
+        queue[0], size, index = targets[row], 1, 0
         to_target[targets[row]] = 0.0
-        while place < size:
-            v = queue[place]
-            place += 1
+        while index < size:
+            v = queue[index]
+            index += 1
             farther = to_target[v] + weight
             for i in range(start[v], start[v + 1]):
                 if to_target[tail[i]] == np.inf:

@@ -61,14 +61,14 @@ def draw_network(
     if dropped_mbps is not None:
         links["lost"] = dropped_mbps
     order = np.argsort(-(capacity if load_mbps is None else load_mbps / capacity), kind="stable")
-    chosen = np.sort(order[:MOST_LINKS])
-    if len(chosen) < len(links):
-        title += f", the first {len(chosen):,} of {len(links):,}"
-    links = links.iloc[chosen]
-    load = [None] * len(chosen) if load_mbps is None else load_mbps[chosen].tolist()
+    selected = np.sort(order[:MOST_LINKS])
+    if len(selected) < len(links):
+        title += f", the first {len(selected):,} of {len(links):,}"
+    links = links.iloc[selected]
+    load = [None] * len(selected) if load_mbps is None else load_mbps[selected].tolist()
     links["note"] = [
-        amount(full, "Mbit/s") if part is None else amount_of(part, full, "Mbit/s")
-        for part, full in zip(load, capacity[chosen].tolist(), strict=True)
+        amount(full, "Mbit/s") if carried is None else amount_of(carried, full, "Mbit/s")
+        for carried, full in zip(load, capacity[selected].tolist(), strict=True)
     ]
     sent = sum_by_index(problem.source, problem.rate_mbps, count)
     received = sum_by_index(problem.target, problem.rate_mbps, count)
@@ -104,7 +104,7 @@ def draw_network(
 
 
 def _describe_losses(problem: Traffic, by_capacity: Floats, by_failure: Floats) -> list[str]:
-    """Return why traffic that starts at each node does not arrive, shape (N,); "" where all of it does."""
+    """Return the reason for undelivered traffic from each node, shape (N,); "" if all of it arrives."""
     no_path = sum_by_index(problem.source, problem.unreachable * problem.rate_mbps, len(problem.nodes)) > 0
     texts = []
     for capacity, failure, is_cut_off in zip(by_capacity, by_failure, no_path, strict=True):

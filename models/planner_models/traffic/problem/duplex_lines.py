@@ -39,14 +39,14 @@ class DuplexLines:
         tail, head = (problem.links[end].astype(str).to_numpy()[first] for end in ("tail", "head"))
         number = problem.parallel[first]
         names = [
-            f"{one}{'<->' if both else '->'}{other}" + (f"#{k}" if several else "")
-            for one, other, both, several, k in zip(tail, head, has_both, numbered, number, strict=True)
+            f"{start}{'<->' if both else '->'}{other}" + (f"#{k}" if several else "")
+            for start, other, both, several, k in zip(tail, head, has_both, numbered, number, strict=True)
         ]
         return cls(of_link=line, names=names)
 
     @property
     def unique(self) -> list[int]:
-        """The lines whose name no other line has."""
+        """The lines with a name that no other line has."""
         count = Counter(self.names)
         return [line for line, name in enumerate(self.names) if count[name] == 1]
 

@@ -39,8 +39,10 @@ class ElementNames:
             return np.zeros(0, dtype=np.int64)
         rows = self._links_named(patterns)
         if not rows:
-            known = self._link_names, self._numbered_names
-            rows = {row for pattern in patterns for names in known for row in _match_names(names, pattern)}
+            name_sets = self._link_names, self._numbered_names
+            rows = {
+                row for pattern in patterns for names in name_sets for row in _match_names(names, pattern)
+            }
         if not rows and not self._are_down(patterns):
             near = did_you_mean(patterns[0], self._problem.link_labels)
             self.faults.append(f"{where}: '{name}' matches no link" + near)
@@ -65,7 +67,7 @@ class ElementNames:
 
     @cached_property
     def _rows_by_line(self) -> dict[str, Ints]:
-        """The links of each line whose name no other line has."""
+        """The links of each line with a name that no other line has."""
         lines = DuplexLines.group(self._problem, both_ways=True)
         rows = np.split(np.argsort(lines.of_link, kind="stable"), np.cumsum(np.bincount(lines.of_link))[:-1])
         return {lines.names[line]: rows[line] for line in lines.unique}
@@ -101,9 +103,9 @@ class ElementNames:
 def _expand_directions(name: str) -> list[str]:
     """Return `tail->head` as it is, both directions of `tail<->head`, or nothing for other names."""
     if "<->" in name:
-        tail, _, rest = name.partition("<->")
-        head, separator, number = rest.partition("#")
-        return [f"{tail}->{rest}", f"{head}->{tail}{separator}{number}"]
+        tail, _, remainder = name.partition("<->")
+        head, separator, number = remainder.partition("#")
+        return [f"{tail}->{remainder}", f"{head}->{tail}{separator}{number}"]
     return [name] if "->" in name else []
 
 

@@ -80,7 +80,7 @@ class FailureSet:
         cls, names: list[str], rows: list[Ints], links: int, probability: Floats | None = None
     ) -> FailureSet:
         """Return the set of failures with these rows of `links`."""
-        start = np.cumsum([0, *(len(part) for part in rows)], dtype=np.int64)
+        start = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
         link = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
         return cls(names=tuple(names), start=start, link=link, links=links, probability=probability)
 
@@ -102,24 +102,24 @@ class FailureSet:
 
     def select(self, rows: Ints) -> FailureSet:
         """Return the set of some of the failures, by row; probabilities stay."""
-        chosen = [self.link[self.start[row] : self.start[row + 1]] for row in rows.tolist()]
+        links_of = [self.link[self.start[row] : self.start[row + 1]] for row in rows.tolist()]
         names = [self.names[row] for row in rows.tolist()]
         probability = None if self.probability is None else self.probability[rows]
-        return FailureSet.of_rows(names, chosen, self.links, probability)
+        return FailureSet.of_rows(names, links_of, self.links, probability)
 
 
 def join_sets(sets: Sequence[FailureSet]) -> FailureSet:
     """Return the failures of several sets of a problem as one; probabilities only where all have them."""
-    size = [len(one.link) for one in sets]
+    size = [len(set_.link) for set_ in sets]
     offset = np.cumsum([0, *size])[:-1]
-    start = np.concatenate([[0], *(one.start[1:] + at for one, at in zip(sets, offset, strict=True))])
-    known = [one.probability for one in sets if one.probability is not None]
+    start = np.concatenate([[0], *(set_.start[1:] + shift for set_, shift in zip(sets, offset, strict=True))])
+    probabilities = [set_.probability for set_ in sets if set_.probability is not None]
     return FailureSet(
-        names=tuple(name for one in sets for name in one.names),
+        names=tuple(name for set_ in sets for name in set_.names),
         start=start.astype(np.int64),
-        link=np.concatenate([one.link for one in sets]),
+        link=np.concatenate([set_.link for set_ in sets]),
         links=sets[0].links,
-        probability=np.concatenate(known) if len(known) == len(sets) else None,
+        probability=np.concatenate(probabilities) if len(probabilities) == len(sets) else None,
     )
 
 
@@ -205,11 +205,11 @@ def read_failures(problem: TrafficTables) -> tuple[ReadFailures, list[str]]:
     members: dict[str, list[Ints]] = {}
     for row, (name, member) in enumerate(zip(frame["failure"], frame["member"], strict=True)):
         where = row_name(frame, "failures", row)
-        found = members.setdefault(str(name), [np.zeros(0, dtype=np.int64)])
+        member_links = members.setdefault(str(name), [np.zeros(0, dtype=np.int64)])
         if "->" in member:
-            found.append(elements.match_links(member, where))
+            member_links.append(elements.match_links(member, where))
         else:
-            found.extend(of_node[node] for node in elements.match_nodes(member, where).tolist())
+            member_links.extend(of_node[node] for node in elements.match_nodes(member, where).tolist())
     probability, faults = _read_probabilities(problem, list(members))
     rows = [np.unique(np.concatenate(parts)) for parts in members.values()]
     unknown = shorten_faults(elements.faults, file_name(frame, "failures"), "that name nothing")
@@ -223,26 +223,26 @@ def _read_probabilities(problem: TrafficTables, names: list[str]) -> tuple[Float
     if "probability" not in frame or frame["probability"].isna().all():
         return None, []
     where = file_name(frame, "failures")
-    given = frame["probability"].to_numpy(float)
+    probability = frame["probability"].to_numpy(float)
     failure = frame["failure"].astype(str).to_numpy()
     faults = []
-    found: dict[str, float] = {}
-    for row in np.flatnonzero(~np.isnan(given)).tolist():
-        name, value = failure[row], float(given[row])
-        if found.setdefault(name, value) != value:
+    probability_of: dict[str, float] = {}
+    for row in np.flatnonzero(~np.isnan(probability)).tolist():
+        name, value = failure[row], float(probability[row])
+        if probability_of.setdefault(name, value) != value:
             faults.append(
                 f"{row_name(frame, 'failures', row)}: probability of failure '{name}' is {value:g}, but "
-                f"{found[name]:g} in an earlier row"
+                f"{probability_of[name]:g} in an earlier row"
             )
     faults = shorten_faults(faults, where, "with another probability")
     missing = [
         f"{row_name(frame, 'failures', int(np.argmax(failure == name)))}: failure '{name}' has no "
         "probability, but others have one"
         for name in names
-        if name not in found
+        if name not in probability_of
     ]
     faults += shorten_faults(missing, where, "of failures without a probability")
-    total = sum(found.values())
+    total = sum(probability_of.values())
     if exceeds(total, 1.0, relative=EXACT):
         faults.append(f"{where}: probabilities of the failures add up to {total:g}, must be at most 1")
-    return np.array([found.get(name, np.nan) for name in names]), faults
+    return np.array([probability_of.get(name, np.nan) for name in names]), faults

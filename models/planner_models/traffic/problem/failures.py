@@ -126,11 +126,11 @@ class FailedElements:
         for name, factor in factors.items():
             if not (math.isfinite(factor) and factor > 0):
                 self.faults.append(f"problem.capacity_factors: '{name}' is {factor}, must be greater than 0")
-            found = exact if self._names.is_exact(name) else matched
+            target_factors = exact if self._names.is_exact(name) else matched
             rows = self._names.match_links(name, "problem.capacity_factors")
-            found[rows] = np.minimum(found[rows], factor)
-        chosen = np.where(np.isfinite(exact), exact, matched)
-        return np.where(np.isfinite(chosen), chosen, 1.0)
+            target_factors[rows] = np.minimum(target_factors[rows], factor)
+        combined = np.where(np.isfinite(exact), exact, matched)
+        return np.where(np.isfinite(combined), combined, 1.0)
 
     def draw_groups(self, count: int, random: np.random.Generator) -> None:
         """Fail `count` random groups, of those that have not failed entirely."""
@@ -231,8 +231,8 @@ def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: L
         if lost_demands == "error":
             faults = [
                 f"problem: failures leave demand {problem.demand_labels[k]} without a path"
-                + ("; lost_demands = 'shed' lists such demands in the plan" if place == 0 else "")
-                for place, k in enumerate(np.flatnonzero(lost).tolist())
+                + ("; lost_demands = 'shed' lists such demands in the plan" if index == 0 else "")
+                for index, k in enumerate(np.flatnonzero(lost).tolist())
             ]
             raise InputError(*shorten_faults(faults, "problem", "of demands without a path"))
         if lost.all():

@@ -25,7 +25,7 @@ def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
 def sum_at_nodes(
     flow_mbps: sp.csr_array, tail: Ints, head: Ints, nodes: int
 ) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield what nodes inject, and what enters and leaves them, of blocks of flows (C, E), Mbit/s.
+    """Yield the injected, entering and leaving traffic of nodes, of blocks of flows (C, E), Mbit/s.
 
     yields  the first flow of a block, and two dense arrays (flows of the block, N)
     """
@@ -33,14 +33,14 @@ def sum_at_nodes(
     size = max(1, PLACES_AT_ONCE // max(nodes, 1))
     is_compiled = flow_mbps.nnz >= COMPILED_ENTRIES
     for first in range(0, flows, size):
-        part = flow_mbps[first : first + size] if size < flows else flow_mbps
-        shape = (part.shape[0], nodes)
+        block = flow_mbps[first : first + size] if size < flows else flow_mbps
+        shape = (block.shape[0], nodes)
         if is_compiled:
             surplus, passing = np.zeros(shape), np.zeros(shape)
-            _add_at_nodes(part.indptr, part.indices, part.data, tail, head, surplus, passing)
+            _add_at_nodes(block.indptr, block.indices, block.data, tail, head, surplus, passing)
             yield first, surplus, passing
             continue
-        entries = part.tocoo()
+        entries = block.tocoo()
         row = entries.row.astype(np.int64) * nodes
         leaving, entering = (
             sum_by_index(row + end[entries.col], entries.data, shape[0] * nodes).reshape(shape)
@@ -63,20 +63,20 @@ def _add_at_nodes(start, link, amount, tail, head, surplus, passing):  # type: i
 def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:
     """Return the distinct ones of whole numbers below `count`, ascending, and the place of each in them."""
     if count > MOST_MARKS:
-        distinct, place = np.unique(numbers, return_inverse=True)
-        return distinct, place
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        return distinct, inverse
     is_there = np.zeros(count, dtype=bool)
     is_there[numbers] = True
-    place = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there), place[numbers]
+    inverse = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there), inverse[numbers]
 
 
-def look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
+def look_up(keys: Ints, existing: Ints, row: Ints) -> Ints:
     """Return the row of each key among the known ones, which ascend; -1 where it is none of them."""
-    if not len(known):
+    if not len(existing):
         return np.full(len(keys), -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[place] == keys, row[place], -1).astype(np.int64)
+    position = np.minimum(np.searchsorted(existing, keys), len(existing) - 1)
+    return np.where(existing[position] == keys, row[position], -1).astype(np.int64)
 
 
 def list_ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:

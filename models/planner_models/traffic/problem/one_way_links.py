@@ -41,10 +41,10 @@ def find_one_way_doubt(problem: Traffic, where: str) -> str | None:
 
     where  name of the links' file
     """
-    found = _count_against_rows(problem)
-    if found == 0:
+    count = _count_against_rows(problem)
+    if count == 0:
         return None
-    demands = "1 demand has" if found == 1 else f"{found:,} demands have"
+    demands = "1 demand has" if count == 1 else f"{count:,} demands have"
     return (
         f"warning: {where}: no row has an opposite one, and {demands} no path against the direction of the "
         "rows; if each row is a line both ways, say problem.both_directions = true, else "

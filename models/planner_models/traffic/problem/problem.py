@@ -226,8 +226,8 @@ class Traffic(TrafficTables):
         if self.is_parallel.any():
             links = links.assign(parallel=self.parallel[up].astype(float))
         other = object.__new__(Traffic)
-        kept = ("nodes", "demands", "classes", "overload", "source", "target")
-        other.__dict__.update({name: getattr(self, name) for name in kept})
+        names = ("nodes", "demands", "classes", "overload", "source", "target")
+        other.__dict__.update({name: getattr(self, name) for name in names})
         other.__dict__.update(dict.fromkeys(("tunnels", "rules", "failures", "down")))
         other.__dict__.update(links=links, tail=self.tail[up], head=self.head[up])
         return other
@@ -285,9 +285,9 @@ class Traffic(TrafficTables):
         """(K,) the demand of `merged` that each is in, and the problem that `merged` has other rates of."""
         pair = self.source * len(self.nodes) + self.target
         _, first, row = np.unique(pair, return_index=True, return_inverse=True)
-        place = np.empty(len(first), dtype=np.int64)
-        place[np.argsort(first, kind="stable")] = np.arange(len(first))
-        row = place[row]
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+        row = rank[row]
         demands = self.demands.iloc[np.sort(first)].drop(columns="class").reset_index(drop=True)
         rate = sum_by_index(row, self.rate_mbps, len(first))
         demands = demands.assign(rate_mbps=np.minimum(rate, MOST_MBPS))
@@ -316,10 +316,10 @@ class Traffic(TrafficTables):
 
     def find_links(self, tail: Ints, head: Ints, nth: Ints) -> Ints:
         """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
-        most = int(self.parallel.max(initial=0))
-        triple = (tail * len(self.nodes) + head) * most + nth - 1
-        triple = np.where((tail < 0) | (head < 0) | (nth < 1) | (nth > most), -1, triple)
-        triples = len(self.nodes) ** 2 * most
+        largest = int(self.parallel.max(initial=0))
+        triple = (tail * len(self.nodes) + head) * largest + nth - 1
+        triple = np.where((tail < 0) | (head < 0) | (nth < 1) | (nth > largest), -1, triple)
+        triples = len(self.nodes) ** 2 * largest
         if triples > TRIPLES_PER_QUERY * len(triple):
             return look_up(triple, *self._triples)
         table: Ints32 = np.full(triples + 1, -1, dtype=np.int32)  # the last for none
@@ -341,8 +341,8 @@ class Traffic(TrafficTables):
     def _unknown_nodes(self) -> Iterator[str]:
         """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
         for table, start, end in (("links", "tail", "head"), ("demands", "source", "target")):
-            places = getattr(self, start), getattr(self, end)
-            yield from find_bad_ends(getattr(self, table), table, (start, end), self.node_index, places)
+            end_rows = getattr(self, start), getattr(self, end)
+            yield from find_bad_ends(getattr(self, table), table, (start, end), self.node_index, end_rows)
 
     def _missing_latencies(self) -> Iterator[str]:
         """Yield a fault where demands limit a delay that links do not have."""

@@ -23,31 +23,31 @@ _known: weakref.WeakKeyDictionary[Traffic, Bools] = weakref.WeakKeyDictionary()
 
 def has_route(problem: Traffic) -> Bools:
     """Return whether a demand has a rate and a route that keeps its limits, shape (K,)."""
-    known = _known.get(problem)
-    if known is None:
-        known = _known[problem] = _find_routes(problem)
-    return known
+    cached = _known.get(problem)
+    if cached is None:
+        cached = _known[problem] = _find_routes(problem)
+    return cached
 
 
 def _find_routes(problem: Traffic) -> Bools:
-    found = (problem.rate_mbps > 0) & ~problem.unreachable
+    mask = (problem.rate_mbps > 0) & ~problem.unreachable
     limits = RouteLimits.of(problem)
-    if limits is None or not found.any():
-        return found
+    if limits is None or not mask.any():
+        return mask
     leaving: list[list[int]] = [[] for _ in range(len(problem.nodes))]
     for link in np.flatnonzero(problem.capacity_mbps > 0).tolist():
         leaving[int(problem.tail[link])].append(link)
     plain: dict[tuple[int, int], list[int]] = {}  # by set of links and source: one search for all targets
-    for k in np.flatnonzero(found).tolist():
+    for k in np.flatnonzero(mask).tolist():
         if k in limits.conditions:
-            found[k] = _has_simple_route(problem, limits, k, leaving, limits.conditions[k])
+            mask[k] = _has_simple_route(problem, limits, k, leaving, limits.conditions[k])
         elif limits.allowed_of[k] or np.isfinite(limits.max_latency_ms[k]):
             plain.setdefault((int(limits.allowed_of[k]), int(problem.source[k])), []).append(k)
     for demands in plain.values():
         reached = _least_latencies(problem, limits, demands[0], leaving, NO_CONDITIONS)
         for k in demands:
-            found[k] = _least(reached, int(problem.target[k]), NO_CONDITIONS) <= limits.max_latency_ms[k]
-    return found
+            mask[k] = _least(reached, int(problem.target[k]), NO_CONDITIONS) <= limits.max_latency_ms[k]
+    return mask
 
 
 _State = tuple[int, tuple[int, tuple[int, ...]]]
@@ -76,20 +76,20 @@ def _least_latencies(
     first = conditions.start(source)
     if first is None:
         return {}
-    done: dict[_State, float] = {}
+    latency_of: dict[_State, float] = {}
     queue: list[tuple[float, _State]] = [(0.0, (source, first))]
     while queue:
         latency, state = heapq.heappop(queue)
-        if state in done:
+        if state in latency_of:
             continue
-        done[state] = latency
+        latency_of[state] = latency
         node, (met, passed) = state
         for link in leaving[node]:
             head = int(problem.head[link])
             after = conditions.step(met, passed, head) if allowed[link] else None
-            if after is not None and (head, after) not in done:
+            if after is not None and (head, after) not in latency_of:
                 heapq.heappush(queue, (latency + float(limits.latency_ms[link]), (head, after)))
-    return done
+    return latency_of
 
 
 def _has_simple_route(

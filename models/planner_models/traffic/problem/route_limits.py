@@ -32,8 +32,8 @@ class Conditions:
     @cached_property
     def _sequences(self) -> list[tuple[tuple[int, ...], int]]:
         """Each sequence, and its group; -1 for the forbidden ones."""
-        wanted = [(nodes, group) for group, several in enumerate(self.needs) for nodes in several]
-        return [*wanted, *((nodes, -1) for nodes in self.forbidden)]
+        required = [(nodes, group) for group, several in enumerate(self.needs) for nodes in several]
+        return [*required, *((nodes, -1) for nodes in self.forbidden)]
 
     @property
     def all_met(self) -> int:
@@ -143,7 +143,7 @@ def _allowed_links(problem: Traffic) -> tuple[Bools, Ints]:
 
 
 def _conditions(problem: Traffic) -> dict[int, Conditions]:
-    """Return what demands' routes must pass, and the longer paths that they must not."""
+    """Return the required nodes of demands' routes, and the longer paths that they must not pass."""
     needs: dict[int, list[Sequences]] = {}
     paths: dict[int, list[tuple[int, ...]]] = {}
     forbidden: dict[int, list[tuple[int, ...]]] = {}

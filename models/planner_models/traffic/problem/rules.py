@@ -75,58 +75,58 @@ def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
     assert frame is not None
     names = problem.nodes["node"].tolist()
     node_of = {name: node for node, name in enumerate(names)}
-    known = find_links(problem)
+    link_names = find_links(problem)
     faults = RowFaults(frame, "rules")
     rules: list[Rule] = []
     for row, cells in enumerate(frame.to_dict("records")):
-        given = {column: str(cells.get(column, "")) for column in RULES.columns}
-        listed = _listed_nodes(given, faults, row)
-        columns = [(column, given[column]) for column in ("source", "target", "node", "tail", "head")]
+        texts = {column: str(cells.get(column, "")) for column in RULES.columns}
+        listed = _listed_nodes(texts, faults, row)
+        columns = [(column, texts[column]) for column in ("source", "target", "node", "tail", "head")]
         for column, name in [*columns, *(("path", name) for name in listed)]:
             if name and name not in node_of:
                 faults.add_unknown_node(row, name, column, names)
         nodes = tuple(node_of.get(name, -1) for name in listed)
-        fault = known.missing_step(listed, nodes)
+        fault = link_names.missing_step(listed, nodes)
         if len(set(nodes)) < len(nodes):
             faults.add(row, "path passes a node twice")
         elif fault is not None:
-            faults.add(row, fault if given["path"] else f"there is no link {listed[0]} > {listed[1]}")
+            faults.add(row, fault if texts["path"] else f"there is no link {listed[0]} > {listed[1]}")
         rules.append(
             Rule(
-                source=node_of.get(given["source"], -1),
-                target=node_of.get(given["target"], -1),
-                is_use=given["rule"] == "use",
+                source=node_of.get(texts["source"], -1),
+                target=node_of.get(texts["target"], -1),
+                is_use=texts["rule"] == "use",
                 nodes=nodes,
-                is_path=bool(given["path"]),
+                is_path=bool(texts["path"]),
             )
         )
     return rules, faults.report()
 
 
-def _listed_nodes(given: dict[str, str], faults: RowFaults, row: int) -> list[str]:
+def _listed_nodes(texts: dict[str, str], faults: RowFaults, row: int) -> list[str]:
     """Return the names that a rule is about: of a node, of a link's ends, or of a path; add its faults."""
-    if given["rule"] not in RULE_NAMES:
-        near = did_you_mean(given["rule"], RULE_NAMES)
-        faults.add(row, f"rule '{abbreviate(given['rule'])}' is not avoid or use{near}")
-    if given["source"] and given["source"] == given["target"]:
-        faults.add(row, f"source and target are both '{given['source']}', must differ")
-    kinds = [kind for kind in (("node",), ("tail", "head"), ("path",)) if any(given[name] for name in kind)]
+    if texts["rule"] not in RULE_NAMES:
+        near = did_you_mean(texts["rule"], RULE_NAMES)
+        faults.add(row, f"rule '{abbreviate(texts['rule'])}' is not avoid or use{near}")
+    if texts["source"] and texts["source"] == texts["target"]:
+        faults.add(row, f"source and target are both '{texts['source']}', must differ")
+    kinds = [kind for kind in (("node",), ("tail", "head"), ("path",)) if any(texts[name] for name in kind)]
     if len(kinds) != 1:
         what = "none" if not kinds else " and ".join("link" if len(kind) > 1 else kind[0] for kind in kinds)
         faults.add(row, f"must name a node, a link (tail and head) or a path; has {what}")
         return []
     if kinds[0] == ("tail", "head"):
         for name in ("tail", "head"):
-            if not given[name]:
+            if not texts[name]:
                 faults.add(row, f"{name} is empty: a link needs tail and head")
                 return []
-        if given["tail"] == given["head"]:
-            faults.add(row, f"tail and head are both '{given['tail']}', must differ")
-        return [given["tail"], given["head"]]
+        if texts["tail"] == texts["head"]:
+            faults.add(row, f"tail and head are both '{texts['tail']}', must differ")
+        return [texts["tail"], texts["head"]]
     if kinds[0] == ("node",):
-        return [given["node"]]
-    listed = parse_nodes(given["path"])
+        return [texts["node"]]
+    listed = parse_nodes(texts["path"])
     if len(listed) < 2 or "" in listed:
-        faults.add(row, f"path is '{abbreviate(given['path'])}', must be two nodes at least, such as A > B")
+        faults.add(row, f"path is '{abbreviate(texts['path'])}', must be two nodes at least, such as A > B")
         return []
     return listed

@@ -1,4 +1,4 @@
-"""Tables of the problem: nodes, links, demands and what routes must keep."""
+"""Tables of the problem: nodes, links, demands and conditions of routes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUTING_METRICS: Final = (
 
 
 def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> Column:
-    """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
+    """Return a column of rates or capacities, Mbit/s: 0, or within the largest capacity of networks."""
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, usual=usual)
 
 

@@ -73,7 +73,7 @@ class Series:
 
     def _steps(self) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield label, demands and rates of each step."""
-        done: set[str] = set()
+        seen: set[str] = set()
         step: str | None = None
         parts: list[tuple[Ints, Floats]] = []
         for frame in self._frames():
@@ -85,9 +85,9 @@ class Series:
                 if steps[low] != step:
                     if step is not None:
                         yield self._join_parts(step, parts, frame)
-                        done.add(step)
+                        seen.add(step)
                     step, parts = str(steps[low]), []
-                    if step in done:
+                    if step in seen:
                         raise InputError(
                             f"{_row_name(frame, int(low))}: step '{step}' comes again, "
                             "its rows must be consecutive"
@@ -99,7 +99,7 @@ class Series:
     def _join_parts(
         self, step: str, parts: list[tuple[Ints, Floats]], frame: pd.DataFrame | None
     ) -> tuple[str, Ints, Floats]:
-        demand, rate = (np.concatenate(part) for part in zip(*parts, strict=True))
+        demand, rate = (np.concatenate(column) for column in zip(*parts, strict=True))
         twice = np.flatnonzero(np.bincount(demand, minlength=1) > 1)
         if len(twice):
             where = f"{frame.attrs['where']}: " if frame is not None else ""
@@ -140,7 +140,7 @@ def read(
         if network is None:
             raise InputError(f"{path.name}: holds demands only; a table of them needs a network")
         frames = _read_table_parts(path)
-    most: pd.DataFrame | None = None
+    largest_part: pd.DataFrame | None = None
     steps: list[str] = []
     rows = 0
     for frame in frames():
@@ -149,15 +149,17 @@ def read(
         steps += names[1:] if names[:1] == steps[-1:] else names
         rows += len(step)
         key = ["source", "target", *(["class"] if "class" in frame else [])]
-        part = frame.reset_index(names="row").groupby(key, sort=False, as_index=False)
-        largest = part.agg({"rate_mbps": "max", "row": "first"})
-        if most is not None:
-            both = pd.concat([most, largest], ignore_index=True).groupby(key, sort=False, as_index=False)
+        groups = frame.reset_index(names="row").groupby(key, sort=False, as_index=False)
+        largest = groups.agg({"rate_mbps": "max", "row": "first"})
+        if largest_part is not None:
+            both = pd.concat([largest_part, largest], ignore_index=True).groupby(
+                key, sort=False, as_index=False
+            )
             largest = both.agg({"rate_mbps": "max", "row": "first"})
-        most, name = largest, frame.attrs
-    if most is None:
+        largest_part, name = largest, frame.attrs
+    if largest_part is None:
         raise InputError(f"{path.name}: holds no steps")
-    demands = most.set_index("row").rename_axis(None)
+    demands = largest_part.set_index("row").rename_axis(None)
     demands.attrs |= name
     tables = network.to_tables() if isinstance(network, Traffic) else network
     busiest = Traffic.from_tables({**tables, "demands": demands})
@@ -193,9 +195,13 @@ def read_matrices(
 ) -> Series:
     """Read demand matrices over time, step by step."""
     tables, optional = (NODES, LINKS, CLASSES), ("nodes", "classes")
-    given = None if network is None else read_tables(tables, find_tables(tables, network, optional))
+    network_tables = None if network is None else read_tables(tables, find_tables(tables, network, optional))
     return read(
-        path, network=given, unit=unit, link_direction=link_direction, demand_direction=demand_direction
+        path,
+        network=network_tables,
+        unit=unit,
+        link_direction=link_direction,
+        demand_direction=demand_direction,
     )
 
 
@@ -242,8 +248,8 @@ def read_percentile(
     return busiest.with_rates(np.percentile(rates, percentile, axis=0, method="inverted_cdf"))
 
 
-def _row_name(frame: pd.DataFrame, place: int) -> str:
-    return f"{frame.attrs['where']} row {frame.attrs['first_row'] + int(frame.index[place])}"
+def _row_name(frame: pd.DataFrame, index: int) -> str:
+    return f"{frame.attrs['where']} row {frame.attrs['first_row'] + int(frame.index[index])}"
 
 
 def _read_table_parts(path: Path) -> Callable[[], Iterator[pd.DataFrame]]:
@@ -254,11 +260,11 @@ def _read_table_parts(path: Path) -> Callable[[], Iterator[pd.DataFrame]]:
 
     def frames() -> Iterator[pd.DataFrame]:
         begin = 0
-        for part in parts():
-            if "time" in part and "step" not in part:
-                part = part.rename(columns={"time": "step"})
-            frame = part.set_axis(pd.RangeIndex(begin, begin + len(part)))
-            begin += len(part)
+        for table in parts():
+            if "time" in table and "step" not in table:
+                table = table.rename(columns={"time": "step"})
+            frame = table.set_axis(pd.RangeIndex(begin, begin + len(table)))
+            begin += len(table)
             frame = validate(STEPS, frame, where=path.name, first_row=first_row)
             frame.attrs |= {"where": path.name, "first_row": first_row}
             yield frame

@@ -110,8 +110,8 @@ class TrafficTables:
         count = len(self.links)
         links = np.arange(count)
         signs = np.repeat([1.0, -1.0], count)
-        places = (np.concatenate([self.tail, self.head]), np.concatenate([links, links]))
-        return sp.csr_array((signs, places), shape=(len(self.nodes), count))
+        entries = (np.concatenate([self.tail, self.head]), np.concatenate([links, links]))
+        return sp.csr_array((signs, entries), shape=(len(self.nodes), count))
 
     @cached_property
     def distance(self) -> Floats:
@@ -146,8 +146,8 @@ class TrafficTables:
         counted = self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
         if "parallel" not in self.links:
             return counted
-        given = self.links["parallel"].to_numpy(dtype=np.int64)
-        return np.where(given > 0, given, counted)
+        stated = self.links["parallel"].to_numpy(dtype=np.int64)
+        return np.where(stated > 0, stated, counted)
 
     @cached_property
     def is_parallel(self) -> Bools:
@@ -193,8 +193,8 @@ class TrafficTables:
     @cached_property
     def class_of(self) -> Ints:
         """(K,) row of `class_table` of each demand; 0 without classes."""
-        found = self.find_classes(self.demands)
-        return np.zeros(len(self.demands), dtype=np.int64) if found is None else found
+        classes = self.find_classes(self.demands)
+        return np.zeros(len(self.demands), dtype=np.int64) if classes is None else classes
 
     def find_classes(self, table: pd.DataFrame) -> Ints | None:
         """Return the row of `class_table` of each row's `class`, -1 for none of them; None without classes.
@@ -241,8 +241,8 @@ class TrafficTables:
     @cached_property
     def _triples(self) -> tuple[Ints, Ints]:
         """(E,) key of each link's tail, head and parallel number, ascending, and (E,) its link."""
-        most = int(self.parallel.max(initial=0))
-        triple = (self.tail * len(self.nodes) + self.head) * most + self.parallel - 1
+        largest = int(self.parallel.max(initial=0))
+        triple = (self.tail * len(self.nodes) + self.head) * largest + self.parallel - 1
         row = np.argsort(triple, kind="stable")
         return triple[row], row
 
@@ -260,12 +260,12 @@ class TrafficTables:
         """Return demands with a rate and without a path over the links that are up, shape (K,)."""
         count = len(self.nodes)
         graph = sp.csr_array((np.ones(int(up.sum())), (self.head[up], self.tail[up])), shape=(count, count))
-        _, part = connected_components(graph, connection="strong")
+        _, component = connected_components(graph, connection="strong")
         lost = np.zeros(len(self.demands), dtype=bool)
         # only demands between parts that do not reach each other both ways may lack a path
-        wanted = np.flatnonzero((self.rate_mbps > 0) & (part[self.source] != part[self.target]))
-        if len(wanted):
-            target, row = np.unique(self.target[wanted], return_inverse=True)
+        demands = np.flatnonzero((self.rate_mbps > 0) & (component[self.source] != component[self.target]))
+        if len(demands):
+            target, row = np.unique(self.target[demands], return_inverse=True)
             hops = dijkstra(graph, indices=target, unweighted=True)
-            lost[wanted] = np.isinf(hops[row, self.source[wanted]])
+            lost[demands] = np.isinf(hops[row, self.source[demands]])
         return lost

@@ -57,20 +57,20 @@ def fat_tree(*, k: int, hosts_per_edge: int | None = None, capacity_mbps: float)
     second = [(f"edge-{p}-{e}", f"aggregation-{p}-{a}") for p in pods for e in halves for a in halves]
     third = [(f"aggregation-{p}-{a}", f"core-{a}-{c}") for p in pods for a in halves for c in halves]
     width = k * half + (k - 1) * POD_GAP  # of the drawing; an edge switch has 1
-    places: Places = {}
+    positions: Places = {}
     for p in pods:
         start, pod = p * (half + POD_GAP), f"pod {p}"
         for e in halves:
             hosts = [f"host-{p}-{e}-{h}" for h in range(hosts_per_edge)]
-            places |= _place_rack(f"edge-{p}-{e}", hosts, start + e + 0.5, width, pod)
-            places[f"aggregation-{p}-{e}"] = (start + e + 0.5, AGGREGATION_TIER * width, pod)
+            positions |= _place_rack(f"edge-{p}-{e}", hosts, start + e + 0.5, width, pod)
+            positions[f"aggregation-{p}-{e}"] = (start + e + 0.5, AGGREGATION_TIER * width, pod)
     cores = [f"core-{a}-{c}" for a in halves for c in halves]
-    places |= _place_row(cores, width, "core")
+    positions |= _place_row(cores, width, "core")
     return _duplex_topology(
         [host for host, _ in first],
         [*first, *second, *third],
         np.full(len(first + second + third), capacity_mbps),
-        places,
+        positions,
     )
 
 
@@ -106,33 +106,33 @@ def vl2(
     pod_of = [f"pod {t % pods}" if is_paired else "racks" for t in range(tors)]
     gaps = np.cumsum([0.0, *(POD_GAP * (pod_of[a] != pod_of[b]) for a, b in itertools.pairwise(by_pod))])
     width = tors + float(gaps[-1])
-    places: Places = {}
-    for place, t in enumerate(by_pod):
+    positions: Places = {}
+    for index, t in enumerate(by_pod):
         members = [f"host-{t}-{h}" for h in range(hosts_per_tor)]
-        places |= _place_rack(f"tor-{t}", members, place + gaps[place] + 0.5, width, pod_of[t])
+        positions |= _place_rack(f"tor-{t}", members, index + gaps[index] + 0.5, width, pod_of[t])
     for a in range(aggregations):
         near = [
-            places[f"tor-{t}"][0]
+            positions[f"tor-{t}"][0]
             for t in range(tors)
             if a in ((2 * t) % aggregations, (2 * t + 1) % aggregations)
         ]
         side = 0.25 if a % 2 else -0.25
         across = float(np.mean(near)) + side if near and is_paired else (a + 0.5) * width / aggregations
         group = f"pod {a // 2}" if is_paired else "aggregation"
-        places[f"aggregation-{a}"] = (across, AGGREGATION_TIER * width, group)
-    places |= _place_row([f"intermediate-{i}" for i in range(intermediates)], width, "intermediate")
-    return _duplex_topology([host for host, _ in first], [*first, *second, *third], capacity, places)
+        positions[f"aggregation-{a}"] = (across, AGGREGATION_TIER * width, group)
+    positions |= _place_row([f"intermediate-{i}" for i in range(intermediates)], width, "intermediate")
+    return _duplex_topology([host for host, _ in first], [*first, *second, *third], capacity, positions)
 
 
 def _place_rack(switch: str, hosts: Sequence[str], across: float, width: float, group: str) -> Places:
     """Place a switch, and its hosts below it in rows that fill a square."""
     columns = len(hosts) if len(hosts) <= 4 else math.ceil(math.sqrt(len(hosts)))
     step = 0.8 / max(columns, 1)
-    places: Places = {switch: (across, RACK_TIER * width, group)}
+    positions: Places = {switch: (across, RACK_TIER * width, group)}
     for number, host in enumerate(hosts):
         row, column = divmod(number, columns)
-        places[host] = (across - 0.4 + (column + 0.5) * step, -row * step, group)
-    return places
+        positions[host] = (across - 0.4 + (column + 0.5) * step, -row * step, group)
+    return positions
 
 
 def _place_row(switches: Sequence[str], width: float, group: str) -> Places:
@@ -142,12 +142,12 @@ def _place_row(switches: Sequence[str], width: float, group: str) -> Places:
 
 
 def _duplex_topology(
-    hosts: list[str], up: Sequence[tuple[str, str]], capacity: np.ndarray, places: Places
+    hosts: list[str], up: Sequence[tuple[str, str]], capacity: np.ndarray, positions: Places
 ) -> Topology:
     """Return the topology of links that lead up, and of their opposites."""
     ends = pd.DataFrame([*up, *((head, tail) for tail, head in up)], columns=["tail", "head"])
     nodes = list(dict.fromkeys([*hosts, *(end for pair in up for end in pair)]))
-    across, upwards, group = zip(*(places[node] for node in nodes), strict=True)
+    across, upwards, group = zip(*(positions[node] for node in nodes), strict=True)
     return Topology(
         hosts=tuple(hosts),
         nodes=pd.DataFrame({"node": nodes, "x": across, "y": upwards, "group": group}),

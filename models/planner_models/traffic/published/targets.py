@@ -55,7 +55,7 @@ def _bars(title: str, rates: pd.DataFrame) -> tuple[Curve, ...]:
 
 def find_figure_4(study: Study) -> TargetValues:
     rates = _rates(study, "traffic/figure_4", 3, k=8)
-    mean, least = rates["mean_rate_share"], rates["min_rate_share"]
+    mean, lowest = rates["mean_rate_share"], rates["min_rate_share"]
     of_best = mean / mean["localflow"]
     below = {n: 100 * (1 - of_best[f"mptcp_{n}_uncoupled"]) for n in (4, 8)}
     coupling = (
@@ -65,7 +65,7 @@ def find_figure_4(study: Study) -> TargetValues:
         values={
             "traf_f4_ps": 100 * abs(1 - of_best["packet_scatter"]),
             "traf_f4_mptcp8": below[8],
-            "traf_f4_mptcp8_slowest": 100 * (1 - least["mptcp_8_uncoupled"] / least["localflow"]),
+            "traf_f4_mptcp8_slowest": 100 * (1 - lowest["mptcp_8_uncoupled"] / lowest["localflow"]),
             "traf_f4_mptcp4": below[4],
             "traf_f4_ecmp": 100 * (1 - mean["ecmp_hash"]),
             "traf_f4_ecmp_gain": 100 * (1 / of_best["ecmp_hash"] - 1),
@@ -89,10 +89,10 @@ def find_figure_4(study: Study) -> TargetValues:
 def find_figure_5(study: Study) -> TargetValues:
     stride = _rates(study, "traffic/figure_5", 1, k=8)
     permutation = _rates(study, "traffic/figure_4", 1, k=8)
-    mean, least = stride["mean_rate_share"], stride["min_rate_share"]
+    mean, lowest = stride["mean_rate_share"], stride["min_rate_share"]
     return TargetValues(
         values={
-            "traf_f5_hedera_slowest": 100 * (1 - least["hedera_gff"] / least["localflow"]),
+            "traf_f5_hedera_slowest": 100 * (1 - lowest["hedera_gff"] / lowest["localflow"]),
             "traf_f5_ns": bool(mean["localflow_ns"] >= mean.max() - 1e-9),
             "traf_f5_all": bool((mean >= permutation["mean_rate_share"] - 0.01).all()),
         },
@@ -103,11 +103,11 @@ def find_figure_5(study: Study) -> TargetValues:
 
 def find_figure_6(study: Study) -> TargetValues:
     rates = _rates(study, "traffic/figure_6", 3, tors=10, aggregations=4)
-    whole = rates["mean_rate_share"]["localflow_ns"]
+    share = rates["mean_rate_share"]["localflow_ns"]
     return TargetValues(
-        values={"traf_f6_ns": bool(whole >= rates["mean_rate_share"].max() - 1e-9)},
+        values={"traf_f6_ns": bool(share >= rates["mean_rate_share"].max() - 1e-9)},
         notes={
-            "traf_f6_ns": f"{whole:.3f} of line rate: flows spread evenly over the intermediate switches, "
+            "traf_f6_ns": f"{share:.3f} of line rate: flows spread evenly over the intermediate switches, "
             "but these choose between the two switches above a rack without knowing of each other"
         },
         curves=_bars("Random permutation, VL2 network", rates),
@@ -140,7 +140,7 @@ def _simulate(
     **given: Any,
 ) -> FlowRecord | tuple[float, float]:
     """Return the run, or its throughput and mean completion time relative to `base`, percent."""
-    done = flow_level_simulation.simulate(
+    record = flow_level_simulation.simulate(
         problem,
         sizes=SIZES,
         arrivals=ClosedLoop(flows_per_source=flows),
@@ -150,23 +150,23 @@ def _simulate(
         **given,
     )
     if base is None:
-        return done
+        return record
     since = seconds / 4
-    throughput = done.throughput_mbps(since) / base.throughput_mbps(since) - 1
-    return 100 * throughput, 100 * (_relative_completion(done, base) - 1)
+    throughput = record.throughput_mbps(since) / base.throughput_mbps(since) - 1
+    return 100 * throughput, 100 * (_relative_completion(record, base) - 1)
 
 
-def _relative_completion(done: FlowRecord, base: FlowRecord) -> float:
+def _relative_completion(record: FlowRecord, base: FlowRecord) -> float:
     """Return the mean completion time over that of `base`, of the flows that ended in both.
 
     The n-th flow of a source is the same flow in both, so large flows that ended in one run only do
     not count against it.
     """
     times = []
-    for one in (done, base):
-        turn = one.flows.groupby("source").cumcount()
-        time_s = one.flows["end_s"] - one.flows["start_s"]
-        times.append(time_s.set_axis(pd.MultiIndex.from_arrays([one.flows["source"], turn])).dropna())
+    for each_record in (record, base):
+        turn = each_record.flows.groupby("source").cumcount()
+        time_s = each_record.flows["end_s"] - each_record.flows["start_s"]
+        times.append(time_s.set_axis(pd.MultiIndex.from_arrays([each_record.flows["source"], turn])).dropna())
     run_s, base_s = times
     both = run_s.index.intersection(base_s.index)
     return float(np.mean(run_s.loc[both]) / np.mean(base_s.loc[both]))
@@ -188,22 +188,24 @@ def find_figure_7(study: Study) -> TargetValues:
     seconds = 0.1 if study.quick else 0.2
     base = _simulate(problem, seconds, **run)
     assert isinstance(base, FlowRecord)
-    found: dict[str, tuple[float, float]] = {"ecmp": (0.0, 0.0)}
-    for name, given in FIGURE_7.items():
-        pair = _simulate(problem, seconds, base=base, interval_s=0.01, **run, **given)
+    results: dict[str, tuple[float, float]] = {"ecmp": (0.0, 0.0)}
+    for name, parameters in FIGURE_7.items():
+        pair = _simulate(problem, seconds, base=base, interval_s=0.01, **run, **parameters)
         assert isinstance(pair, tuple)
-        found[name] = pair
+        results[name] = pair
     values: dict[str, float | bool | None] = {}
-    for name, (throughput, completion) in found.items():
+    for name, (throughput, completion) in results.items():
         values |= {f"traf_f7_{name}_tput": throughput, f"traf_f7_{name}_fct": completion}
-    frame = pd.DataFrame(found, index=["throughput", "completion time"]).T.rename_axis("design").reset_index()
+    frame = (
+        pd.DataFrame(results, index=["throughput", "completion time"]).T.rename_axis("design").reset_index()
+    )
     local = ("lf1", "lf1_001", "lf1_005", "lfns")
     values |= {
-        "traf_f7_gain_fct_ps": 100 * (1 - (100 + found["lf1_001"][1]) / (100 + found["ps"][1])),
-        "traf_s722_hedera_loss": -found["hedera"][0],
-        "traf_f7_ns_ecmp": found["lfns"][0] > 0,
-        "traf_f7_lf_fct": all(found[name][0] > 0 > found[name][1] for name in local),
-        "traf_s77_ps_fct": found["ps"][1],
+        "traf_f7_gain_fct_ps": 100 * (1 - (100 + results["lf1_001"][1]) / (100 + results["ps"][1])),
+        "traf_s722_hedera_loss": -results["hedera"][0],
+        "traf_f7_ns_ecmp": results["lfns"][0] > 0,
+        "traf_f7_lf_fct": all(results[name][0] > 0 > results[name][1] for name in local),
+        "traf_s77_ps_fct": results["ps"][1],
     }
     even = "two dozen flows per host fill the four uplinks evenly already: equilibrium rates gain nothing"
     return TargetValues(
@@ -289,7 +291,7 @@ def one_switch(*, links: int, flows: int, targets: int, seed: int, sigma: float 
 
 def split_statistics(*, links: int, flows: int, targets: int, draws: int, delta: float) -> pd.Series:
     """Return the share of split flows, and subflows and rules per flow, at one switch: means over draws."""
-    found = []
+    statistics = []
     for seed in range(draws):
         problem = one_switch(links=links, flows=flows, targets=targets, seed=seed)
         plan = localflow.route(problem, delta=delta).plan
@@ -297,8 +299,8 @@ def split_statistics(*, links: int, flows: int, targets: int, draws: int, delta:
         entries = (
             multiresolution_splitting.compile_rules(problem, plan).entries.set_index("node").loc["switch"]
         )
-        found.append(entries)
-    mean = pd.DataFrame(found).astype(float).mean()
+        statistics.append(entries)
+    mean = pd.DataFrame(statistics).astype(float).mean()
     return pd.Series(
         {
             "split": mean["split_flows"] / mean["flows"],

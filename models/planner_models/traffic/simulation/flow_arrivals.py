@@ -71,8 +71,8 @@ def closed_loop_flows(
 ) -> Iterator[tuple[int, float]]:
     """Yield demand and size in bytes of each flow of one source, without end."""
     random = np.random.default_rng([seed, 2, source])
-    mine = np.flatnonzero((problem.source == source) & (problem.rate_mbps > 0))
-    chance = problem.rate_mbps[mine] / problem.rate_mbps[mine].sum()
+    demands_of = np.flatnonzero((problem.source == source) & (problem.rate_mbps > 0))
+    chance = problem.rate_mbps[demands_of] / problem.rate_mbps[demands_of].sum()
     while True:
-        demands = random.choice(mine, size=DRAW_BLOCK, p=chance)
+        demands = random.choice(demands_of, size=DRAW_BLOCK, p=chance)
         yield from zip(demands.tolist(), sizes.sample(random, DRAW_BLOCK).tolist(), strict=True)

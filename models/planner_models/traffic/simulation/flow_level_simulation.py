@@ -47,8 +47,8 @@ class FlowRecord:
 
     def throughput_mbps(self, since_s: float = 0.0) -> float:
         """Return the mean throughput from `since_s` to the end, Mbit/s."""
-        at, sent = (self.progress[name].to_numpy() for name in ("at_s", "sent_mbit"))
-        return float((sent[-1] - np.interp(since_s, at, sent)) / (self.until_s - since_s))
+        time_s, sent = (self.progress[name].to_numpy() for name in ("at_s", "sent_mbit"))
+        return float((sent[-1] - np.interp(since_s, time_s, sent)) / (self.until_s - since_s))
 
     def completion_s(self, since_s: float = 0.0) -> pd.Series:
         """Return the completion times of flows that started at `since_s` or later and have ended.

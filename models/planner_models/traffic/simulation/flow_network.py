@@ -82,11 +82,11 @@ class _Flows:
 
     def remove(self, ended: Bools) -> None:
         """Remove the ended flows; the others keep their order, which is that of their numbers."""
-        kept = np.flatnonzero(~ended)
+        remaining = np.flatnonzero(~ended)
         for name in self.COLUMNS:
             array = getattr(self, name)
-            array[: len(kept)] = array[kept]
-        self.count = len(kept)
+            array[: len(remaining)] = array[remaining]
+        self.count = len(remaining)
 
 
 class FlowNetwork:
@@ -151,14 +151,14 @@ class FlowNetwork:
             with np.errstate(divide="ignore"):
                 left_s = (size - sent) / rate
             first_s = float(left_s.min()) if active.count else math.inf
-            at = min(until_s, self._now + first_s, self._next[0], self._rates_at_s)
-            passed_s = at - self._now
+            end_s = min(until_s, self._now + first_s, self._next[0], self._rates_at_s)
+            passed_s = end_s - self._now
             if self._frames is not None:
-                self._frames.pass_time(self._now, at, self.load_mbps(), float(rate.sum()))
+                self._frames.pass_time(self._now, end_s, self.load_mbps(), float(rate.sum()))
             sent += rate * passed_s
             self._sent += float(rate.sum()) * passed_s
-            first_ends = active.count > 0 and at == self._now + first_s
-            self._now = at
+            first_ends = active.count > 0 and end_s == self._now + first_s
+            self._now = end_s
             if first_ends:  # and all flows that end at the same time but for rounding
                 self._end(left_s <= first_s * (1 + 1e-12))
             while self._next[0] <= self._now:
@@ -178,10 +178,10 @@ class FlowNetwork:
         pool = sp.vstack([self._routes, decision.share], format="csr")
         # keep only the decided routes in use, so that the table does not grow
         drawn = self._first_routes.shape[0]
-        used, place = np.unique(routes[routes >= drawn], return_inverse=True)
-        routes[routes >= drawn] = drawn + place
-        kept = sp.csr_array(pool)[used] if len(used) else sp.csr_array((0, len(self._problem.links)))
-        self._routes = sp.csr_array(sp.vstack([self._first_routes, kept], format="csr"))
+        used, inverse = np.unique(routes[routes >= drawn], return_inverse=True)
+        routes[routes >= drawn] = drawn + inverse
+        rows_used = sp.csr_array(pool)[used] if len(used) else sp.csr_array((0, len(self._problem.links)))
+        self._routes = sp.csr_array(sp.vstack([self._first_routes, rows_used], format="csr"))
         active.route[: active.count] = routes
         self._schedule_rates()
 

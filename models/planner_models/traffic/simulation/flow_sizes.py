@@ -86,8 +86,8 @@ class FlowSizes:
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the size, in bytes, that flows exceed with 1 - probability."""
-        found: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
-        return found
+        quantile: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
+        return quantile
 
     def share_below(self, size_bytes: float) -> float:
         """Return the probability that a flow is no larger."""
@@ -95,9 +95,9 @@ class FlowSizes:
         if after in (0, len(self.size_bytes)):
             return float(after > 0)
         low, high = self.size_bytes[after - 1], self.size_bytes[after]
-        part = (size_bytes - low) / (high - low)
+        fraction = (size_bytes - low) / (high - low)
         return float(
-            self.probability[after - 1] + part * (self.probability[after] - self.probability[after - 1])
+            self.probability[after - 1] + fraction * (self.probability[after] - self.probability[after - 1])
         )
 
     def mean_bytes(self) -> float:

@@ -11,7 +11,7 @@ from planner_models.traffic.problem.problem import Traffic
 
 
 class LinkFrames:
-    """Measures what links carry between two frames, and draws it."""
+    """Measures the load of links between two frames, and draws it."""
 
     def __init__(self, problem: Traffic, recorder: FrameRecorder) -> None:
         self._problem, self._recorder = problem, recorder
@@ -28,7 +28,7 @@ class LinkFrames:
         self._add(until_s - now_s, load_mbps, rate_mbps)
 
     def finish(self) -> None:
-        """Draw what is due at the end."""
+        """Draw the due frames at the end."""
         for time_s in self._recorder.due():
             self._take(time_s)
 

@@ -194,7 +194,7 @@ def search(
 
 
 def _uses_paths(reduced: ReducedProblem) -> bool:
-    """Return whether roots have few pairs, whose paths are balanced first."""
+    """Return whether roots have few pairs, with paths that are balanced first."""
     return len(reduced.pairs[0]) <= min(PAIRS_PER_ROOT_LIMIT * len(reduced.roots), PAIR_LIMIT)
 
 
@@ -311,9 +311,9 @@ class _Search:
         for start in range(0, len(self.roots), ROOTS_PER_BATCH):
             if len(self.owner) and self._is_late():
                 return None
-            part = slice(start, start + ROOTS_PER_BATCH)
+            batch = slice(start, start + ROOTS_PER_BATCH)
             parent, value = shortest_path_trees.shortest_trees(
-                self.graph, length, self.roots[part], self.amount[part]
+                self.graph, length, self.roots[batch], self.amount[batch]
             )
             trees.append(parent)
             values.append(value)
@@ -341,9 +341,9 @@ class _Search:
         """Take trees with their weights; return the load of each root (R, A)."""
         self.parent, self.owner = trees.parent, trees.owner
         self.weight = self.best_weight = trees.weight
-        places = np.arange(len(self.owner))
+        columns = np.arange(len(self.owner))
         root_load = shortest_path_trees.weighted_load_by_row(
-            self.graph, self.parent, self.amount, places, self.owner, self.weight
+            self.graph, self.parent, self.amount, columns, self.owner, self.weight
         )
         self._set_load(root_load.sum(axis=0))
         return root_load
@@ -403,17 +403,17 @@ class _Search:
         remaining = np.ones(len(self.roots))
         new: list[tuple[Ints32, Ints, Floats]] = []
         for batch in np.array_split(self.random.permutation(len(self.roots)), batches):
-            part = root_load[batch]
+            batch_load = root_load[batch]
             parent, share = coordinate_descent.run_pass(
                 self.graph,
                 self.capacity,
                 self.roots[batch],
                 self.amount[batch],
                 sharpness=sharpness,
-                root_load=part,
+                root_load=batch_load,
                 load=load,
             )
-            root_load[batch] = part
+            root_load[batch] = batch_load
             remaining[batch] -= share
             moved = share > 0
             new.append((parent[moved], batch[moved], share[moved]))
@@ -473,13 +473,13 @@ class _Search:
         new_load = shortest_path_trees.tree_loads(self.graph, parent, flow, self.rows)
         new_cost = (new_load / self.capacity[self.rows]) @ master.price
         new = np.flatnonzero(new_cost < dual_value - 1e-9 * master.bound / len(self.roots))
-        kept = self._keep(
+        retained_rows = self._keep(
             (self.weight > MIN_WEIGHT)
             | (self.best_weight > 0)
             | (cost - dual_value[self.owner] < REDUCED_COST_LIMIT * master.value / len(dual_value))
         )
-        self.trees.remove(np.delete(self.slot, kept))
-        self._add(self.slot[kept], self.trees.add(parent[new], flow[new]), new)
+        self.trees.remove(np.delete(self.slot, retained_rows))
+        self._add(self.slot[retained_rows], self.trees.add(parent[new], flow[new]), new)
         over = np.setdiff1d(np.flatnonzero(utilization > master.value * (1 - ROW_TOLERANCE)), self.rows)
         self.rows = np.sort(np.concatenate([self.rows, over]))
         return bool(len(new) or len(over)) or master.value - master.bound > MIN_GAP * master.value
@@ -497,12 +497,12 @@ class _Search:
             self._set_load(self.trees.weighted_load(self.slot, weight))
         return load
 
-    def _keep(self, chosen: Bools) -> Ints:
+    def _keep(self, mask: Bools) -> Ints:
         """Keep only the chosen columns, in the order of their roots; return their former places.
 
         Scales weights to add up to 1 again.
         """
-        columns = np.flatnonzero(chosen)
+        columns = np.flatnonzero(mask)
         columns = columns[np.argsort(self.owner[columns], kind="stable")]
         self.owner = self.owner[columns]
         self.weight, self.best_weight = self.weight[columns], self.best_weight[columns]
@@ -510,11 +510,11 @@ class _Search:
             weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
         return columns
 
-    def _add(self, kept: Ints, new: Ints, owner: Ints) -> None:
+    def _add(self, retained: Ints, new: Ints, owner: Ints) -> None:
         """Add columns without weight, by slots and roots, in the order of their roots."""
         owner, zero = np.concatenate([self.owner, owner]), np.zeros(len(new))
         order = np.argsort(owner, kind="stable")
-        self.owner, self.slot = owner[order], np.concatenate([kept, new])[order]
+        self.owner, self.slot = owner[order], np.concatenate([retained, new])[order]
         self.weight = np.concatenate([self.weight, zero])[order]
         self.best_weight = np.concatenate([self.best_weight, zero])[order]
 

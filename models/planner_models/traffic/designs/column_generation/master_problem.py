@@ -130,9 +130,9 @@ def _newton(
         dy = cho_solve(factor, centred @ push + sy / y, check_finite=False)
         du = float(dy.sum() / ones.sum())
         dy -= du * ones
-        rest = np.add.reduceat(push, first) / mass
-        dv = dy @ mean - rest
-        dz = dy @ centred + rest[group]
+        pushed = np.add.reduceat(push, first) / mass
+        dv = dy @ mean - pushed
+        dz = dy @ centred + pushed[group]
         dw = push - ratio * dz
         return dw, (sy - s * dy) / y, du, dy, dv, dz
 

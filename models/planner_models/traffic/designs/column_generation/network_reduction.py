@@ -145,19 +145,19 @@ class _Network:
             self.demanding[to] = True
         return [to]
 
-    def _join_ends(self, v: int, one: int, other: int) -> list[int]:
-        for u, w in ((one, other), (other, one)):
+    def _join_ends(self, v: int, end_a: int, other: int) -> list[int]:
+        for u, w in ((end_a, other), (other, end_a)):
             if v in self.out[u] and w in self.out[v]:
                 (before, first), (after, second) = self.out[u][v], self.out[v][w]
                 shares = dict(first)
                 for link, share in second.items():
                     shares[link] = shares.get(link, 0.0) + share
                 self.add_arc(u, w, min(before, after), shares)
-        for u in (one, other):
+        for u in (end_a, other):
             self.remove_arc(u, v)
             self.remove_arc(v, u)
         self.removed[v] = True
-        return [one, other]
+        return [end_a, other]
 
     def merge_equivalent(self) -> list[int]:
         """Merge equivalent nodes; return all remaining nodes where any were merged."""
@@ -212,16 +212,16 @@ class _Network:
 
     def build(self, links: int) -> ReducedNetwork:
         remaining = [v for v in range(self.count) if not self.removed[v]]
-        place = {v: i for i, v in enumerate(remaining)}
+        index_of = {v: i for i, v in enumerate(remaining)}
         node = np.full(self.count, -1, dtype=np.int64)
         for v in range(self.count):
             end = v
             while self.demand_at[end] != end:
                 end = self.demand_at[end]
             if self.demanding[v]:
-                node[v] = place[end]
+                node[v] = index_of[end]
         arcs = [(u, v, *arc) for u in remaining for v, arc in self.out[u].items()]
-        ends = np.array([(place[u], place[v]) for u, v, _, _ in arcs], dtype=np.int64).reshape(-1, 2)
+        ends = np.array([(index_of[u], index_of[v]) for u, v, _, _ in arcs], dtype=np.int64).reshape(-1, 2)
         return ReducedNetwork(
             graph=Graph.of(len(remaining), ends[:, 0], ends[:, 1]),
             capacity_mbps=np.array([capacity for _, _, capacity, _ in arcs], dtype=float),
@@ -235,26 +235,26 @@ class _Network:
 
 
 def _shares(columns: list[Shares], links: int) -> sp.csr_array:
-    places = np.array([(link, j) for j, shares in enumerate(columns) for link in shares]).reshape(-1, 2)
+    entries = np.array([(link, j) for j, shares in enumerate(columns) for link in shares]).reshape(-1, 2)
     values = np.array([share for shares in columns for share in shares.values()], dtype=float)
-    return sp.csr_array((values, (places[:, 0], places[:, 1])), shape=(links, len(columns)))
+    return sp.csr_array((values, (entries[:, 0], entries[:, 1])), shape=(links, len(columns)))
 
 
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _list_leaves(source, target, order, at, place, leaf, is_up):  # type: ignore[no-untyped-def]
+def _list_leaves(source, target, order, first_index, position, leaf, is_up):  # type: ignore[no-untyped-def]
     """Write the leaves met by climbing from both ends of each pair; with an empty `leaf`, only count."""
     for k in range(len(source)):
         s, t = source[k], target[k]
         while s != t:
             first = min(order[s], order[t])
-            if first == len(at):
+            if first == len(first_index):
                 break
             if len(leaf):
-                leaf[place[k]] = first
-                is_up[place[k]] = order[s] == first
-            place[k] += 1
+                leaf[position[k]] = first
+                is_up[position[k]] = order[s] == first
+            position[k] += 1
             if order[s] == first:
-                s = at[first]
+                s = first_index[first]
             else:
-                t = at[first]
+                t = first_index[first]

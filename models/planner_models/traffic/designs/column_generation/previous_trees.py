@@ -88,20 +88,22 @@ def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> W
         and previous.graph.nodes == graph.nodes
         and np.array_equal(previous.node_of, reduced.network.node)
     )
-    place = np.searchsorted(previous.roots, reduced.roots)
-    place = np.minimum(place, len(previous.roots) - 1)
-    if not is_alike or not np.array_equal(previous.roots[place], reduced.roots):
+    rows = np.searchsorted(previous.roots, reduced.roots)
+    rows = np.minimum(rows, len(previous.roots) - 1)
+    if not is_alike or not np.array_equal(previous.roots[rows], reduced.roots):
         return None
     owner_of = np.full(len(previous.roots), -1)
-    owner_of[place] = np.arange(len(reduced.roots))
-    kept = np.flatnonzero(owner_of[previous.trees.owner] >= 0)
-    owner, weight = owner_of[previous.trees.owner[kept]], previous.trees.weight[kept]
+    owner_of[rows] = np.arange(len(reduced.roots))
+    tree_rows = np.flatnonzero(owner_of[previous.trees.owner] >= 0)
+    owner, weight = owner_of[previous.trees.owner[tree_rows]], previous.trees.weight[tree_rows]
     keys = graph.tail.astype(np.int64) * graph.nodes + graph.head
     order = np.argsort(keys)
-    wanted = previous.graph.tail.astype(np.int64) * graph.nodes + previous.graph.head
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    arc_now = np.r_[np.where(keys[at] == wanted, at, -2), -1].astype(np.int32)  # -1: the root, or none
-    parent = arc_now[previous.trees.parent[kept]]
+    keys_sought = previous.graph.tail.astype(np.int64) * graph.nodes + previous.graph.head
+    index = order[np.minimum(np.searchsorted(keys[order], keys_sought), len(keys) - 1)]
+    arc_now = np.r_[np.where(keys[index] == keys_sought, index, -2), -1].astype(
+        np.int32
+    )  # -1: the root, or none
+    parent = arc_now[previous.trees.parent[tree_rows]]
     roots = reduced.roots[owner].astype(np.int32)
     _mend(graph, 1.0 / reduced.capacity_mbps, roots, reduced.amount_mbps, owner, parent)
     weight = weight / sum_by_index(owner, weight, len(reduced.roots))[owner]
@@ -119,16 +121,16 @@ def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
     end = problem.find_nodes(flows[root])
     node = np.where(end >= 0, reduced.network.node[end], -1)
     row = np.minimum(np.searchsorted(reduced.roots, node), len(reduced.roots) - 1)
-    known = (link >= 0) & (reduced.roots[row] == node)
+    is_valid = (link >= 0) & (reduced.roots[row] == node)
     shape = (len(reduced.roots), len(problem.links))
     rate = flows["rate_mbps"].to_numpy(float)
-    of_root = sp.csr_array((rate[known], (row[known], link[known])), shape=shape)
+    of_root = sp.csr_array((rate[is_valid], (row[is_valid], link[is_valid])), shape=shape)
     spread = reduced.network.spread
     size = np.asarray(spread.multiply(spread).sum(axis=0)).ravel()
     flow = (of_root @ spread).toarray() / size
     arriving = np.where(graph.head == reduced.roots[:, None], flow, 0.0).sum(axis=1)
-    wanted = reduced.amount_mbps.sum(axis=1)
-    flow *= np.divide(wanted, arriving, out=np.zeros(len(wanted)), where=arriving > 0)[:, None]
+    amount = reduced.amount_mbps.sum(axis=1)
+    flow *= np.divide(amount, arriving, out=np.zeros(len(amount)), where=arriving > 0)[:, None]
     if not flow.any():
         return None
     parent, owner, weight = _peel_trees(graph, flow, reduced.roots, reduced.amount_mbps, MAX_TREES)
@@ -140,21 +142,25 @@ def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Return (parent, owner, weight) of 1 to `most` trees of each root; changes `flow`, (R, A)."""
+def _peel_trees(graph, flow, roots, amount, limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return (parent, owner, weight) of 1 to `limit` trees of each root; changes `flow`, (R, A)."""
     nodes, arcs = graph.nodes, flow.shape[1]
-    parent = np.full((len(roots) * most, nodes), -1, np.int32)
+    parent = np.full((len(roots) * limit, nodes), -1, np.int32)
     owner, weight = np.empty(len(parent), np.int64), np.empty(len(parent))
     load, count = np.empty(arcs), 0
     for r in range(len(roots)):
-        rest, left = flow[r], 1.0
-        least = 1e-9 * rest.max()
-        for number in range(most):
+        remaining_flow, unassigned = flow[r], 1.0
+        threshold = 1e-9 * remaining_flow.max()
+        for number in range(limit):
             tree = parent[count]
             tree[:] = -1
             for e in range(arcs):
                 v = graph.tail[e]
-                if v != roots[r] and rest[e] > least and (tree[v] < 0 or rest[e] > rest[tree[v]]):
+                if (
+                    v != roots[r]
+                    and remaining_flow[e] > threshold
+                    and (tree[v] < 0 or remaining_flow[e] > remaining_flow[tree[v]])
+                ):
                     tree[v] = e
             load[:] = 0.0
             for v in range(nodes):
@@ -165,20 +171,20 @@ def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-de
                     hops += 1
                 if u != roots[r] and amount[r, v] > 0.0:  # a dead end, or a cycle: `_mend` finds a way
                     tree[v] = -1
-            share = left
+            share = unassigned
             for e in range(arcs):
                 if load[e] > 0.0:
-                    share = min(share, rest[e] / load[e])
-            is_last = share < LEAST_WEIGHT or number == most - 1
+                    share = min(share, remaining_flow[e] / load[e])
+            is_last = share < LEAST_WEIGHT or number == limit - 1
             if is_last and number > 0:
                 break
             owner[count], weight[count] = r, max(share, LEAST_WEIGHT)
             count += 1
-            left -= share
-            if is_last or left < LEAST_WEIGHT:
+            unassigned -= share
+            if is_last or unassigned < LEAST_WEIGHT:
                 break
             for e in range(arcs):
-                rest[e] -= share * load[e]
+                remaining_flow[e] -= share * load[e]
     return parent[:count].copy(), owner[:count].copy(), weight[:count].copy()
 
 

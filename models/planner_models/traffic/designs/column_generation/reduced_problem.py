@@ -82,8 +82,8 @@ class ReducedProblem:
     @classmethod
     def of(cls, problem: Traffic, *, symmetry: bool = True) -> ReducedProblem:
         """Return the reduced problem of `problem`, which must have a demand with a rate."""
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
-        source, target, rate = problem.source[wanted], problem.target[wanted], problem.rate_mbps[wanted]
+        positive = np.flatnonzero(problem.rate_mbps > 0)
+        source, target, rate = problem.source[positive], problem.target[positive], problem.rate_mbps[positive]
         count = len(problem.nodes)
         demanding = np.zeros(count, dtype=bool)
         demanding[source] = demanding[target] = True
@@ -152,8 +152,8 @@ class ReducedProblem:
         there = self.network.node[self.problem.target[pairs]]
         if self.by_source:
             here, there = there, here
-        place = np.searchsorted(self.roots, there)
-        return here, np.where(here != there, place, -1)
+        row = np.searchsorted(self.roots, there)
+        return here, np.where(here != there, row, -1)
 
     def _estimate_pair_rows(self, split: FlowSplit) -> int:
         """Estimate the number of rows of a plan per pair from an evenly spaced sample of demands."""
@@ -172,13 +172,13 @@ class ReducedProblem:
             rows, nodes, _ = self.pairs
             key = rows * self.graph.nodes + nodes
             pair = np.searchsorted(key, row[inner] * self.graph.nodes + node[inner])
-            which, at = list_ranges(
+            which, entry = list_ranges(
                 np.searchsorted(split.pair, pair), np.searchsorted(split.pair, pair, "right")
             )
-            return pairs[inner[which]], split.arc[at], split.share[at]
+            return pairs[inner[which]], split.arc[entry], split.share[entry]
         order, start = self._trees_by_root(split)
-        which, at = list_ranges(start[row[inner]], start[row[inner] + 1])
-        tree = order[at]
+        which, entry = list_ranges(start[row[inner]], start[row[inner] + 1])
+        tree = order[entry]
         hop, arc = shortest_path_trees.walk_to_root(self.graph, split.parent, tree, node[inner[which]])
         return pairs[inner[which[hop]]], arc, split.weight[tree[hop]]
 
@@ -200,9 +200,9 @@ class ReducedProblem:
         which, leaf, is_up = self.network.list_leaves(self.problem.source[pairs], self.problem.target[pairs])
         flow = sp.csr_array((rows, len(self.problem.links)))
         for side, share in ((is_up, self.network.up), (~is_up, self.network.down)):
-            places = (row[which[side]], leaf[side])
+            entries = (row[which[side]], leaf[side])
             passing = sp.coo_array(
-                (rate[pairs[which[side]]], places), shape=(rows, len(self.network.leaf))
+                (rate[pairs[which[side]]], entries), shape=(rows, len(self.network.leaf))
             ).tocsr()
             flow = flow + passing @ share.T
         return sp.csr_array(flow)
@@ -217,9 +217,9 @@ class ReducedProblem:
         leaves = self._leaf_flow(pairs, row, rate, len(problem.targets))
         if isinstance(split, WeightedPaths):
             demand, arc, share = self._demand_arcs(split, pairs)
-            places = (problem.target_row[demand], arc)
+            entries = (problem.target_row[demand], arc)
             shape = (len(problem.targets), len(self.capacity_mbps))
-            core = sp.coo_array((share * rate[demand], places), shape=shape).tocsr()
+            core = sp.coo_array((share * rate[demand], entries), shape=shape).tocsr()
             return sp.csr_array(core @ self.network.spread.T + leaves)
         step = max(1, BLOCK_ENTRIES // max(len(self.capacity_mbps), self.graph.nodes, 1))
         blocks = []
@@ -247,8 +247,8 @@ class ReducedProblem:
         root_of[row] = root
         order, start = self._trees_by_root(split)
         has = np.flatnonzero(root_of >= 0)
-        which, at = list_ranges(start[root_of[has]], start[root_of[has] + 1])
-        tree, target = order[at], has[which]
+        which, entry = list_ranges(start[root_of[has]], start[root_of[has] + 1])
+        tree, target = order[entry], has[which]
         return shortest_path_trees.weighted_load_by_row(
             self.graph, split.parent, amount, tree, target, split.weight[tree]
         )

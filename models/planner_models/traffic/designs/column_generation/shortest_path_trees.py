@@ -95,28 +95,28 @@ def tree_loads(
     parent: Ints32,
     flow: Floats,
     arcs: NDArray[Any] | None = None,
-    chosen: NDArray[Any] | None = None,
+    selected: NDArray[Any] | None = None,
 ) -> Floats:
     """Return the load of each tree on each of `arcs` (all where None), shape (P, arcs).
 
     flow    (C, N) of the trees' nodes, as `tree_flows` returns it
-    chosen  (P,) rows of the trees in `parent` and `flow`; all C where None
+    selected  (P,) rows of the trees in `parent` and `flow`; all C where None
     """
-    chosen = np.arange(len(parent)) if chosen is None else chosen
+    selected = np.arange(len(parent)) if selected is None else selected
     arcs = np.arange(len(graph.tail)) if arcs is None else arcs
     column = np.full(len(graph.tail), -1, dtype=np.int64)
     column[arcs] = np.arange(len(arcs))
-    load = np.zeros((len(chosen), len(arcs)))
-    _spread_flows(parent, flow, chosen, column, load)
+    load = np.zeros((len(selected), len(arcs)))
+    _spread_flows(parent, flow, selected, column, load)
     return load
 
 
 def weighted_load(
-    graph: Graph, parent: Ints32, flow: Floats, weight: Floats, chosen: NDArray[Any] | None = None
+    graph: Graph, parent: Ints32, flow: Floats, weight: Floats, selected: NDArray[Any] | None = None
 ) -> Floats:
     """Return the sum over trees of weight (P,) times load, shape (A,); the others as in `tree_loads`."""
     load = np.zeros(len(graph.tail))
-    _sum_flows(parent, flow, np.arange(len(parent)) if chosen is None else chosen, weight, load)
+    _sum_flows(parent, flow, np.arange(len(parent)) if selected is None else selected, weight, load)
     return load
 
 
@@ -158,29 +158,29 @@ def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
 
     Writes `parent` (N,) and the workspace.
     """
-    distance, order, heap, place = work.distance, work.order, work.heap, work.place
+    distance, order, heap, position = work.distance, work.order, work.heap, work.place
     for v in range(len(distance)):
         distance[v] = np.inf
         parent[v] = -1
-        place[v] = -1
+        position[v] = -1
     distance[root] = 0.0
-    size, done = push_heap(heap, distance, place, 0, root), 0
+    size, count = push_heap(heap, distance, position, 0, root), 0
     while size > 0:
-        v, size = pop_heap(heap, distance, place, size)
-        place[v] = -2
-        order[done] = v
-        done += 1
+        v, size = pop_heap(heap, distance, position, size)
+        position[v] = -2
+        order[count] = v
+        count += 1
         for j in range(graph.first[v], graph.first[v + 1]):
             arc = graph.entering[j]
             u = graph.tail[arc]
-            if place[u] == -2:
+            if position[u] == -2:
                 continue
             candidate = distance[v] + length[arc]
             if candidate < distance[u]:
                 distance[u] = candidate
                 parent[u] = arc
-                size = push_heap(heap, distance, place, size, u)
-    return done
+                size = push_heap(heap, distance, position, size, u)
+    return count
 
 
 @run_small_in_python(max_elements=5_000)
@@ -240,10 +240,10 @@ def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-de
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untyped-def]
+def _spread_flows(parent, flow, selected, column, load):  # type: ignore[no-untyped-def]
     """Write the flows of each tree's nodes to the columns of their arcs, -1 for none."""
-    for i in range(len(chosen)):
-        p = chosen[i]
+    for i in range(len(selected)):
+        p = selected[i]
         for v in range(parent.shape[1]):
             if parent[p, v] >= 0 and column[parent[p, v]] >= 0:
                 load[i, column[parent[p, v]]] = flow[p, v]
@@ -251,9 +251,9 @@ def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untype
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-def]
-    for i in range(len(chosen)):
-        p = chosen[i]
+def _sum_flows(parent, flow, selected, weight, load):  # type: ignore[no-untyped-def]
+    for i in range(len(selected)):
+        p = selected[i]
         if weight[i] > 0.0:
             for v in range(parent.shape[1]):
                 if parent[p, v] >= 0:
@@ -292,8 +292,8 @@ def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _list_arcs(head, parent, tree, node, start, arcs):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
-        v, at = node[i], start[i]
+        v, position = node[i], start[i]
         while parent[tree[i], v] >= 0:
-            arcs[at] = parent[tree[i], v]
-            at += 1
+            arcs[position] = parent[tree[i], v]
+            position += 1
             v = head[parent[tree[i], v]]

@@ -1,4 +1,4 @@
-r"""Networks that failures leave: each says what fits of given rates, and gives a cut for others.
+r"""Networks after failures: each returns the feasible part of given rates, and gives a cut for others.
 
 Over all routes, the largest total flow of the rates comes from the simplex method over paths (`least_cost`).
 Under latency limits and rules it is that over a pool of routes, which all failures share; the cheapest
@@ -62,7 +62,7 @@ class FailureNetwork(Protocol):
     has_route: Bools
 
     def ask(self, rate_mbps: Floats) -> Answer:
-        """Return what fits of rates, (K,) Mbit/s, and the cut of its prices."""
+        """Return the feasible part of rates, (K,) Mbit/s, and the cut of its prices."""
         ...
 
 
@@ -95,16 +95,16 @@ class WholeNetwork:
 class FreeNetwork:
     """A failure after which demands may take all routes."""
 
-    def __init__(self, problem: Traffic, down: Bools, whole: WholeNetwork | None) -> None:
+    def __init__(self, problem: Traffic, down: Bools, network: WholeNetwork | None) -> None:
         """Find the demands that have a route.
 
-        whole  the network without failures, which failures share; None where no demand has a route
+        network  the network without failures, which failures share; None where no demand has a route
         """
-        self._problem, self._down, self._whole = problem, down, whole
+        self._problem, self._down, self._whole = problem, down, network
         self.has_route: Bools = problem.without_links(down).routable.rate_mbps > 0
 
     def ask(self, rate_mbps: Floats) -> Answer:
-        """Return what fits of rates, (K,) Mbit/s, and the cut of its prices."""
+        """Return the feasible part of rates, (K,) Mbit/s, and the cut of its prices."""
         fits, coefficient = rate_mbps.copy(), np.zeros(len(rate_mbps))
         if self._whole is None or not self.has_route.any():
             return Answer(fits, coefficient, 0.0)
@@ -131,19 +131,19 @@ class LimitedNetwork:
         limits  within which new routes are searched; None: there are only those of the pool
         """
         self._problem, self._down, self._pool = problem, down, pool
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
+        demands = np.flatnonzero(problem.rate_mbps > 0)
         self.has_route = np.zeros(len(problem.demands), dtype=bool)
         self._search: ConstrainedPathSearch | None = None
         self._size, self._known = -1, CandidatePaths(found=pool.paths()[0], width=pool.width)
         if limits is None:
             self.has_route[self._routes().demand] = True
         else:
-            left = replace(limits, allowed=limits.allowed & ~down)
-            first = ConstrainedPathSearch(problem, left, wanted).search(problem.weight)
+            remaining_limits = replace(limits, allowed=limits.allowed & ~down)
+            first = ConstrainedPathSearch(problem, remaining_limits, demands).search(problem.weight)
             pool.add(first.found, np.arange(len(first.found.demand)))
-            self.has_route[wanted[np.isfinite(first.cost)]] = True
+            self.has_route[demands[np.isfinite(first.cost)]] = True
             self._asked = np.flatnonzero(self.has_route)
-            self._search = ConstrainedPathSearch(problem, left, self._asked)
+            self._search = ConstrainedPathSearch(problem, remaining_limits, self._asked)
         is_asked = np.where(self.has_route, problem.rate_mbps, 0.0)
         self._ordered = order_demands(problem.with_rates(is_asked)) if self.has_route.any() else None
 
@@ -151,71 +151,71 @@ class LimitedNetwork:
         """Return the routes of the pool that the failure leaves."""
         if self._size != len(self._pool.links):
             self._size = len(self._pool.links)
-            found, order = self._pool.paths()
+            paths, order = self._pool.paths()
             is_up = (self._pool.uses() @ self._down.astype(float))[order] == 0
-            kept = take(found, np.flatnonzero(is_up))
-            self._known = CandidatePaths(found=kept, width=self._pool.width)
+            surviving = take(paths, np.flatnonzero(is_up))
+            self._known = CandidatePaths(found=surviving, width=self._pool.width)
         return self._known
 
     def ask(self, rate_mbps: Floats) -> Answer:
-        """Return what fits of rates, (K,) Mbit/s, and the cut of its prices."""
+        """Return the feasible part of rates, (K,) Mbit/s, and the cut of its prices."""
         fits, coefficient = rate_mbps.copy(), np.zeros(len(rate_mbps))
         if self._ordered is None:
             return Answer(fits, coefficient, 0.0)
         graph, demands, order = self._ordered
-        wanted = rate_mbps[order]
+        ordered_rate = rate_mbps[order]
         limit, routes = 0.0, None
         for _ in range(MAX_PRICINGS):
             paths = self._routes()
             search = LeastCostFlow(
-                self._problem, paths, ordered=(graph, demands._replace(rate=wanted), order)
+                self._problem, paths, ordered=(graph, demands._replace(rate=ordered_rate), order)
             )
             search.deliver_most()
             flow = search.path_flow()
             sent = np.bincount(flow.demand, weights=flow.flow, minlength=len(order))
-            fits[order] = np.minimum(sent, wanted)
+            fits[order] = np.minimum(sent, ordered_rate)
             hops = flow.end - flow.start
-            at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
+            entry = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
             routes = FoundPaths(
-                demand=order[flow.demand], start=np.r_[0, np.cumsum(hops)], link=flow.link[at]
+                demand=order[flow.demand], start=np.r_[0, np.cumsum(hops)], link=flow.link[entry]
             )
             price = np.maximum(search.simplex.state.price, 0.0)
-            known = np.full(len(rate_mbps), np.inf)
+            shortest_known = np.full(len(rate_mbps), np.inf)
             length = paths.uses @ price
-            np.minimum.at(known, paths.demand, length)
+            np.minimum.at(shortest_known, paths.demand, length)
             limit = float(price @ self._problem.capacity_mbps)
             if self._search is None:
-                coefficient[order] = np.minimum(known[order], 1.0)
+                coefficient[order] = np.minimum(shortest_known[order], 1.0)
                 break
             cheapest = self._search.search(price)
             coefficient[self._asked] = np.minimum(cheapest.cost, 1.0)
             missing = float((rate_mbps - fits).sum())
             is_deep = float(coefficient @ rate_mbps) - limit >= DEEP_CUT * missing
-            if is_deep or missing <= NO_LOSS * float(wanted.sum()):
+            if is_deep or missing <= NO_LOSS * float(ordered_rate.sum()):
                 break
-            found = cheapest.found
-            place = np.searchsorted(self._asked, found.demand)
-            is_new = cheapest.cost[place] < np.minimum(known[found.demand], 1.0) - NEW_ROUTE
-            if not self._pool.add(found, np.flatnonzero(is_new)):
+            paths_found = cheapest.found
+            index = np.searchsorted(self._asked, paths_found.demand)
+            is_new = cheapest.cost[index] < np.minimum(shortest_known[paths_found.demand], 1.0) - NEW_ROUTE
+            if not self._pool.add(paths_found, np.flatnonzero(is_new)):
                 break
         return Answer(fits, coefficient, limit, routes)
 
 
 def free_networks(problem: Traffic, failures: FailureSet) -> Sequence[FailureNetwork]:
     """Return the network that each different failure leaves, that without a failure first, for all routes."""
-    whole = WholeNetwork(problem) if problem.routable.rate_mbps.any() else None
-    return [FreeNetwork(problem, down, whole) for down in list_outages(problem, failures)]
+    network = WholeNetwork(problem) if problem.routable.rate_mbps.any() else None
+    return [FreeNetwork(problem, down, network) for down in list_outages(problem, failures)]
 
 
 def limited_networks(
-    problem: Traffic, failures: FailureSet, given: CandidatePaths | None, limits: RouteLimits | None
+    problem: Traffic, failures: FailureSet, candidates: CandidatePaths | None, limits: RouteLimits | None
 ) -> Sequence[FailureNetwork]:
     """Return the network that each different failure leaves, that without a failure first.
 
-    given   the paths that demands may take; None: all that keep the limits
+    candidates   the paths that demands may take; None: all that keep the limits
     """
     pool = RoutePool(len(problem.links))
-    if given is not None:
-        pool.add(given.found, np.arange(len(given.demand)))
-    searched = limits if given is None else None
+    if candidates is not None:
+        pool.add(candidates.found, np.arange(len(candidates.demand)))
+    searched = limits if candidates is None else None
     return [LimitedNetwork(problem, down, pool, searched) for down in list_outages(problem, failures)]

@@ -1,4 +1,4 @@
-"""Plans of traffic over paths with reservations, and what they guarantee."""
+"""Plans of traffic over paths with reservations, and their guarantees."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def describe_unsafe(problem: Traffic, is_unsafe: Bools) -> tuple[str, ...]:
 def plan_reservations(
     problem: Traffic, paths: CandidatePaths, reserved_mbps: Floats, sent_mbps: Floats
 ) -> Routing:
-    """Return the plan that sends rates (K,) over paths in proportion to what is reserved on them, (P,)."""
+    """Return the plan that sends rates (K,) over paths in proportion to their reservations, (P,)."""
     demand = paths.demand
     total = np.bincount(demand, weights=reserved_mbps, minlength=len(problem.demands))
     share = np.divide(sent_mbps, total, out=np.zeros(len(total)), where=total > 0)
     rate = np.minimum(share[demand], 1.0) * reserved_mbps
-    place = sp.csr_array(
+    assignment = sp.csr_array(
         (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
     )
-    flow = sp.csr_array(place @ (sp.diags_array(rate) @ paths.uses))
+    flow = sp.csr_array(assignment @ (sp.diags_array(rate) @ paths.uses))
     routes = route_table(problem, paths, rate)
     routes["reserved_mbps"] = reserved_mbps[rate > 0]
     return routing_by_demand(problem, flow.tocoo(), routes)
@@ -60,7 +60,7 @@ def add_guarantees(
     restoration: str,
     has_zeros: bool = False,
 ) -> Routing:
-    """Return the plan with the table of what arrives in failures, (K,) Mbit/s, of demands that get any.
+    """Return the plan with the table of guaranteed arrivals in failures, (K,) Mbit/s, of demands with any.
 
     has_zeros  whether demands that get nothing are listed too: the table says which failures were planned for
     """

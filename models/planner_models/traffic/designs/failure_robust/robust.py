@@ -108,8 +108,8 @@ def route(
     if not len(problem.links) or not len(problem.routable.targets):
         return _decide_nothing(problem, options)
     source = resolve_source(problem, failures)
-    known = build_failure_set(problem, source)
-    routes = _find_routes(problem.routable, known, paths, path_choice)
+    failure_set = build_failure_set(problem, source)
+    routes = _find_routes(problem.routable, failure_set, paths, path_choice)
     left_out = problem.unreachable | routes.without_route(problem.routable)
     if options.service == "all" and left_out.any():
         reason = "has no path" if problem.unreachable.any() else routes.lack
@@ -117,9 +117,9 @@ def route(
     offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if objective == "concurrent":
-        share, most = grow_together(offered, routes.networks, deadline)
+        share, upper = grow_together(offered, routes.networks, deadline)
         best = None if share is None else share * offered
-        proof = _prove(best, most * float(offered.sum()), gap)
+        proof = _prove(best, upper * float(offered.sum()), gap)
         scope = f"{routes.scope}, the same share of all demands"
     else:
         levels = class_priorities.make_levels(problem, classes)
@@ -171,8 +171,8 @@ def _admit_by_level(
     gap = DEFAULT_GAP if options.gap is None else options.gap
     search = SurvivableRates(offered, networks)
     bounds: list[float] = []
-    for place, level in enumerate(levels):
-        if place:
+    for index, level in enumerate(levels):
+        if index:
             search.next_level(level.value)
         else:
             search.maximize(level.value)
@@ -192,7 +192,7 @@ def _admit_by_level(
     )
     allowed = max(2 * gap, MIN_GAP)  # later levels may take as much as the gap from those before
     is_optimal = len(proofs) == len(levels) and all(
-        one.bound - one.objective <= allowed * max(one.bound, 1e-300) for one in proofs
+        proof.bound - proof.objective <= allowed * max(proof.bound, 1e-300) for proof in proofs
     )
     is_all = float(best.sum()) >= float(offered.sum()) * (1 - gap)
     status = Status.OPTIMAL if is_optimal else Status.FEASIBLE
@@ -257,9 +257,9 @@ class _Routes:
     def _list_routes(self, problem: Traffic, rate_mbps: Floats) -> Routing:
         pool = RoutePool(len(problem.links))
         for network in self.networks:
-            found = network.ask(rate_mbps).routes
-            if found is not None:
-                pool.add(found, np.arange(len(found.demand)))
+            routes_found = network.ask(rate_mbps).routes
+            if routes_found is not None:
+                pool.add(routes_found, np.arange(len(routes_found.demand)))
         admitted = problem.with_rates(rate_mbps)
         paths = CandidatePaths(found=pool.paths()[0], width=pool.width)
         served = CandidatePaths(
@@ -275,8 +275,8 @@ class _Routes:
             rate = np.where(rate > LEAST_TRAFFIC * rate_mbps[served.demand], rate, 0.0)
             total = np.bincount(served.demand, weights=rate, minlength=len(rate_mbps))
             rate *= np.divide(rate_mbps, total, out=np.zeros(len(total)), where=total > 0)[served.demand]
-        place = (served.demand, np.arange(len(rate)))
-        of_demand = sp.csr_array((rate, place), shape=(len(rate_mbps), len(rate)))
+        entries = (served.demand, np.arange(len(rate)))
+        of_demand = sp.csr_array((rate, entries), shape=(len(rate_mbps), len(rate)))
         routes = path_flow_program.route_table(problem, served, np.ones(len(rate)))
         plan = routing_by_demand(problem, of_demand @ served.uses, routes.assign(rate_mbps=rate))
         return replace(plan, shed=list_shed(problem, rate_mbps))
@@ -296,19 +296,19 @@ def _find_routes(
     if paths == "any" and limits is None:
         networks = free_networks(problem, failures)
         return _Routes(networks=networks, failures=failures, is_listed=False, scope=SCOPE, lack="has no path")
-    given, over = None, "routes that keep latency limits and rules"
+    candidates, over = None, "routes that keep latency limits and rules"
     if paths != "any":
-        given = find_candidates(problem, paths, choice, None, limits)
+        candidates = find_candidates(problem, paths, choice, None, limits)
         over = describe_paths(paths, choice, None, limits)
-        if given.share is not None:
+        if candidates.share is not None:
             raise InputError(
                 "robust: tunnels are lists of segments, whose paths change with failures; give explicit "
                 "tunnels, or leave paths at 'any'"
             )
     return _Routes(
-        networks=limited_networks(problem, failures, given, limits),
+        networks=limited_networks(problem, failures, candidates, limits),
         failures=failures,
         is_listed=True,
         scope=f"{SCOPE} among {over}",
-        lack=describe_lack(problem, given, None),
+        lack=describe_lack(problem, candidates, None),
     )

@@ -114,30 +114,30 @@ class SurvivableRates:
     def _is_late(deadline: Deadline) -> bool:
         return deadline.is_over
 
-    def _ask(self, asked: Floats, rates: Floats, chosen: Ints, deadline: Deadline) -> dict[int, float]:
-        """Ask failures for what fits; add their cuts, and return what each that loses any loses, Mbit/s.
+    def _ask(self, asked: Floats, rates: Floats, selected: Ints, deadline: Deadline) -> dict[int, float]:
+        """Test the rates in failures; add their cuts, and return the loss of each lossy one, Mbit/s.
 
         asked  at least the rates; what is asked beyond them may be lost
         """
         lost: dict[int, float] = {}
-        least = self._least + float((asked - rates).sum())
-        for place in chosen.tolist():
+        tolerance_mbps = self._least + float((asked - rates).sum())
+        for index in selected.tolist():
             if self._is_late(deadline):
                 break
-            answer = self._networks[place].ask(asked)
+            answer = self._networks[index].ask(asked)
             missing = float((asked - answer.fits_mbps).sum())
-            if missing > least:
-                lost[place] = missing
-                self._last_cut[place] = self._round
+            if missing > tolerance_mbps:
+                lost[index] = missing
+                self._last_cut[index] = self._round
                 self._master.add(answer)
         return lost
 
     def _fit(self, rates: Floats, lost: dict[int, float], gap: float, deadline: Deadline) -> None:
         """Take rates that fit in each failure, those first that lose most: the others lose less then."""
-        for place in sorted(lost, key=lambda one: -lost[one]):
+        for index in sorted(lost, key=lambda network_index: -lost[network_index]):
             if self._is_late(deadline):
                 return
-            answer = self._networks[place].ask(rates)
+            answer = self._networks[index].ask(rates)
             rates = np.minimum(rates, answer.fits_mbps)
             rates = np.where(rates > SMALLEST_RATE * self.offered, rates, 0.0)
             self._master.add(answer)
@@ -155,16 +155,16 @@ def grow_together(
     In each failure, the cut of a share that does not fit gives the next share, until one fits: Newton's
     method from above, so that every share is a bound. The share is None where time is up.
     """
-    share, least = 1.0, NO_LOSS * float(offered_mbps.sum())
+    share, smallest = 1.0, NO_LOSS * float(offered_mbps.sum())
     for network in networks:
-        wanted = np.where(network.has_route, offered_mbps, 0.0)
+        demand_mbps = np.where(network.has_route, offered_mbps, 0.0)
         for _ in range(MAX_STEPS):
             if deadline.is_over:
                 return None, share
-            answer = network.ask(share * wanted)
-            if float((share * wanted - answer.fits_mbps).sum()) <= least:
+            answer = network.ask(share * demand_mbps)
+            if float((share * demand_mbps - answer.fits_mbps).sum()) <= smallest:
                 break
-            smaller = answer.limit / float(answer.coefficient @ wanted)
+            smaller = answer.limit / float(answer.coefficient @ demand_mbps)
             if smaller >= share * (1 - NO_LOSS):
                 break
             share = smaller

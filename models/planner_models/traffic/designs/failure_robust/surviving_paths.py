@@ -65,16 +65,16 @@ class SurvivingPaths:
     def of(
         cls, problem: Traffic, paths: CandidatePaths, failures: FailureSet, at_once: int
     ) -> SurvivingPaths:
-        """Return what up to `at_once` failures leave of the paths."""
+        """Return the paths that survive up to `at_once` failures."""
         count = len(paths.demand)
         start = np.searchsorted(paths.demand, np.arange(len(problem.demands) + 1))
-        place = np.arange(count) - start[paths.demand]
+        position = np.arange(count) - start[paths.demand]
         hits = find_hits(paths, failures).tocoo()
         # (demand, failure) -> bits of the paths that it takes
         key = paths.demand[hits.col] * max(len(failures), 1) + hits.row
         keys, row = np.unique(key, return_inverse=True)
         bits = np.zeros(len(keys), dtype=np.int64)
-        np.bitwise_or.at(bits, row, np.int64(1) << place[hits.col])
+        np.bitwise_or.at(bits, row, np.int64(1) << position[hits.col])
         owner, failure = np.divmod(keys, max(len(failures), 1))
         begin = np.searchsorted(owner, np.arange(len(problem.demands) + 1))
         demand: list[int] = []
@@ -86,14 +86,14 @@ class SurvivingPaths:
             here = slice(begin[k], begin[k + 1])
             taken = {0}
             for _ in range(at_once):
-                taken = {one | more for one in taken for more in {0, *bits[here].tolist()}}
+                taken = {mask | more for mask in taken for more in {0, *bits[here].tolist()}}
             if every in taken:
                 taken.remove(every)
                 cut[k] = not connectivity.explains(
                     k, list(zip(failure[here].tolist(), bits[here].tolist(), strict=True)), every, at_once
                 )
             largest = [
-                one for one in taken if not any(one != other and one & other == one for other in taken)
+                mask for mask in taken if not any(mask != other and mask & other == mask for other in taken)
             ]
             demand += [k] * len(largest)
             sets += sorted(largest)
@@ -115,9 +115,9 @@ def _list_survivors(demand: Ints, sets: list[int], start: Ints, count: int) -> s
     """Return 1 for each path of a demand that is not in a set of bits, (M, P)."""
     size = np.diff(start)[demand]
     row = np.repeat(np.arange(len(demand)), size)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    is_left = (np.array(sets, dtype=np.int64)[row] >> place) & 1 == 0
-    column = start[demand][row] + place
+    position = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    is_left = (np.array(sets, dtype=np.int64)[row] >> position) & 1 == 0
+    column = start[demand][row] + position
     return sp.csr_array(
         (np.ones(int(is_left.sum())), (row[is_left], column[is_left])), shape=(len(demand), count)
     )
@@ -135,25 +135,25 @@ class _Connectivity:
 
         hits  failures that take paths of the demand, and the bits of these
         """
-        found: list[tuple[frozenset[int], int]] = [(frozenset(), 0)]
+        partial_sets: list[tuple[frozenset[int], int]] = [(frozenset(), 0)]
         for _ in range(at_once):
             longer: dict[frozenset[int], int] = {}
-            for chosen, taken in found:
+            for failed_set, taken in partial_sets:
                 for failure, bits in hits:
-                    together = chosen | {failure}
+                    together = failed_set | {failure}
                     if taken | bits == every:
                         if not self._disconnects(together, demand):
                             return False
-                    elif failure not in chosen:
+                    elif failure not in failed_set:
                         longer[together] = taken | bits
-            found = list(longer.items())
+            partial_sets = list(longer.items())
         return True
 
-    def _disconnects(self, chosen: frozenset[int], demand: int) -> bool:
-        if chosen not in self._known:
-            down = self._failures.link_down[sorted(chosen)]
-            self._known[chosen] = self._problem.disconnected_demands(~np.asarray(down.any(axis=0)))
-        return bool(self._known[chosen][demand])
+    def _disconnects(self, failed_set: frozenset[int], demand: int) -> bool:
+        if failed_set not in self._known:
+            down = self._failures.link_down[sorted(failed_set)]
+            self._known[failed_set] = self._problem.disconnected_demands(~np.asarray(down.any(axis=0)))
+        return bool(self._known[failed_set][demand])
 
 
 def fit_reservations(problem: Traffic, paths: CandidatePaths, reserved_mbps: Floats) -> Floats:

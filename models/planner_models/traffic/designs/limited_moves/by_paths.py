@@ -52,27 +52,27 @@ class PathSearch(Search):
         metric = METRIC_OF[objective]
         is_shared = objective == "concurrent"
         enough = 1.0 if must_fit else np.inf
-        found: Found | None = None
-        for found in self.program.spread(self.gap, self.deadline, enough=enough):
-            value, bound = found.value, found.bound
+        result: Found | None = None
+        for result in self.program.spread(self.gap, self.deadline, enough=enough):
+            value, bound = result.value, result.bound
             report(metric, 1 / value if is_shared else value, 1 / bound if is_shared else bound)
-        if found is None:
+        if result is None:
             return Decision(plan=None, proof=undecided(metric=metric))
-        self.set_gain("max_utilization", found.move_price)
+        self.set_gain("max_utilization", result.move_price)
         if is_shared:
-            self.set_gain("concurrent_flow", found.move_price / found.value**2)
-        bound = 1 / found.bound if is_shared else found.bound
+            self.set_gain("concurrent_flow", result.move_price / result.value**2)
+        bound = 1 / result.bound if is_shared else result.bound
         proof = undecided(bound=bound, metric=metric, backend=BACKEND)
-        return self._decide(objective, found.traffic, proof, is_partial=False)
+        return self._decide(objective, result.traffic, proof, is_partial=False)
 
     def grow(self) -> Decision[Routing]:
         """Solve for the largest share of all demands, which is less than 1, within the capacities."""
-        found = self.program.grow(self.gap, self.deadline)
-        if found is None:
+        result = self.program.grow(self.gap, self.deadline)
+        if result is None:
             return Decision(plan=None, proof=undecided(metric="concurrent_flow"))
-        self.set_gain("concurrent_flow", found.move_price)
-        proof = undecided(bound=found.bound, metric="concurrent_flow", backend=BACKEND)
-        return self._decide("concurrent", found.traffic, proof, is_partial=False)
+        self.set_gain("concurrent_flow", result.move_price)
+        proof = undecided(bound=result.bound, metric="concurrent_flow", backend=BACKEND)
+        return self._decide("concurrent", result.traffic, proof, is_partial=False)
 
     def deliver_most(self, *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the most served traffic, then for the least cost of such plans if that is wanted."""
@@ -117,7 +117,7 @@ class PathSearch(Search):
             self.problem,
             made.plan,
             levels,
-            [None if one is None else one * (1 + HELD) for one in bounds],
+            [None if bound is None else bound * (1 + HELD) for bound in bounds],
             scope=None,
             backend=BACKEND,
             options=self.options,

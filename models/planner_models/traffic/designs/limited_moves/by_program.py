@@ -42,10 +42,10 @@ class ProgramSearch(Search):
     """
 
     def __init__(
-        self, problem: Traffic, limit: MoveLimit, options: Options, found: CandidatePaths | None
+        self, problem: Traffic, limit: MoveLimit, options: Options, paths: CandidatePaths | None
     ) -> None:
         super().__init__(problem, limit, options)
-        self.found = found
+        self.found = paths
 
     def spread(self, objective: Objective, *, must_fit: bool = False) -> Decision[Routing]:  # noqa: ARG002 - one program
         """Solve for the smallest largest utilization of plans that serve everything."""
@@ -83,22 +83,22 @@ class ProgramSearch(Search):
     def deliver_most(self, *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the most served traffic, then for the least cost of such plans if that is wanted."""
         every = np.where(self.problem.rate_mbps > 0, 1.0, 0.0)
-        most, program, solution = self._deliver(every, [])
-        if has_least_cost and most.plan is not None and solution.x is not None:
-            least = float(program.served(solution.x).sum()) * (1 - LEAST_TOLERANCE)
-            return self._find_cheapest([(every, least)])
-        return most
+        largest, program, solution = self._deliver(every, [])
+        if has_least_cost and largest.plan is not None and solution.x is not None:
+            minimum = float(program.served(solution.x).sum()) * (1 - LEAST_TOLERANCE)
+            return self._find_cheapest([(every, minimum)])
+        return largest
 
     def find_cheapest(self) -> Decision[Routing]:
         """Solve for the least cost of plans that deliver everything."""
         return self._find_cheapest(None)
 
     def _deliver(
-        self, value: Floats, least: Sequence[tuple[Floats, float]]
+        self, value: Floats, minimums: Sequence[tuple[Floats, float]]
     ) -> tuple[Decision[Routing], _Program, Solution]:
-        """Solve for the largest value of the served traffic; `least`: values (K,) and what they keep."""
+        """Solve for the largest value of the served traffic; `minimums`: values (K,) and what they keep."""
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
-        solution = backends.solve(program.deliver(value, least), self.options_left())
+        solution = backends.solve(program.deliver(value, minimums), self.options_left())
         self.set_gain("delivered_mbps", program.price(solution))
         proof = of_solution(solution, bound=solution.bound, metric="delivered_mbps", reasons=solution.reasons)
         if solution.x is None:
@@ -107,40 +107,40 @@ class ProgramSearch(Search):
         made = decide_by_plan(self.problem, "total", flows, proof, self.options_left())
         return made, program, solution
 
-    def _find_cheapest(self, least: Sequence[tuple[Floats, float]] | None) -> Decision[Routing]:
-        """Solve for the least cost of plans that deliver everything, or as much as `least` says."""
+    def _find_cheapest(self, minimums: Sequence[tuple[Floats, float]] | None) -> Decision[Routing]:
+        """Solve for the least cost of plans that deliver everything, or as much as `minimums` says."""
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
-        solution = backends.solve(program.cheapest(least), self.options_left())
+        solution = backends.solve(program.cheapest(minimums), self.options_left())
         self.set_gain("cost", -program.price(solution))
         proof = of_solution(
             solution,
             bound=solution.bound,
             metric="cost",
-            bound_scope=None if least is None else "plans that deliver the most",
+            bound_scope=None if minimums is None else "plans that deliver the most",
         )
         if solution.x is None:
             return Decision(plan=None, proof=proof)
-        flows = program.read(solution.x, is_whole=least is None)
+        flows = program.read(solution.x, is_whole=minimums is None)
         return decide_by_plan(self.problem, "cost", flows, proof, self.options_left())
 
     def solve_levels(self, levels: Sequence[Level], *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the levels of classes one after the other."""
-        least: list[tuple[Floats, float]] = []
+        minimums: list[tuple[Floats, float]] = []
         bounds: list[float | None] = []
         last: Decision[Routing] | None = None
         for level in levels:
-            made, program, solution = self._deliver(level.value, least)
+            made, program, solution = self._deliver(level.value, minimums)
             if solution.x is None or made.plan is None:
                 break
             last = made
             bounds.append(solution.bound)
-            least.append((level.value, level.objective(program.served(solution.x)) * (1 - HELD)))
+            minimums.append((level.value, level.objective(program.served(solution.x)) * (1 - HELD)))
         if last is None or last.plan is None:
             return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
         if len(bounds) < len(levels) or len(levels) > 1:
             self.gain_per_point = {}  # the price of one level is not that of all
         if has_least_cost and len(bounds) == len(levels):
-            cheapest = self._find_cheapest(least)
+            cheapest = self._find_cheapest(minimums)
             last = last if cheapest.plan is None else cheapest
             self.gain_per_point = {}
         assert last.plan is not None
@@ -167,9 +167,9 @@ class _Program:
     """
 
     def __init__(
-        self, problem: Traffic, present: PresentFlow, found: CandidatePaths | None, most_moved_mbps: float
+        self, problem: Traffic, present: PresentFlow, paths: CandidatePaths | None, most_moved_mbps: float
     ) -> None:
-        self.problem, self.found = problem, found
+        self.problem, self.found = problem, paths
         rate, stays = problem.rate_mbps, present.stays
         self.wanted = np.flatnonzero(rate > 0)
         flow = sp.csr_array(sp.diags_array((stays > 0) * 1.0) @ present.flow)
@@ -182,11 +182,11 @@ class _Program:
         used = entries.data > 0
         self.row, self.link = entries.row[used].astype(np.int64), entries.col[used].astype(np.int64)
         most_kept = entries.data[used]
-        if found is None:
+        if paths is None:
             self.target_row, self.anew_link = np.nonzero(problem.tail[None, :] != problem.targets[:, None])
             anew = len(self.anew_link)
         else:
-            anew = len(found.demand)
+            anew = len(paths.demand)
         new = np.where(stays > 0, rate - stays, np.inf)
         new[new < FIT_TOLERANCE * rate] = 0.0
         self.both = np.flatnonzero((new > 0) & np.isfinite(new) & (rate > 0))
@@ -198,8 +198,8 @@ class _Program:
         self.upper[self.starts[1] : self.starts[2]] = most_kept
         self._build_rows(new, most_moved_mbps)
 
-    def _columns(self, part: int) -> Ints:
-        return np.arange(self.starts[part], self.starts[part + 1])
+    def _columns(self, block: int) -> Ints:
+        return np.arange(self.starts[block], self.starts[block + 1])
 
     def _matrix(self, value: Floats, row: Ints, column: Ints, rows: int) -> sp.csr_array:
         return sp.csr_array((value, (row, column)), shape=(rows, self.count))
@@ -207,15 +207,15 @@ class _Program:
     def _build_rows(self, new: Floats, most_moved_mbps: float) -> None:
         """Build the rows that all objectives share."""
         problem, nodes = self.problem, len(self.problem.nodes)
-        whole, split, anew, own, both, utilization, _ = (self._columns(part) for part in range(7))
-        place = np.full(len(problem.demands), -1)
-        place[self.wanted] = np.arange(len(self.wanted))
+        unsplit, split, anew, served, both, utilization, _ = (self._columns(block) for block in range(7))
+        index_of = np.full(len(problem.demands), -1)
+        index_of[self.wanted] = np.arange(len(self.wanted))
         source = problem.source[self.row]
         out = (problem.tail[self.link] == source) * 1.0 - (problem.head[self.link] == source)
         self.serve = self._matrix(
-            np.concatenate([np.ones(len(whole)), out, np.ones(len(own))]),
-            np.concatenate([place[self.whole], place[self.row], np.arange(len(own))]),
-            np.concatenate([whole, split, own]),
+            np.concatenate([np.ones(len(unsplit)), out, np.ones(len(served))]),
+            np.concatenate([index_of[self.whole], index_of[self.row], np.arange(len(served))]),
+            np.concatenate([unsplit, split, served]),
             len(self.wanted),
         )
         # kept traffic that divides: each node but the ends of its demand sends what it gets
@@ -223,12 +223,12 @@ class _Program:
             [self.row * nodes + problem.tail[self.link], self.row * nodes + problem.head[self.link]]
         )
         inner = (key % nodes != problem.source[key // nodes]) & (key % nodes != problem.target[key // nodes])
-        distinct, at = np.unique(key[inner], return_inverse=True)
+        distinct, node_row = np.unique(key[inner], return_inverse=True)
         sign = np.r_[np.ones(len(split)), -np.ones(len(split))]
-        stays = self._matrix(sign[inner], at, np.r_[split, split][inner], len(distinct))
+        stays = self._matrix(sign[inner], node_row, np.r_[split, split][inner], len(distinct))
         path = self.path_of.tocoo()
         load = [
-            self._matrix(path.data, path.col, whole[path.row], len(problem.links)),
+            self._matrix(path.data, path.col, unsplit[path.row], len(problem.links)),
             self._matrix(np.ones(len(split)), self.link, split, len(problem.links)),
         ]
         if self.found is None:
@@ -240,16 +240,16 @@ class _Program:
                     problem.target_row[self.wanted] * nodes + problem.source[self.wanted],
                 ]
             )
-            sign = np.concatenate([np.ones(len(anew)), -np.ones(len(anew)), -np.ones(len(own))])
-            column = np.concatenate([anew, anew, own])
+            sign = np.concatenate([np.ones(len(anew)), -np.ones(len(anew)), -np.ones(len(served))])
+            column = np.concatenate([anew, anew, served])
             inner = key % nodes != problem.targets[key // nodes]
             balance = self._matrix(sign[inner], key[inner], column[inner], len(problem.targets) * nodes)
             load.append(self._matrix(np.ones(len(anew)), link, anew, len(problem.links)))
         else:
             balance = self._matrix(
-                np.r_[np.ones(len(anew)), -np.ones(len(own))],
-                np.r_[place[self.found.demand], np.arange(len(own))],
-                np.r_[anew, own],
+                np.r_[np.ones(len(anew)), -np.ones(len(served))],
+                np.r_[index_of[self.found.demand], np.arange(len(served))],
+                np.r_[anew, served],
                 len(self.wanted),
             )
             uses = self.found.uses.tocoo()
@@ -262,12 +262,12 @@ class _Program:
             len(problem.links),
         )
         moved = np.zeros(self.count)
-        moved[own[place[np.flatnonzero(new == 0)]]] = 1.0
+        moved[served[index_of[np.flatnonzero(new == 0)]]] = 1.0
         moved[both] = 1.0
         parts = self._matrix(
             np.r_[np.ones(len(both)), -np.ones(len(both))],
             np.r_[np.arange(len(both)), np.arange(len(both))],
-            np.r_[both, own[place[self.both]]],
+            np.r_[both, served[index_of[self.both]]],
             len(both),
         )
         self.rows = [
@@ -288,7 +288,7 @@ class _Program:
         is_whole: bool,
         is_free: bool = False,
         is_alike: bool = False,
-        least: Sequence[tuple[Floats, float]] = (),
+        minimums: Sequence[tuple[Floats, float]] = (),
     ) -> LinearProgram:
         """Return the program for a cost.
 
@@ -299,12 +299,12 @@ class _Program:
         rate = self.problem.rate_mbps[self.wanted]
         rows = [*self.rows, Rows("served", self.serve, lower=rate if is_whole else 0.0, upper=rate)]
         if is_alike:
-            place = (np.arange(len(rate)), np.full(len(rate), self.count - 1))
-            share = sp.csr_array((rate, place), shape=self.serve.shape)
+            entries = (np.arange(len(rate)), np.full(len(rate), self.count - 1))
+            share = sp.csr_array((rate, entries), shape=self.serve.shape)
             rows[-1] = Rows("served", sp.csr_array(self.serve - share), lower=0.0, upper=0.0)
         rows += [
-            Rows("level", sp.csr_array((self.serve.T @ value[self.wanted])[None, :]), lower=most)
-            for value, most in least
+            Rows("level", sp.csr_array((self.serve.T @ value[self.wanted])[None, :]), lower=minimum)
+            for value, minimum in minimums
         ]
         lower, upper = np.zeros(self.count), self.upper.copy()
         if not is_free:
@@ -335,14 +335,14 @@ class _Program:
         cost[-1] = 1.0
         return self._build(cost, sense="max", is_whole=False, is_alike=True)
 
-    def deliver(self, value: Floats, least: Sequence[tuple[Floats, float]]) -> LinearProgram:
+    def deliver(self, value: Floats, minimums: Sequence[tuple[Floats, float]]) -> LinearProgram:
         """Return the program of the largest value (K,) of the served traffic, within the capacities."""
-        return self._build(self.serve.T @ value[self.wanted], sense="max", is_whole=False, least=least)
+        return self._build(self.serve.T @ value[self.wanted], sense="max", is_whole=False, minimums=minimums)
 
-    def cheapest(self, least: Sequence[tuple[Floats, float]] | None) -> LinearProgram:
-        """Return the program of the least cost, with all traffic served or with what `least` says."""
+    def cheapest(self, minimums: Sequence[tuple[Floats, float]] | None) -> LinearProgram:
+        """Return the program of the least cost, with all traffic served or with what `minimums` says."""
         cost = self.load.T @ link_cost(self.problem)
-        return self._build(cost, sense="min", is_whole=least is None, least=least or ())
+        return self._build(cost, sense="min", is_whole=minimums is None, minimums=minimums or ())
 
     def price(self, solution: Solution) -> float:
         """Return the change of the objective per Mbit/s more that may be moved; 0 where unknown."""
@@ -364,48 +364,50 @@ class _Program:
         x = np.clip(x, 0.0, None)
         amount = np.zeros(shape[0])
         amount[self.whole] = x[: starts[1]]
-        place = np.zeros(shape[0], dtype=np.int64)
-        place[self.whole] = np.arange(len(self.whole))
+        index_of = np.zeros(shape[0], dtype=np.int64)
+        index_of[self.whole] = np.arange(len(self.whole))
         spread = sp.csr_array(
-            (amount[self.whole], (self.whole, place[self.whole])), shape=(shape[0], len(self.whole))
+            (amount[self.whole], (self.whole, index_of[self.whole])), shape=(shape[0], len(self.whole))
         )
         flow = sp.csr_array(spread @ self.path_of)
         flow = flow + sp.csr_array((x[starts[1] : starts[2]], (self.row, self.link)), shape=shape)
-        anew, own = x[starts[2] : starts[3]], np.zeros(shape[0])
-        own[self.wanted] = x[starts[3] : starts[4]]
-        own[own < FIT_TOLERANCE * 1e-2 * problem.rate_mbps] = 0.0
-        flow = sp.csr_array(flow + self._route_anew(anew, own))
+        anew, rate_of = x[starts[2] : starts[3]], np.zeros(shape[0])
+        rate_of[self.wanted] = x[starts[3] : starts[4]]
+        rate_of[rate_of < FIT_TOLERANCE * 1e-2 * problem.rate_mbps] = 0.0
+        flow = sp.csr_array(flow + self._route_anew(anew, rate_of))
         rate = problem.rate_mbps
         served = sent_by_demand(problem, flow)
-        wanted = rate if is_whole else np.minimum(served, rate)
-        scale = np.divide(wanted, served, out=np.zeros(len(rate)), where=served > 0)
+        target_rate = rate if is_whole else np.minimum(served, rate)
+        scale = np.divide(target_rate, served, out=np.zeros(len(rate)), where=served > 0)
         flow = sp.csr_array(sp.diags_array(scale / unit) @ flow)
-        whole = problem.scale_demands(1 / unit) if unit != 1 else problem
+        original = problem.scale_demands(1 / unit) if unit != 1 else problem
 
         def make_plan(share: Floats | float) -> Routing:
             shares = np.broadcast_to(np.asarray(share, dtype=float), len(rate))
-            return routing.routing_by_demand(whole, sp.csr_array(sp.diags_array(shares) @ flow))
+            return routing.routing_by_demand(original, sp.csr_array(sp.diags_array(shares) @ flow))
 
-        return SolvedFlows(np.where(served > 0, wanted, 0.0) / unit, make_plan)
+        return SolvedFlows(np.where(served > 0, target_rate, 0.0) / unit, make_plan)
 
-    def _route_anew(self, anew: Floats, own: Floats) -> sp.csr_array:
-        """Return the flow of traffic that is routed anew, (K, E), `own` (K,) of each demand."""
+    def _route_anew(self, anew: Floats, served: Floats) -> sp.csr_array:
+        """Return the flow of traffic that is routed anew, (K, E), `served` (K,) of each demand."""
         problem = self.problem
         if self.found is not None:
-            sent = sum_by_index(self.found.demand, anew, len(own))
-            scale = np.divide(own, sent, out=np.zeros(len(own)), where=sent > 0)
+            sent = sum_by_index(self.found.demand, anew, len(served))
+            scale = np.divide(served, sent, out=np.zeros(len(served)), where=sent > 0)
             rate = anew * scale[self.found.demand]
             paths = np.arange(len(rate))
-            by_path = sp.csr_array((rate, (self.found.demand, paths)), shape=(len(own), len(rate)))
+            by_path = sp.csr_array((rate, (self.found.demand, paths)), shape=(len(served), len(rate)))
             return sp.csr_array(by_path @ self.found.uses)
         shape = (len(problem.targets), len(problem.links))
         used = anew > split_ratios.NOISE * float(anew.max(initial=0.0))
         by_target = sp.coo_array((anew[used], (self.target_row[used], self.anew_link[used])), shape=shape)
         by_target = split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, by_target))
         ratios = split_ratios.compute_ratios(problem, by_target)
-        known = np.unique(ratios.row.astype(np.int64) * len(problem.nodes) + problem.tail[ratios.col])
-        reached = np.isin(problem.target_row * len(problem.nodes) + problem.source, known)
-        return sp.csr_array(split_ratios.apply_ratios(problem, ratios, np.where(reached, own, 0.0)))
+        keys_with_ratio = np.unique(
+            ratios.row.astype(np.int64) * len(problem.nodes) + problem.tail[ratios.col]
+        )
+        reached = np.isin(problem.target_row * len(problem.nodes) + problem.source, keys_with_ratio)
+        return sp.csr_array(split_ratios.apply_ratios(problem, ratios, np.where(reached, served, 0.0)))
 
 
 def _is_single_path(problem: Traffic, flow: sp.csr_array) -> Bools:

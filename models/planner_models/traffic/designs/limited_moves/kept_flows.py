@@ -51,13 +51,13 @@ class CheapestWays:
         anew        (K,) length of the shortest path for traffic of each demand that is routed anew
         move_price  of a unit of moved traffic
         """
-        rate, wanted = problem.rate_mbps, np.flatnonzero(problem.rate_mbps > 0)
-        own = sp.csr_array(present.flow)
-        own.sum_duplicates()
+        rate, demands = problem.rate_mbps, np.flatnonzero(problem.rate_mbps > 0)
+        present_flow = sp.csr_array(present.flow)
+        present_flow.sum_duplicates()
         count, demand, amount, cost = _keep_cheapest(
-            own.indptr.astype(np.int64),
-            own.indices.astype(np.int64),
-            own.data,
+            present_flow.indptr.astype(np.int64),
+            present_flow.indices.astype(np.int64),
+            present_flow.data,
             problem.tail,
             problem.head,
             problem.source,
@@ -67,10 +67,10 @@ class CheapestWays:
             anew + move_price,
             present.stays,
         )
-        new = np.maximum(rate - present.stays, 0.0)[wanted]
-        demand = np.concatenate([demand[:count], wanted, wanted])
-        amount = np.concatenate([amount[:count], new, rate[wanted]])
-        cost = np.concatenate([cost[:count], anew[wanted], anew[wanted] + move_price])
+        new = np.maximum(rate - present.stays, 0.0)[demands]
+        demand = np.concatenate([demand[:count], demands, demands])
+        amount = np.concatenate([amount[:count], new, rate[demands]])
+        cost = np.concatenate([cost[:count], anew[demands], anew[demands] + move_price])
         order = np.lexsort((cost, demand))
         demand, amount, cost = demand[order], amount[order], cost[order]
         total = np.cumsum(amount)
@@ -85,8 +85,8 @@ class CheapestWays:
 
     def cost_of(self, ceiling: Floats | float) -> float:
         """Return the cost of all traffic, where no unit of demand k costs more than ceiling (K,)."""
-        most = ceiling if isinstance(ceiling, float) else ceiling[self.demand]
-        return float((self.rate * (self.end - self.start)) @ np.minimum(self.cost, most))
+        limit = ceiling if isinstance(ceiling, float) else ceiling[self.demand]
+        return float((self.rate * (self.end - self.start)) @ np.minimum(self.cost, limit))
 
     def largest_share(self, prices: float) -> float:
         """Return the largest of prices + s less the cost of the share s of all demands, 0 <= s <= 1."""
@@ -101,62 +101,63 @@ class CheapestWays:
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, most):  # type: ignore  # noqa: C901
+def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, max_amount):  # type: ignore  # noqa: C901
     """Return (number, demand, amount, cost) of the pieces of the cheapest flow within each row of capacities.
 
-    A piece costs less than the ceiling of its demand, (K,), and those of a demand add up to at most `most`.
+    A piece costs less than the ceiling of its demand, (K,), and those of a demand add up to at most
+    `max_amount`.
     """
     size = 2 * len(source) + 16
     demand, amount, cost = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
     distance, came_by = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
     count = 0
     for k in range(len(source)):
-        own, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
-        if len(own) == 0 or most[k] <= 0.0:
+        links, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
+        if len(links) == 0 or max_amount[k] <= 0.0:
             continue
-        flow, least, left = np.zeros(len(own)), LEAST_AMOUNT * limit.max(), most[k]
-        while left > least:
-            for e in own:
+        flow, threshold, remaining = np.zeros(len(links)), LEAST_AMOUNT * limit.max(), max_amount[k]
+        while remaining > threshold:
+            for e in links:
                 distance[tail[e]] = distance[head[e]] = np.inf
             distance[source[k]] = 0.0
             is_changed, rounds = True, 0
-            while is_changed and rounds <= len(own):
+            while is_changed and rounds <= len(links):
                 is_changed, rounds = False, rounds + 1
-                for i in range(len(own)):
-                    e = own[i]
+                for i in range(len(links)):
+                    e = links[i]
                     u, v = tail[e], head[e]
                     margin = 1e-12 * length[e]
-                    if limit[i] - flow[i] > least and distance[u] + length[e] < distance[v] - margin:
+                    if limit[i] - flow[i] > threshold and distance[u] + length[e] < distance[v] - margin:
                         distance[v], came_by[v], is_changed = distance[u] + length[e], 2 * i, True
-                    if flow[i] > least and distance[v] - length[e] < distance[u] - margin:
+                    if flow[i] > threshold and distance[v] - length[e] < distance[u] - margin:
                         distance[u], came_by[u], is_changed = distance[v] - length[e], 2 * i + 1, True
             if not distance[target[k]] < ceiling[k]:
                 break
-            step, node, hops = left, target[k], 0
-            while node != source[k] and hops <= 2 * len(own):
+            step, node, hops = remaining, target[k], 0
+            while node != source[k] and hops <= 2 * len(links):
                 i = came_by[node] // 2
                 if came_by[node] % 2:
-                    step, node = min(step, flow[i]), head[own[i]]
+                    step, node = min(step, flow[i]), head[links[i]]
                 else:
-                    step, node = min(step, limit[i] - flow[i]), tail[own[i]]
+                    step, node = min(step, limit[i] - flow[i]), tail[links[i]]
                 hops += 1
             is_path = node == source[k]
-            step = step if is_path else left  # rounding: no more of it costs less
+            step = step if is_path else remaining  # rounding: no more of it costs less
             node = target[k] if is_path else source[k]
             while node != source[k]:
                 i = came_by[node] // 2
                 if came_by[node] % 2:
                     flow[i] -= step
-                    node = head[own[i]]
+                    node = head[links[i]]
                 else:
                     flow[i] += step
-                    node = tail[own[i]]
+                    node = tail[links[i]]
             if count == size:
                 size *= 2
                 demand, amount, cost = _lengthen(demand, size), _lengthen(amount, size), _lengthen(cost, size)
             demand[count], amount[count], cost[count] = k, step, distance[target[k]]
             count += 1
-            left -= step
+            remaining -= step
     return count, demand, amount, cost
 
 

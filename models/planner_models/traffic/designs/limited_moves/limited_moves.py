@@ -93,7 +93,7 @@ def route(
     search = _choose_search(routable, limit, found, free.plan, options)
     made = shed_demands(problem, left_out, search.solve(objective, levels))
     of_limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
-    covers = ", ".join(part for part in (of_limit, made.proof.bound_scope, scope) if part)
+    covers = ", ".join(text for text in (of_limit, made.proof.bound_scope, scope) if text)
     made = replace(made, proof=replace(made.proof, bound_scope=covers))
     is_late = made.plan is None and made.proof.status is Status.UNDECIDED
     if is_late and objective in ("delivered", "total") and options.service != "all":
@@ -106,7 +106,7 @@ def route(
 def _choose_search(
     problem: Traffic,
     limit: MoveLimit,
-    found: CandidatePaths | None,
+    paths: CandidatePaths | None,
     free: Routing | None,
     options: Options,
 ) -> Search:
@@ -115,19 +115,19 @@ def _choose_search(
     free  plan without the limit, whose paths the search starts from
     """
     limits = RouteLimits.of(problem)
-    is_split = found is not None and found.share is not None
+    is_split = paths is not None and paths.share is not None
     if is_split and limits is not None:
         raise InputError(
             "most_moved: tunnels that are lists of segments and limits of routes are not solved together; "
             "give such tunnels as paths, or leave one of the three out"
         )
-    anew = len(problem.targets) * len(problem.links) if found is None else len(found.demand)
+    anew = len(problem.targets) * len(problem.links) if paths is None else len(paths.demand)
     is_small = limit.present.flow.nnz + anew <= MAX_PROGRAM_COLUMNS
     if is_split or (limits is None and (is_small or options.is_solver_chosen)):
-        return ProgramSearch(problem, limit, options, found)
-    if found is not None:
-        oracle = path_program.over_given_paths(problem, found)
-        start = found.found
+        return ProgramSearch(problem, limit, options, paths)
+    if paths is not None:
+        oracle = path_program.over_given_paths(problem, paths)
+        start = paths.found
     else:
         start = FoundPaths(
             demand=np.zeros(0, dtype=np.int64),
@@ -160,10 +160,10 @@ def _keep_present(problem: Traffic, present: PresentFlow, proof: Proof) -> Decis
     np.minimum.at(share, entries.row, 1 / np.maximum(over[entries.col], 1.0))
     plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(share) @ present.flow))
     value, offered = float(verify_flow(problem, plan).served_mbps.sum()), float(problem.rate_mbps.sum())
-    kept = replace(
+    current = replace(
         proof, status=Status.FEASIBLE, metric="delivered_mbps", objective=value, bound=max(offered, value)
     )
-    return Decision(plan=plan, proof=kept, guarantees=frozenset({"capacity", "demand"}))
+    return Decision(plan=plan, proof=current, guarantees=frozenset({"capacity", "demand"}))
 
 
 def _moved_share(problem: Traffic, present: PresentFlow, plan: Routing) -> float:

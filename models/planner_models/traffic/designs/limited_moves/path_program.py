@@ -62,41 +62,41 @@ def over_all_paths(problem: Traffic) -> Oracle:
     graph, demands, order = order_demands(problem, by_target=True)
 
     def find(length: Floats) -> tuple[FoundPaths, Floats]:
-        found, least = find_shortest(graph, demands, length)
+        shortest, lowest_cost = find_shortest(graph, demands, length)
         distance = np.full(len(problem.demands), np.inf)
-        distance[order] = least
-        return FoundPaths(demand=order[found.demand], start=found.start, link=found.link), distance
+        distance[order] = lowest_cost
+        return FoundPaths(demand=order[shortest.demand], start=shortest.start, link=shortest.link), distance
 
     return find
 
 
 def over_routes_within(problem: Traffic, limits: RouteLimits) -> Oracle:
     """Return the search for shortest paths that keep limits."""
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    search = ConstrainedPathSearch(problem, limits, wanted)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    search = ConstrainedPathSearch(problem, limits, demands)
 
     def find(length: Floats) -> tuple[FoundPaths, Floats]:
         cheapest = search.search(length)
         distance = np.full(len(problem.demands), np.inf)
-        distance[wanted] = cheapest.cost
+        distance[demands] = cheapest.cost
         return cheapest.found, distance
 
     return find
 
 
-def over_given_paths(problem: Traffic, given: CandidatePaths) -> Oracle:
+def over_given_paths(problem: Traffic, candidates: CandidatePaths) -> Oracle:
     """Return the search for the shortest of given paths, those of each demand together."""
-    first = np.flatnonzero(np.r_[True, np.diff(given.demand) != 0][: len(given.demand)])
-    demand = given.demand[first]
+    first = np.flatnonzero(np.r_[True, np.diff(candidates.demand) != 0][: len(candidates.demand)])
+    demand = candidates.demand[first]
 
     def find(length: Floats) -> tuple[FoundPaths, Floats]:
-        cost = given.uses @ length
+        cost = candidates.uses @ length
         distance = np.full(len(problem.demands), np.inf)
         if len(first):
             distance[demand] = np.minimum.reduceat(cost, first)
-        best = np.flatnonzero(cost <= distance[given.demand])
-        _, one = np.unique(given.demand[best], return_index=True)
-        return take(given.found, best[one]), distance
+        best = np.flatnonzero(cost <= distance[candidates.demand])
+        _, first_best = np.unique(candidates.demand[best], return_index=True)
+        return take(candidates.found, best[first_best]), distance
 
     return find
 
@@ -128,18 +128,18 @@ class _Pool:
 
     def given(self, parts: int, more: FoundPaths | None = None) -> GivenPaths:
         """Return the paths by part, in the order found; then `more`, one for each part."""
-        part, hops, row = list(self.part), list(self.hops), list(self.row)
+        group_of, hops, row = list(self.part), list(self.hops), list(self.row)
         if more is not None:
-            part, hops, row = [*part, more.demand], [*hops, np.diff(more.start)], [*row, more.link]
+            group_of, hops, row = [*group_of, more.demand], [*hops, np.diff(more.start)], [*row, more.link]
         every = FoundPaths(
-            demand=np.concatenate(part),
+            demand=np.concatenate(group_of),
             start=np.r_[0, np.cumsum(np.concatenate(hops))],
             link=np.concatenate(row),
         )
         order = np.argsort(every.demand, kind="stable")
-        found = take(every, order)
-        first = np.searchsorted(found.demand, np.arange(parts + 1))
-        return GivenPaths(first, found.start, found.link.astype(np.int32))
+        paths = take(every, order)
+        first = np.searchsorted(paths.demand, np.arange(parts + 1))
+        return GivenPaths(first, paths.start, paths.link.astype(np.int32))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,7 +152,7 @@ class PathTraffic:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Found:
-    """Traffic that serves everything, or a share of it, and what is proven.
+    """Traffic that serves everything, or a share of it, and its proof.
 
     traffic     None where there is none
     value       the least utilization, or the largest share, of this traffic
@@ -209,13 +209,13 @@ class PathProgram:
         """
         if not self.is_served:
             return
-        capacity, most = self.problem.capacity_mbps, self.most_moved_mbps
+        capacity, max_moved = self.problem.capacity_mbps, self.most_moved_mbps
         best = Found(traffic=None, value=np.inf, bound=self._bound_utilization(1 / capacity, 0.0)[1])
         simplex, limit = None, 0.0
         for _ in range(MAX_ROUNDS):
-            wanted = most / best.bound
-            if simplex is None or abs(wanted - limit) > SAME_LIMIT * limit:
-                limit = wanted
+            next_limit = max_moved / best.bound
+            if simplex is None or abs(next_limit - limit) > SAME_LIMIT * limit:
+                limit = next_limit
                 simplex, per_t = self._rise(limit)
             else:
                 self._continue(simplex)
@@ -235,7 +235,7 @@ class PathProgram:
             )
             yield best
             is_late = not is_done or deadline.is_over
-            is_same = abs(most / best.bound - limit) <= SAME_LIMIT * limit
+            is_same = abs(max_moved / best.bound - limit) <= SAME_LIMIT * limit
             is_proven = best.value - best.bound <= gap * best.value or best.bound > enough
             if is_proven or is_late or (not new and is_same):
                 return
@@ -314,7 +314,7 @@ class PathProgram:
         return bounds
 
     def _bound_level(self, number: int, price: Floats, ways: CheapestWays) -> float:
-        """Return the most that a level can have, where those before have what they have."""
+        """Return the largest possible value of a level with those before held fixed."""
         problem, rows = self.problem, self.levels
         simplex = self.simplex
         assert simplex is not None
@@ -360,7 +360,7 @@ class PathProgram:
         return best * unit
 
     def move_price(self) -> float:
-        """Return by how much the objective improves with each Mbit/s more that may be moved."""
+        """Return the improvement of the objective by each Mbit/s more that may be moved."""
         assert self.simplex is not None
         return max(float(self.simplex.state.price[self.links]), 0.0) * self.cost_unit
 
@@ -393,10 +393,12 @@ class PathProgram:
             node=problem.source[parts.demand].astype(np.int32),
             rate=parts.rate / self.unit * (1.0 if len(rows.offered) else UNLIMITED),
         )
-        given = self._given()
-        simplex = PathSimplex.of(graph, demands, capacity / self.unit, given)
-        owner = np.repeat(np.arange(len(parts.demand)), np.diff(given.first))
-        main = take(FoundPaths(demand=owner, start=given.start, link=given.link), given.first[:-1])
+        given_paths = self._given()
+        simplex = PathSimplex.of(graph, demands, capacity / self.unit, given_paths)
+        owner = np.repeat(np.arange(len(parts.demand)), np.diff(given_paths.first))
+        main = take(
+            FoundPaths(demand=owner, start=given_paths.start, link=given_paths.link), given_paths.first[:-1]
+        )
         if len(rows.offered):
             simplex.state.fixed[:] = demands.rate
             simplex.send(main, otherwise=self.links + 1 + rows.of_demand[parts.demand])
@@ -437,37 +439,37 @@ class PathProgram:
     def _find_paths(
         self, length: Floats, move_price: float, simplex: PathSimplex | None
     ) -> tuple[int, CheapestWays]:
-        """Add shorter paths of parts than their present ones; return how many, and the cheapest ways.
+        """Add shorter paths of parts than their present ones; return their number, and the cheapest ways.
 
         length  (E,) of links
         """
-        found, distance = self.oracle(length)
+        paths, distance = self.oracle(length)
         ways = CheapestWays.of(self.problem, self.limit.present, length, distance, move_price)
         if simplex is None:
             return 0, ways
         dual = self._duals(simplex)
         anew = distance[self.parts.demand] + np.where(self.parts.stays, move_price, 0.0)
-        wanted = anew < dual - REDUCED_COST * np.maximum(np.abs(dual), float(length.max(initial=0.0)))
-        return self._offer(found, wanted), ways
+        is_useful = anew < dual - REDUCED_COST * np.maximum(np.abs(dual), float(length.max(initial=0.0)))
+        return self._offer(paths, is_useful), ways
 
-    def _offer(self, paths: FoundPaths, wanted: Bools | None) -> int:
-        """Add paths of demands to all their parts, or to the wanted ones; return how many were added."""
+    def _offer(self, paths: FoundPaths, is_useful: Bools | None) -> int:
+        """Add paths of demands to all their parts, or to the requested ones; return their number."""
         demand, stays = self.parts.demand, self.parts.stays
-        usable = np.ones(len(demand), dtype=bool) if wanted is None else wanted
+        usable = np.ones(len(demand), dtype=bool) if is_useful is None else is_useful
         order = np.argsort(paths.demand, kind="stable")
         count = np.bincount(paths.demand, minlength=len(self.problem.demands))
         begin = np.cumsum(count) - count
-        part = np.flatnonzero(usable & (count[demand] > 0))
-        several = count[demand[part]]
-        place = np.arange(several.sum()) - np.repeat(np.cumsum(several) - several, several)
-        path = order[np.repeat(begin[demand[part]], several) + place]
-        part = np.repeat(part, several)
-        if len(part):
-            self.pool.add(part, take(paths, path), np.where(stays[part], self.links, -1))
-        return len(part)
+        group = np.flatnonzero(usable & (count[demand] > 0))
+        several = count[demand[group]]
+        offset = np.arange(several.sum()) - np.repeat(np.cumsum(several) - several, several)
+        path = order[np.repeat(begin[demand[group]], several) + offset]
+        group = np.repeat(group, several)
+        if len(group):
+            self.pool.add(group, take(paths, path), np.where(stays[group], self.links, -1))
+        return len(group)
 
     def _read(self, simplex: PathSimplex, scale: float, *, served: float = 1.0) -> PathTraffic:
-        """Return the traffic of the program times a scale, without what is shed.
+        """Return the traffic of the program times a scale, without shed traffic.
 
         What is moved beyond the limit goes back to its present path.
 
@@ -478,25 +480,25 @@ class PathProgram:
         used, flow = simplex.flows()
         is_sent = state.link[state.start[used]] <= self.links
         used, rate = used[is_sent], flow[is_sent] * self.unit * scale
-        hops, part = (state.end - state.start)[used], state.owner[used].astype(np.int64)
+        hops, group = (state.end - state.start)[used], state.owner[used].astype(np.int64)
         last = state.link[state.end[used] - 1]
         is_moved = last == self.links
         hops = hops - is_moved
         start = np.r_[0, np.cumsum(hops)]
-        at = np.arange(start[-1]) + np.repeat(state.start[used] - start[:-1], hops)
-        link = state.link[at]
-        place = np.full(len(parts.demand), -1)
-        place[self.kept.demand] = np.arange(len(self.kept.demand))
-        can_stay = is_moved & (place[part] >= 0)
-        moved, rest = float(rate[can_stay].sum()), float(rate[is_moved & ~can_stay].sum())
-        if moved + rest > most_moved_mbps and moved > 0:
-            share = min(max((most_moved_mbps - rest) / moved, 0.0), 1.0)
-            back = take(self.kept, place[part[can_stay]])
-            part, start = np.r_[part, part[can_stay]], np.r_[start, start[-1] + back.start[1:]]
+        entry = np.arange(start[-1]) + np.repeat(state.start[used] - start[:-1], hops)
+        link = state.link[entry]
+        index_of = np.full(len(parts.demand), -1)
+        index_of[self.kept.demand] = np.arange(len(self.kept.demand))
+        can_stay = is_moved & (index_of[group] >= 0)
+        moved, unmovable = float(rate[can_stay].sum()), float(rate[is_moved & ~can_stay].sum())
+        if moved + unmovable > most_moved_mbps and moved > 0:
+            share = min(max((most_moved_mbps - unmovable) / moved, 0.0), 1.0)
+            back = take(self.kept, index_of[group[can_stay]])
+            group, start = np.r_[group, group[can_stay]], np.r_[start, start[-1] + back.start[1:]]
             link = np.r_[link, back.link]
             rate = np.r_[np.where(can_stay, share * rate, rate), (1 - share) * rate[can_stay]]
-        found, rate = _merge(FoundPaths(demand=parts.demand[part], start=start, link=link), rate)
-        return PathTraffic(paths=CandidatePaths(found=found, width=self.links), rate=rate)
+        paths, rate = _merge(FoundPaths(demand=parts.demand[group], start=start, link=link), rate)
+        return PathTraffic(paths=CandidatePaths(found=paths, width=self.links), rate=rate)
 
 
 class _Rows(NamedTuple):
@@ -517,9 +519,9 @@ class _Rows(NamedTuple):
         of_demand = np.zeros(len(problem.demands), dtype=np.int64)
         level: list[int] = []
         value: list[float] = []
-        for number, one in enumerate(levels):
-            for amount in np.unique(one.value[one.members]).tolist():
-                of_demand[one.value == amount] = len(level)
+        for number, item in enumerate(levels):
+            for amount in np.unique(item.value[item.members]).tolist():
+                of_demand[item.value == amount] = len(level)
                 level.append(number)
                 value.append(amount)
         offered = sum_by_index(of_demand, problem.rate_mbps, len(level)) if levels else np.zeros(0)
@@ -549,20 +551,20 @@ def _divide(problem: Traffic, present: PresentFlow, limits: RouteLimits | None) 
     is_staying = np.arange(len(demand)) < len(paths.demand) + len(others[0])
     order = np.lexsort((demand, problem.target[demand]))
     has_path = order < len(paths.demand)
-    kept = take(paths, order[has_path])
+    selected = take(paths, order[has_path])
     parts = _Parts(demand=demand[order], rate=amount[order], stays=is_staying[order])
-    return parts, FoundPaths(demand=np.flatnonzero(has_path), start=kept.start, link=kept.link)
+    return parts, FoundPaths(demand=np.flatnonzero(has_path), start=selected.start, link=selected.link)
 
 
-def _merge(found: FoundPaths, rate: Floats) -> tuple[FoundPaths, Floats]:
+def _merge(paths: FoundPaths, rate: Floats) -> tuple[FoundPaths, Floats]:
     """Return the paths by demand, each of them once, with its traffic."""
     number: dict[tuple[int, tuple[int, ...]], int] = {}
-    start, link = found.start.tolist(), found.link.tolist()
+    start, link = paths.start.tolist(), paths.link.tolist()
     of_path = [
         number.setdefault((k, tuple(link[start[p] : start[p + 1]])), len(number))
-        for p, k in enumerate(found.demand.tolist())
+        for p, k in enumerate(paths.demand.tolist())
     ]
     _, first = np.unique(of_path, return_index=True)
     total = sum_by_index(np.array(of_path, dtype=np.int64), rate, len(number))
-    order = np.argsort(found.demand[first], kind="stable")
-    return take(found, first[order]), total[order]
+    order = np.argsort(paths.demand[first], kind="stable")
+    return take(paths, first[order]), total[order]

@@ -104,7 +104,7 @@ class Search(ABC):
         return self.deadline.options(self.options)
 
     def set_gain(self, metric: str, gain_per_mbps: float) -> None:
-        """Note what a limit that is larger by a percentage point brings: so much for each Mbit/s."""
+        """Note the gain of a limit that is larger by a percentage point: so much for each Mbit/s."""
         gain = gain_per_mbps * self.limit.present.total_mbps
         self.gain_per_point[metric] = max(gain * POINT, 0.0)
 

@@ -46,18 +46,18 @@ def search(
     first = _shortest_shares(problem, wanted)
     method = PrimalDual(problem, hose, rows, first[rows].toarray())
     best: Shares | None = None
-    bound, done = 0.0, 0
+    bound, iterations = 0.0, 0
     share = first
     while True:
         load, matrices, names = hose.find_worst(share)
         best = better_shares(best, share, load / problem.capacity_mbps, matrices, names)
         report("worst_utilization", best.utilization, bound)
         is_late = deadline.is_over
-        if is_late or best.utilization - bound <= gap * best.utilization or done >= MAX_ITERATIONS:
+        if is_late or best.utilization - bound <= gap * best.utilization or iterations >= MAX_ITERATIONS:
             return replace(best, bound=min(bound, best.utilization))
-        more = max(FIRST_CHECK, int(MORE_BETWEEN_CHECKS * done))
+        more = max(FIRST_CHECK, int(MORE_BETWEEN_CHECKS * iterations))
         method.run(more, deadline)
-        done += more
+        iterations += more
         length = _lengths(problem, hose, rows, method.point)
         if length is not None:
             ends = problem.source.astype(np.int32), problem.target.astype(np.int32)
@@ -66,11 +66,11 @@ def search(
         share = _whole_shares(problem, rows, method.point.x, first)
 
 
-def _shortest_shares(problem: Traffic, wanted: Bools) -> sp.csr_array:
+def _shortest_shares(problem: Traffic, is_demand: Bools) -> sp.csr_array:
     """Return the shares of shortest paths, (K, E)."""
-    paths = find_paths(problem.with_rates(np.where(wanted, problem.rate_mbps, 0.0)), count=1)
-    place = (paths.demand, np.arange(len(paths.demand)))
-    of_demand = sp.csr_array((np.ones(len(paths.demand)), place), shape=(len(wanted), len(paths.demand)))
+    paths = find_paths(problem.with_rates(np.where(is_demand, problem.rate_mbps, 0.0)), count=1)
+    entries = (paths.demand, np.arange(len(paths.demand)))
+    of_demand = sp.csr_array((np.ones(len(paths.demand)), entries), shape=(len(is_demand), len(paths.demand)))
     return sp.csr_array(of_demand @ paths.uses)
 
 
@@ -101,7 +101,7 @@ def _whole_shares(problem: Traffic, rows: Ints, share: Floats, first: sp.csr_arr
 
 
 def _lengths(problem: Traffic, hose: HoseLimits, rows: Ints, point: Point) -> Floats | None:
-    """Return lengths of links for each demand, (K, E), whose prices times capacities add up to 1.
+    """Return lengths of links for each demand, (K, E), with prices times capacities that add up to 1.
 
     None where no link has a price.
     """

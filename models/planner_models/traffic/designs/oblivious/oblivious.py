@@ -97,20 +97,20 @@ def route(
     _require_size(problem)
     demands = _read_set(problem, over, matrices, hose)
     largest = np.where(demands.largest >= LEAST_MBPS, np.minimum(demands.largest, MOST_MBPS), 0.0)
-    whole = problem.with_rates(largest)
-    wanted = (largest > 0) & ~whole.unreachable
-    found: CandidatePaths | None = None
+    largest_problem = problem.with_rates(largest)
+    is_demand = (largest > 0) & ~largest_problem.unreachable
+    candidates: CandidatePaths | None = None
     scope = f"fixed shares under {demands.words}"
     if paths != "any":
-        found = find_candidates(whole, paths, path_choice, None, limits)
-        wanted &= ~found.without_path(whole)
+        candidates = find_candidates(largest_problem, paths, path_choice, None, limits)
+        is_demand &= ~candidates.without_path(largest_problem)
         scope += f", over {describe_paths(paths, path_choice, None, limits)}"
-    left_out = ~wanted
+    left_out = ~is_demand
     proof = undecided(metric="worst_utilization", bound_scope=scope)
-    if not wanted.any():
-        empty = routing.routing_by_demand(problem, sp.coo_array((len(wanted), len(problem.links))))
+    if not is_demand.any():
+        empty = routing.routing_by_demand(problem, sp.coo_array((len(is_demand), len(problem.links))))
         return Decision(plan=empty, proof=replace(proof, status=Status.OPTIMAL, metric=None))
-    shares = fixed_shares.search(whole, demands, wanted, found, options)
+    shares = fixed_shares.search(largest_problem, demands, is_demand, candidates, options)
     if shares is None:
         return Decision(plan=None, proof=proof)
     gap = fixed_shares.DEFAULT_GAP if options.gap is None else options.gap
@@ -123,7 +123,7 @@ def route(
         bound=shares.bound,
         backend=_describe_method(over, paths),
     )
-    served = np.where(wanted, problem.rate_mbps, 0.0)
+    served = np.where(is_demand, problem.rate_mbps, 0.0)
     plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(served) @ shares.share))
     plan = replace(
         plan,

@@ -66,7 +66,7 @@ class Point(NamedTuple):
 
     def copy(self) -> Point:
         """Return the point in arrays of its own."""
-        return Point(*(part.copy() for part in self))
+        return Point(*(array.copy() for array in self))
 
 
 class PrimalDual:
@@ -75,12 +75,15 @@ class PrimalDual:
     point  the present one
     """
 
-    def __init__(self, problem: Traffic, hose: HoseLimits, wanted: Ints, share: Floats) -> None:
+    def __init__(self, problem: Traffic, hose: HoseLimits, demand_rows: Ints, share: Floats) -> None:
         """Start from shares, (K, E)."""
         unit = float(problem.capacity_mbps.mean())
-        nodes, links, demands = len(problem.nodes), len(problem.links), len(wanted)
+        nodes, links, demands = len(problem.nodes), len(problem.links), len(demand_rows)
         tail, head = problem.tail.astype(np.int64), problem.head.astype(np.int64)
-        source, target = problem.source[wanted].astype(np.int64), problem.target[wanted].astype(np.int64)
+        source, target = (
+            problem.source[demand_rows].astype(np.int64),
+            problem.target[demand_rows].astype(np.int64),
+        )
         egress, ingress = hose.egress_mbps / unit, hose.ingress_mbps / unit
         capacity = problem.capacity_mbps / unit
         degree = np.bincount(tail, minlength=nodes) + np.bincount(head, minlength=nodes)
@@ -140,7 +143,7 @@ class PrimalDual:
         return True
 
     def _restart(self) -> None:
-        """Start an epoch from the present point, with the weight that balances how far both sides came."""
+        """Start an epoch from the present point, with the weight that balances the progress of both sides."""
         primal, dual = _distance(self._network, self._u_step, self.point, self._start)
         if primal > 0 and dual > 0:
             balance = 0.5 * np.log(dual / primal)
@@ -216,8 +219,8 @@ def _iterate(net, u_step, weight, epoch, point, start, sums):  # type: ignore[no
             sums[0, s, e] += later
             sums[1, t, e] += later
         for v in range(nodes):
-            wanted = 1.0 if v == s else (-1.0 if v == t else 0.0)
-            moved = net.pi_step[v] * weight * (wanted - balance[v])
+            supply = 1.0 if v == s else (-1.0 if v == t else 0.0)
+            moved = net.pi_step[v] * weight * (supply - balance[v])
             dual += moved * moved / net.pi_step[v]
             pi[k, v] = keep * (pi[k, v] + 2.0 * moved) + pull * start.pi[k, v]
     for e in range(links):

@@ -18,7 +18,7 @@ FULL_TOLERANCE: Final = FEASIBILITY  # relative; links within it of the busiest 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shares:
-    """Shares (K, E) of each demand on each link, and what is proven.
+    """Shares (K, E) of each demand on each link, and their proof.
 
     utilization  of the busiest link under the worst matrix; bound: no shares have a smaller one
     matrices     (R, K) matrices that load links the most, with their names
@@ -50,19 +50,19 @@ def better_shares(
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def shortest_paths(graph, length, wanted, source, target):  # type: ignore[no-untyped-def]
+def shortest_paths(graph, length, requested, source, target):  # type: ignore[no-untyped-def]
     """Return the shortest path of each demand under lengths of its own: length, start, links."""
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
-    value, start = np.empty(len(wanted)), np.zeros(len(wanted) + 1, np.int64)
-    link = np.empty(len(wanted) * graph.nodes, np.int64)
-    for i in range(len(wanted)):
-        k = wanted[i]
+    value, start = np.empty(len(requested)), np.zeros(len(requested) + 1, np.int64)
+    link = np.empty(len(requested) * graph.nodes, np.int64)
+    for i in range(len(requested)):
+        k = requested[i]
         dijkstra(graph, length[k], target[k], work, parent)
         value[i] = work.distance[source[k]]
-        at, v = start[i], source[k]
+        position, v = start[i], source[k]
         while v != target[k]:
-            link[at] = parent[v]
+            link[position] = parent[v]
             v = graph.head[parent[v]]
-            at += 1
-        start[i + 1] = at
-    return value, start, link[: start[len(wanted)]]
+            position += 1
+        start[i + 1] = position
+    return value, start, link[: start[len(requested)]]

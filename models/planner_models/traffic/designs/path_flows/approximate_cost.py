@@ -67,19 +67,19 @@ def route(
     before = None if previous is None else previous.plan
     start = None if before is None else PreviousRoutes.of(problem, before)
     price = link_cost(problem)
-    most = TotalFlow(problem, start=start)
-    for _ in most.run(gap=DEFAULT_GAP, deadline=deadline.share(TOTAL_SHARE)):
+    max_flow = TotalFlow(problem, start=start)
+    for _ in max_flow.run(gap=DEFAULT_GAP, deadline=deadline.share(TOTAL_SHARE)):
         pass
-    result = _search(problem, price, most, start, gap, deadline)
-    plan = make_plan(problem, most.order, result.flow)
+    result = _search(problem, price, max_flow, start, gap, deadline)
+    plan = make_plan(problem, max_flow.order, result.flow)
     cost = float(price @ plan.links["load_mbps"].to_numpy(float))
     bound = min(max(result.bound, 0.0), cost)  # what delivers less than the bound is for may cost less
     if cost - bound <= MIN_GAP * max(cost, 1e-9):
         bound = cost
     reached = relative_gap(cost, bound)
-    delivers_most = float(result.flow.flow.sum()) >= most.bound * (1 - PROVEN_FLOW)
+    delivers_most = float(result.flow.flow.sum()) >= max_flow.bound * (1 - PROVEN_FLOW)
     is_optimal = delivers_most and reached is not None and reached <= max(gap, MIN_GAP)
-    leaves_out = most.bound < most.offered * (1 - PROVEN_FLOW)
+    leaves_out = max_flow.bound < max_flow.offered * (1 - PROVEN_FLOW)
     proof = judged(
         "min",
         cost,
@@ -103,14 +103,14 @@ class _Result:
 def _search(
     problem: Traffic,
     price: Floats,
-    most: TotalFlow,
+    max_flow: TotalFlow,
     start: PreviousRoutes | None,
     gap: float,
     deadline: Deadline,
 ) -> _Result:
     """Return the cheapest flow under the first M with which nearly the most is delivered, or the last."""
     result: _Result | None = None
-    penalty = FIRST_PENALTY * max(_longest_path(most, price), 1e-300)
+    penalty = FIRST_PENALTY * max(_longest_path(max_flow, price), 1e-300)
     for _ in range(MAX_PENALTIES):
         search = TotalFlow(problem, start=start, link_cost=price / penalty)
         for state in search.run(gap=MIN_GAP, deadline=deadline):  # of the value: that of the cost is larger
@@ -122,14 +122,14 @@ def _search(
             if cost - result.bound <= gap * cost:
                 break
         is_late = deadline.is_over
-        if is_late or (result is not None and result.flow.flow.sum() >= most.value * (1 - SAME_FLOW)):
+        if is_late or (result is not None and result.flow.flow.sum() >= max_flow.value * (1 - SAME_FLOW)):
             break
         penalty *= PENALTY_FACTOR
-    return _Result(flow=most.path_flow(), bound=0.0) if result is None else result
+    return _Result(flow=max_flow.path_flow(), bound=0.0) if result is None else result
 
 
-def _longest_path(most: TotalFlow, price: Floats) -> float:
+def _longest_path(max_flow: TotalFlow, price: Floats) -> float:
     """Return the cost of a Mbit/s on the longest of the cheapest paths of all demands."""
-    distance = np.empty(len(most.demands.rate))
-    measure_distances(most.graph, most.demands, NO_PATHS, np.r_[price, 0.0], distance)
+    distance = np.empty(len(max_flow.demands.rate))
+    measure_distances(max_flow.graph, max_flow.demands, NO_PATHS, np.r_[price, 0.0], distance)
     return float(distance.max())

@@ -147,10 +147,10 @@ class TotalFlow:
 
     def _start_from(self, start: PreviousRoutes, demands: int) -> None:
         """Take the paths of a plan before with their shares of the demands, and choose the first penalty."""
-        place = np.full(demands, -1)
-        place[self.order] = np.arange(len(self.order))
+        index_of = np.full(demands, -1)
+        index_of[self.order] = np.arange(len(self.order))
         paths = start.paths
-        self.pool.add(place[paths.demand], start.share, paths.start, paths.link)
+        self.pool.add(index_of[paths.demand], start.share, paths.start, paths.link)
         load = self.pool.load(self.pool.options.flow, len(self.prices.load))
         self.prices.load[:] = load
         over = float((load[self.network] / self.capacity).max(initial=0.0)) - 1.0
@@ -158,7 +158,7 @@ class TotalFlow:
 
     def run(self, *, gap: float, deadline: Deadline = NEVER) -> Iterator[Evaluation]:
         """Search to a relative `gap`, or until a deadline, or until the gap stalls."""
-        penalty, most = self.penalty, np.inf if self.link_cost is None else MAX_COST_PENALTY
+        penalty, max_penalty = self.penalty, np.inf if self.link_cost is None else MAX_COST_PENALTY
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
         for number in range(1, MAX_PASSES + 1):
@@ -173,8 +173,8 @@ class TotalFlow:
             if number % STALL_PASSES == 0 and number > STALL_PASSES:
                 now, before = (sum(left_to_do[-k * STALL_PASSES :][:STALL_PASSES]) for k in (1, 2))
                 if now > STALL_RATIO * before:
-                    most = min(most, 0.5 * penalty)
-            penalty = max(min(penalty, most), MIN_PENALTY)
+                    max_penalty = min(max_penalty, 0.5 * penalty)
+            penalty = max(min(penalty, max_penalty), MIN_PENALTY)
             if number % COMPACT_EVERY == 0:
                 self.pool.compact(MAX_IDLE_PASSES, keep=None if self.best is None else self.best[0])
             is_late = deadline.is_over

@@ -130,7 +130,7 @@ def _limit_rates(demands: Demands, weight: Floats, capacity: Floats, paths: Foun
 def _run_pass(
     graph: Graph, demands: Demands, amount: Floats, prices: _Prices, old: _Paths
 ) -> tuple[int, _Paths]:
-    """Run a pass of moves, which update `prices`; return how many demands moved, and the paths of all."""
+    """Run a pass of moves that update `prices`; return the number of moved demands, and all paths."""
     more = int(np.diff(demands.begin).max()) * graph.nodes  # of the demands of one root
     link = np.empty(int(SPARE * old.start[-1]) + more, dtype=np.int32)
     new = _Paths(np.zeros_like(old.start), link)
@@ -188,8 +188,8 @@ def _move_demands(  # noqa: C901 - one compiled loop
             for i in range(old.start[k], old.start[k + 1]):
                 now += prices.price[old.link[i]]
                 last[old.link[i]] = k
-            least = now * (1.0 - SHORTER)
-            is_shorter = length < least
+            limit = now * (1.0 - SHORTER)
+            is_shorter = length < limit
             if is_shorter:  # prices may have changed since the tree was found; they rise by no less than this
                 v, length = demands.node[k], 0.0
                 while v != goal:
@@ -197,7 +197,7 @@ def _move_demands(  # noqa: C901 - one compiled loop
                     rise = 0.0 if last[e] == k else power * amount[k] / max(prices.load[e], amount[k])
                     length += prices.price[e] * (1.0 + rise)
                     v = graph.head[e]
-                is_shorter = length < least
+                is_shorter = length < limit
             if is_shorter:
                 for i in range(old.start[k], old.start[k + 1]):
                     _change_load(prices, old.link[i], -amount[k])
@@ -206,7 +206,7 @@ def _move_demands(  # noqa: C901 - one compiled loop
                     e = parent[v]
                     length += _price_at(prices, e, prices.load[e] + amount[k])
                     v = graph.head[e]
-                is_shorter = length < least
+                is_shorter = length < limit
                 if not is_shorter:
                     for i in range(old.start[k], old.start[k + 1]):
                         _change_load(prices, old.link[i], amount[k])

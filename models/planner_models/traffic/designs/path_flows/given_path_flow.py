@@ -39,8 +39,10 @@ def solve_total(problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, 
     search.deliver_most(Deadline.of(options))
     flow = search.path_flow()
     hops = flow.end - flow.start
-    at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
-    used = FoundPaths(demand=search.order[flow.demand], start=np.r_[0, np.cumsum(hops)], link=flow.link[at])
+    entry = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
+    used = FoundPaths(
+        demand=search.order[flow.demand], start=np.r_[0, np.cumsum(hops)], link=flow.link[entry]
+    )
     x = sum_by_index(find_among(used, paths), flow.flow, len(paths.demand))
     return _solution(x, float(x.sum()), search.total_bound_mbps(), options)
 
@@ -73,9 +75,11 @@ def solve_utilization(
     state, price = simplex.state, np.maximum(simplex.state.price, 0.0)
     used, flow = simplex.flows()
     hops = (state.end - state.start)[used]
-    at = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)
-    found = FoundPaths(demand=order[state.owner[used]], start=np.r_[0, np.cumsum(hops)], link=state.link[at])
-    x = sum_by_index(find_among(found, paths), flow * unit / t, len(paths.demand))
+    entry = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)
+    paths_used = FoundPaths(
+        demand=order[state.owner[used]], start=np.r_[0, np.cumsum(hops)], link=state.link[entry]
+    )
+    x = sum_by_index(find_among(paths_used, paths), flow * unit / t, len(paths.demand))
     value = float(((x @ paths.uses) / problem.capacity_mbps).max())
     paid = float(price @ problem.capacity_mbps) / unit
     bound = float(rate @ simplex.distances()) / paid if paid > 0 else 0.0
@@ -88,11 +92,11 @@ def _complete(main: FoundPaths, simplex: PathSimplex) -> FoundPaths:
     first = FoundPaths(
         demand=np.arange(count), start=np.r_[state.start[:count], state.used[LINKS]], link=state.link
     )
-    rest = take(first, np.setdiff1d(first.demand, main.demand))
+    remaining = take(first, np.setdiff1d(first.demand, main.demand))
     both = FoundPaths(
-        demand=np.r_[main.demand, rest.demand],
-        start=np.r_[main.start, main.start[-1] + rest.start[1:]],
-        link=np.r_[main.link, rest.link],
+        demand=np.r_[main.demand, remaining.demand],
+        start=np.r_[main.start, main.start[-1] + remaining.start[1:]],
+        link=np.r_[main.link, remaining.link],
     )
     return take(both, np.argsort(both.demand))
 

@@ -72,17 +72,17 @@ def solve_total(problem: Traffic, paths: CandidatePaths, options: Options) -> So
     """Return the largest total flow over given paths; `x` is the traffic (P,) of the paths, Mbit/s."""
     columns, capacity = _columns(problem, paths, leave_out=True)
     offered = float(columns.amount.sum())
-    found = _solve(columns, capacity, options, is_total=True)
-    kept = np.ones(len(found.x), dtype=bool)
-    kept[columns.first[:-1]] = False
-    return _solution(found.x[kept], offered - found.value, offered - found.bound, options)
+    solution = _solve(columns, capacity, options, is_total=True)
+    is_variable = np.ones(len(solution.x), dtype=bool)
+    is_variable[columns.first[:-1]] = False
+    return _solution(solution.x[is_variable], offered - solution.value, offered - solution.bound, options)
 
 
 def solve_utilization(problem: Traffic, paths: CandidatePaths, options: Options) -> Solution:
     """Return the least utilization of the busiest link over given paths; `x` as in `solve_total`."""
     columns, capacity = _columns(problem, paths, leave_out=False)
-    found = _solve(columns, capacity, options, is_total=False)
-    return _solution(found.x, found.value, found.bound, options)
+    solution = _solve(columns, capacity, options, is_total=False)
+    return _solution(solution.x, solution.value, solution.bound, options)
 
 
 def _solution(x: Floats, value: float, bound: float, options: Options) -> Solution:
@@ -94,7 +94,7 @@ def _solution(x: Floats, value: float, bound: float, options: Options) -> Soluti
 
 def _columns(problem: Traffic, paths: CandidatePaths, *, leave_out: bool) -> tuple[Columns, Floats]:
     """Return the paths as columns over the links that any path uses, and the capacities of these links."""
-    wanted, first = np.unique(paths.demand, return_index=True)
+    demands, first = np.unique(paths.demand, return_index=True)
     links, row = np.unique(paths.found.link, return_inverse=True)
     size = np.diff(np.r_[first, len(paths.demand)]) + leave_out
     first = np.r_[0, np.cumsum(size)]
@@ -108,7 +108,7 @@ def _columns(problem: Traffic, paths: CandidatePaths, *, leave_out: bool) -> tup
         start=np.r_[0, np.cumsum(hops)],
         row=row.astype(np.int32),
         first=first,
-        amount=problem.rate_mbps[wanted],
+        amount=problem.rate_mbps[demands],
     )
     return columns, problem.capacity_mbps[links]
 
@@ -169,17 +169,17 @@ class _InteriorPoint:
 
     def evaluate(self) -> _Found:
         """Return the iterate's traffic, made feasible, with its value and the bound of its prices."""
-        least = float(_least_cost(self.columns, self.l))
+        lower = float(_least_cost(self.columns, self.l))
         load = self._load(self.x)
         if not self.is_total:
             return _Found(
                 x=self.x,
                 value=float((load / self.capacity).max()),
-                bound=least / float(self.capacity @ self.l),
+                bound=lower / float(self.capacity @ self.l),
             )
         x = self.x.copy()
         _reduce(self.columns, np.maximum(load / self.capacity, 1.0), x)
-        return _Found(x=x, value=float(self.columns.cost @ x), bound=least - float(self.capacity @ self.l))
+        return _Found(x=x, value=float(self.columns.cost @ x), bound=lower - float(self.capacity @ self.l))
 
     def advance(self) -> bool:
         """Take a step with predictor and corrector; return False at the limit of numerical precision."""
@@ -214,8 +214,10 @@ class _InteriorPoint:
             ceiling = [(q, -dl)] if self.is_total else []
             return _max_step((x, dx), (s, ds), *overload), _max_step((z, dz), (l, dl), *ceiling)
 
-        def complementarity(*at: Floats) -> float:
-            return float(at[0] @ at[1] + at[2] @ at[3] + (at[4] @ at[5] if self.is_total else 0.0))
+        def complementarity(*terms: Floats) -> float:
+            return float(
+                terms[0] @ terms[1] + terms[2] @ terms[3] + (terms[4] @ terms[5] if self.is_total else 0.0)
+            )
 
         dx, dz, ds, dl, do, _ = direction(-x * z, -s * l, -o * q)
         a, b = steps(dx, dz, ds, dl, do)
@@ -252,28 +254,28 @@ def _least_cost(columns, price):  # type: ignore[no-untyped-def]
     """Return the cost of all traffic on the cheapest paths."""
     total = 0.0
     for g in range(len(columns.amount)):
-        least = np.inf
+        lowest = np.inf
         for p in range(columns.first[g], columns.first[g + 1]):
             cost = columns.cost[p]
             for i in range(columns.start[p], columns.start[p + 1]):
                 cost += price[columns.row[i]]
-            least = min(least, cost)
-        total += columns.amount[g] * least
+            lowest = min(lowest, cost)
+        total += columns.amount[g] * lowest
     return total
 
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _reduce(columns, ratio, x):  # type: ignore[no-untyped-def]
-    """Reduce traffic by the largest overload on its path; what is reduced is left out, on the first path."""
+    """Reduce traffic by the largest overload on its path; the difference is left out, on the first path."""
     for g in range(len(columns.amount)):
         first = columns.first[g]
         for p in range(first + 1, columns.first[g + 1]):
-            most = 1.0
+            largest = 1.0
             for i in range(columns.start[p], columns.start[p + 1]):
-                most = max(most, ratio[columns.row[i]])
-            x[first] += x[p] - x[p] / most
-            x[p] /= most
+                largest = max(largest, ratio[columns.row[i]])
+            x[first] += x[p] - x[p] / largest
+            x[p] /= largest
 
 
 @run_small_in_python(max_elements=20_000)
@@ -294,9 +296,9 @@ def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: 
             z[p] += price[columns.row[i]]
     for g in range(len(columns.amount)):
         first, last = columns.first[g], columns.first[g + 1]
-        least = np.inf
+        lowest = np.inf
         for p in range(first, last):
-            least = min(least, z[p])
+            lowest = min(lowest, z[p])
         # sum of mu / (z - u) = amount for u below the least: between these two
         amount = columns.amount[g]
         low, high = mu / amount, (last - first) * mu / amount
@@ -304,9 +306,9 @@ def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: 
         for _ in range(60):
             total, slope = 0.0, 0.0
             for p in range(first, last):
-                term = mu / (z[p] - least + y)
+                term = mu / (z[p] - lowest + y)
                 total += term
-                slope -= term / (z[p] - least + y)
+                slope -= term / (z[p] - lowest + y)
             if abs(total - amount) <= 1e-13 * amount:
                 break
             if total > amount:
@@ -317,7 +319,7 @@ def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: 
             if y <= low or y >= high:
                 y = 0.5 * (low + high)
         for p in range(first, last):
-            z[p] += y - least
+            z[p] += y - lowest
             x[p] = mu / z[p]
 
 
@@ -334,12 +336,12 @@ def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C
         first, last = columns.first[g], columns.first[g + 1]
         if last - first < 2:
             continue
-        reference, most, mass = first, 0.0, 0.0
+        reference, largest, mass = first, 0.0, 0.0
         for p in range(first, last):
             d = x[p] / z[p]
             mass += d
-            if d > most:
-                reference, most = p, d
+            if d > largest:
+                reference, largest = p, d
         count = 0
         for p in range(first, last):
             if p == reference:
@@ -360,28 +362,28 @@ def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C
                     sign[r] = -1
                     support[size] = r
                     size += 1
-            kept = 0
+            retained = 0
             for i in range(size):
                 r = support[i]
                 if sign[r] != 0:
-                    support[kept] = r
-                    kept += 1
-            factor = d * most / mass if last - first == 2 else d
-            for i in range(kept):
+                    support[retained] = r
+                    retained += 1
+            factor = d * largest / mass if last - first == 2 else d
+            for i in range(retained):
                 r = support[i]
                 amount = factor * sign[r]
                 line = normal[r]
-                for j in range(kept):
+                for j in range(retained):
                     line[support[j]] += amount * sign[support[j]]
             if last - first > 2:
-                for i in range(kept):
+                for i in range(retained):
                     r = support[i]
                     if not is_touched[r]:
                         is_touched[r] = True
                         touched[count] = r
                         count += 1
                     mean[r] += d * sign[r]
-            for i in range(kept):
+            for i in range(retained):
                 sign[support[i]] = 0
         for i in range(count):
             r = touched[i]
@@ -406,9 +408,9 @@ def _project(columns, x, z, push, dx):  # type: ignore[no-untyped-def]
         for p in range(columns.first[g], columns.first[g + 1]):
             total += x[p]
         total -= columns.amount[g]
-        rest = total / mass
+        correction = total / mass
         for p in range(columns.first[g], columns.first[g + 1]):
-            dx[p] = push[p] - x[p] / z[p] * rest
+            dx[p] = push[p] - x[p] / z[p] * correction
 
 
 @run_small_in_python(max_elements=20_000)

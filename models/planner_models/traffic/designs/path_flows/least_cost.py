@@ -77,8 +77,8 @@ class LeastCostFlow:
         graph, demands, self.order = order_demands(problem) if ordered is None else ordered
         self.unit = float(self.capacity_mbps.max())
         demands = demands._replace(rate=demands.rate / self.unit)
-        given = None if paths is None else order_paths(paths, self.order)
-        self.simplex = PathSimplex.of(graph, demands, self.capacity_mbps / self.unit, given)
+        candidates = None if paths is None else order_paths(paths, self.order)
+        self.simplex = PathSimplex.of(graph, demands, self.capacity_mbps / self.unit, candidates)
         self.offered = float(demands.rate.sum())
         self.penalty, self.cost_unit = 1.0, 1.0
         self.simplex.leave_out(self.penalty)
@@ -112,14 +112,14 @@ class LeastCostFlow:
         return self._run(deadline, "delivered_mbps")
 
     def _main_paths(self, flow: PathFlow) -> FoundPaths:
-        """Return the path of more than half of each demand, of its rate and of what a flow delivers."""
+        """Return the path of more than half of each demand, of its rate and of the delivery of a flow."""
         rate = self.simplex.demands.rate * self.unit
         sent = sum_by_index(flow.demand, flow.flow, len(rate))  # more than the rate, where that was higher
         main = np.flatnonzero(flow.flow > 0.5 * np.maximum(rate, sent)[flow.demand])
         hops = (flow.end - flow.start)[main]
         end = np.cumsum(hops)
-        at = np.arange(hops.sum()) + np.repeat(flow.start[main] - end + hops, hops)
-        return FoundPaths(demand=flow.demand[main], start=np.r_[0, end], link=flow.link[at])
+        entry = np.arange(hops.sum()) + np.repeat(flow.start[main] - end + hops, hops)
+        return FoundPaths(demand=flow.demand[main], start=np.r_[0, end], link=flow.link[entry])
 
     def without_links(self, down: Bools) -> LeastCostFlow:
         """Return a search for the largest total flow without some links, (A,), that starts from this optimum.
@@ -153,15 +153,15 @@ class LeastCostFlow:
         while penalty <= MAX_PENALTY * longest:
             self._set_costs(price, penalty)
             is_done = self._run(deadline, None)
-            self.best, least, left_out = self.path_flow(), self._least(), self.left_out()
+            self.best, min_cost, left_out = self.path_flow(), self._least(), self.left_out()
             if not is_done:
                 return False
             if left_out > SAME_FLOW * self.offered and not self.deliver_most(deadline):
                 return False
-            most = min(self.left_out(), left_out)
-            self.leaves_out = most > SAME_FLOW * self.offered
-            self.bound = max(least - penalty * most, 0.0) * self.unit * self.cost_unit
-            if left_out <= most + SAME_FLOW * self.offered:
+            unserved = min(self.left_out(), left_out)
+            self.leaves_out = unserved > SAME_FLOW * self.offered
+            self.bound = max(min_cost - penalty * unserved, 0.0) * self.unit * self.cost_unit
+            if left_out <= unserved + SAME_FLOW * self.offered:
                 return True
             penalty *= PENALTY_FACTOR
         return False
@@ -182,7 +182,7 @@ class LeastCostFlow:
         return stop is Stop.OPTIMAL
 
     def left_out(self) -> float:
-        """Return how much traffic the present flow leaves out, in the unit of the largest capacity."""
+        """Return the traffic that the present flow leaves out, in the unit of the largest capacity."""
         state = self.simplex.state
         used, flow = self.simplex.flows()
         return float(flow[state.link[state.start[used]] == len(state.capacity)].sum())
@@ -192,7 +192,7 @@ class LeastCostFlow:
         return (self.offered - self.left_out()) * self.unit
 
     def _least(self) -> float:
-        """Return a bound on the cost of all routings, with what is left out at its penalty."""
+        """Return a bound on the cost of all routings, with the omitted traffic at its penalty."""
         state = self.simplex.state
         price = np.maximum(state.price, 0.0)
         return float(self.simplex.distances() @ self.simplex.demands.rate - price @ state.capacity)
@@ -210,8 +210,8 @@ class LeastCostFlow:
             is_sent &= self.simplex.lengths(used, np.r_[self.down, False]) == 0
         used, flow = used[is_sent], flow[is_sent] * self.unit
         hops = state.end[used] - state.start[used]
-        at = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)
-        load = sum_by_index(state.link[at], np.repeat(flow, hops), len(capacity))
+        entry = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)
+        load = sum_by_index(state.link[entry], np.repeat(flow, hops), len(capacity))
         return PathFlow(
             demand=state.owner[used].astype(np.int64),
             flow=flow / max(1.0, float((load / capacity).max())),  # rounding of many pivots
@@ -226,9 +226,9 @@ def given_paths(flow: PathFlow, demands: int) -> GivenPaths:
     order = np.argsort(flow.demand, kind="stable")
     start, hops = flow.start[order], (flow.end - flow.start)[order]
     end = np.cumsum(hops)
-    place = np.arange(hops.sum()) + np.repeat(start - end + hops, hops)
+    entry = np.arange(hops.sum()) + np.repeat(start - end + hops, hops)
     first = np.searchsorted(flow.demand[order], np.arange(demands + 1))
-    return GivenPaths(first, np.r_[0, end], flow.link[place])
+    return GivenPaths(first, np.r_[0, end], flow.link[entry])
 
 
 def route(

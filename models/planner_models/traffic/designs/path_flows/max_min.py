@@ -81,8 +81,8 @@ class MaxMinFlow:
         capacity, first = problem.capacity_mbps / self.unit, None
         if routes is None and len(self.order) >= BALANCED_DEMANDS:
             first, self.first_bound = balance_paths(self.graph, self.demands, self.weight, capacity, deadline)
-        given = None if routes is None else self._order_routes(routes)
-        self.simplex = PathSimplex.of(self.graph, self.demands, capacity, given, first)
+        given_paths = None if routes is None else self._order_routes(routes)
+        self.simplex = PathSimplex.of(self.graph, self.demands, capacity, given_paths, first)
         self.rising: Bools = np.ones(len(self.order), dtype=bool)
         self.level = 0.0
         self.levels: list[Level] = []
@@ -122,13 +122,15 @@ class MaxMinFlow:
         if self.routes is None:
             return False
         price = np.maximum(self.simplex.state.price, 0.0)
-        known = self.simplex.distances()
-        wanted = np.sort(self.order)
-        found, count = self.routes.find_cheapest(wanted, price)
+        previous_distance = self.simplex.distances()
+        demands = np.sort(self.order)
+        cheapest, count = self.routes.find_cheapest(demands, price)
         if count:
             self.simplex.given = self._order_routes(self.routes)
-        distance = found[np.searchsorted(wanted, self.order)]
-        return bool(count) and bool((distance < known * (1 - SHORTER) - NOISE * price.max(initial=0.0)).any())
+        distance = cheapest[np.searchsorted(demands, self.order)]
+        return bool(count) and bool(
+            (distance < previous_distance * (1 - SHORTER) - NOISE * price.max(initial=0.0)).any()
+        )
 
     def _restart(self) -> None:
         """Let the demands that are not fixed rise; t has a unit in which its largest column entry is 1."""
@@ -147,13 +149,13 @@ class MaxMinFlow:
         state = self.simplex.state
         price, distance = np.maximum(state.price, 0.0), self.simplex.distances()
         paid = float(price @ state.capacity)
-        rest = paid - float(distance @ state.fixed)
+        surplus = paid - float(distance @ state.fixed)
         weight = np.where(self.rising, self.weight * distance, 0.0)
         total = float(weight.sum())
         if total <= 0:
             self.bound = np.inf
             return weight, 0.0
-        self.bound = max(rest / total, self.level)
+        self.bound = max(surplus / total, self.level)
         weight[distance <= LEAST_DISTANCE * price.max(initial=0.0)] = 0.0
         return weight / total, ROUNDING * paid / total
 
@@ -189,16 +191,16 @@ class MaxMinFlow:
         state, rising = self.simplex.state, np.flatnonzero(self.rising)
         total = np.zeros(len(state.owner))
         total[used] = flow
-        which, at = list_ranges(state.start[used], state.end[used])
-        load = sum_by_index(state.link[at], flow[which], len(state.capacity) + 1)[:-1]
+        which, entry = list_ranges(state.start[used], state.end[used])
+        load = sum_by_index(state.link[entry], flow[which], len(state.capacity) + 1)[:-1]
         key, weight = state.key[rising], self.weight[rising]
-        which, at = list_ranges(state.start[key], state.end[key])
+        which, entry = list_ranges(state.start[key], state.end[key])
         missing = np.maximum(self.demands.rate[rising] - weight * self.level, 0.0)
         limit = missing / weight
         total[key] += fill_progressively(
             np.r_[0, np.cumsum((state.end - state.start)[key])],
-            state.link[at].astype(np.int64),
-            np.ones(len(at)),
+            state.link[entry].astype(np.int64),
+            np.ones(len(entry)),
             np.maximum(state.capacity - load, 0.0),
             missing,
             weight,

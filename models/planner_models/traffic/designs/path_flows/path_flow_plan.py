@@ -23,9 +23,9 @@ def make_plan(problem: Traffic, order: Ints, flow: PathFlow) -> Routing:
     if int((flow.end - flow.start).sum()) <= MAX_PAIR_ROWS:
         hops = flow.end - flow.start
         which = np.repeat(np.arange(len(hops)), hops)
-        place = np.arange(len(which)) - np.repeat(np.cumsum(hops) - hops, hops) + flow.start[which]
+        entry = np.arange(len(which)) - np.repeat(np.cumsum(hops) - hops, hops) + flow.start[which]
         shape = (len(problem.demands), len(problem.links))
-        by_demand = sp.coo_array((flow.flow[which], (demand[which], flow.link[place])), shape=shape)
+        by_demand = sp.coo_array((flow.flow[which], (demand[which], flow.link[entry])), shape=shape)
         return routing.routing_by_demand(problem, by_demand)
     commodity, row = problem.targets, problem.target_row[demand]
     if problem.has_classes:

@@ -48,9 +48,9 @@ def order_demands(problem: Traffic, *, by_target: bool = False) -> tuple[Graph, 
 
     by_target  roots are the targets in any case
     """
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    positive = np.flatnonzero(problem.rate_mbps > 0)
     count = len(problem.nodes)
-    here, there = problem.source[wanted], problem.target[wanted]
+    here, there = problem.source[positive], problem.target[positive]
     tail, head = problem.tail, problem.head
     fewer = 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0])
     if fewer and not by_target:
@@ -61,9 +61,9 @@ def order_demands(problem: Traffic, *, by_target: bool = False) -> tuple[Graph, 
         roots=roots.astype(np.int32),
         begin=np.searchsorted(row, np.arange(len(roots) + 1)),
         node=here[order].astype(np.int32),
-        rate=problem.rate_mbps[wanted[order]],
+        rate=problem.rate_mbps[positive[order]],
     )
-    return Graph.of(count, tail, head), demands, wanted[order]
+    return Graph.of(count, tail, head), demands, positive[order]
 
 
 class Prices(NamedTuple):
@@ -152,16 +152,16 @@ class PathPool:
         """
         options, (count, entries) = self.options, self.options.used.tolist()
         paths, demands = len(demand), len(self.demands.rate)
-        size, most = count + paths, entries + int(start[-1])
-        options = _lengthen(options, size, most)
+        size, link_end = count + paths, entries + int(start[-1])
+        options = _lengthen(options, size, link_end)
         options.owner[count:size] = demand
         options.start[count:size], options.end[count:size] = entries + start[:-1], entries + start[1:]
-        options.link[entries:most] = link
+        options.link[entries:link_end] = link
         options.flow[count:size] = share * self.demands.rate[demand]
         options.idle[count:size] = 0
         sent = sum_by_index(demand, options.flow[count:size], demands)
         options.flow[:demands] = np.maximum(options.flow[:demands] - sent, 0.0)
-        options.used[:] = size, most
+        options.used[:] = size, link_end
         _link_options(options, count)
         self.options = options
 
@@ -247,16 +247,16 @@ def _allocate(demands: int, options: int, entries: int) -> Options:
 def _lengthen(options: Options, size: int, entries: int) -> Options:
     """Return the options in arrays of at least `size` options with `entries` links."""
     longer = {}
-    for name, least, used in (*((name, size, 0) for name in GROWING), ("link", entries, 1)):
+    for name, min_length, used in (*((name, size, 0) for name in GROWING), ("link", entries, 1)):
         array = getattr(options, name)
-        if len(array) < least:
-            longer[name] = np.empty(least, dtype=array.dtype)
+        if len(array) < min_length:
+            longer[name] = np.empty(min_length, dtype=array.dtype)
             longer[name][: options.used[used]] = array[: options.used[used]]
     return options._replace(**longer)
 
 
 def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Floats) -> float:
-    """Return the sum over demands of rate times what its shortest path costs less than its ceiling (K,)."""
+    """Return the sum over demands of rate times the ceiling (K,) less the cost of the shortest path."""
     return float(_sum_reduced_cost(graph, demands, length, ceiling))
 
 
@@ -420,7 +420,7 @@ def _slope(prices, options, p, q, side, step):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _line_search(prices, options, p, q, side):  # type: ignore[no-untyped-def]
-    """Return how much of the flow on p moves to q: where both cost the same, or all of it."""
+    """Return the part of the flow on p that moves to q: up to equal costs, or all of it."""
     low_slope, _ = _slope(prices, options, p, q, side, 0.0)
     if low_slope >= 0.0:
         return 0.0
@@ -481,7 +481,7 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
         new.owner[k], new.start[k], new.end[k] = k, k, k + 1
         new.link[k] = old.link[k]
         new.flow[k], new.idle[k] = old.flow[k], old.idle[k]
-    place, entry = count, count
+    target, entry = count, count
     for k in range(count):
         last = -1
         p = old.first[k]
@@ -489,8 +489,8 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
             if _is_kept(old, p, max_idle):
                 q = p
                 if p >= count:
-                    q = place
-                    place += 1
+                    q = target
+                    target += 1
                     new.owner[q], new.start[q] = k, entry
                     for i in range(old.start[p], old.end[p]):
                         new.link[entry] = old.link[i]
@@ -504,7 +504,7 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
                 last = q
             p = old.after[p]
         new.after[last] = -1
-    new.used[0], new.used[1] = place, entry
+    new.used[0], new.used[1] = target, entry
 
 
 @run_small_in_python(max_elements=20_000)
@@ -526,11 +526,11 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
         residual[e] = capacity[e]
     for p in range(count, options.used[0]):
         if flow[p] > 0.0:
-            most = 1.0
+            largest = 1.0
             for i in range(options.start[p], options.end[p]):
                 e = options.link[i]
-                most = max(most, load[e] / capacity[e])
-            flow[p] /= most
+                largest = max(largest, load[e] / capacity[e])
+            flow[p] /= largest
             for i in range(options.start[p], options.end[p]):
                 residual[options.link[i]] -= flow[p]
     for k in range(count):
@@ -543,14 +543,14 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
         p = options.first[k]
         while p >= 0 and missing > 0.0:
             if p >= count:
-                most = missing
+                largest = missing
                 for i in range(options.start[p], options.end[p]):
-                    most = min(most, residual[options.link[i]])
-                if most > 0.0:
-                    flow[p] += most
-                    missing -= most
+                    largest = min(largest, residual[options.link[i]])
+                if largest > 0.0:
+                    flow[p] += largest
+                    missing -= largest
                     for i in range(options.start[p], options.end[p]):
-                        residual[options.link[i]] -= most
+                        residual[options.link[i]] -= largest
             p = options.after[p]
         flow[k] = max(missing, 0.0)
 
@@ -581,21 +581,21 @@ def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[
                         for i in range(options.start[p], options.end[p]):
                             load[options.link[i]] += flow[p]
                     elif p >= count and stage == 1:
-                        part = 1.0
+                        fraction = 1.0
                         for i in range(options.start[p], options.end[p]):
                             e = options.link[i]
                             if load[e] > 0.0 and load[e] > residual[e]:
-                                part = min(part, max(residual[e], 0.0) / load[e])
-                        flow[p] *= part
+                                fraction = min(fraction, max(residual[e], 0.0) / load[e])
+                        flow[p] *= fraction
                     elif p >= count and missing > 0.0:
-                        most = missing
+                        limit = missing
                         for i in range(options.start[p], options.end[p]):
-                            most = min(most, residual[options.link[i]])
-                        if most > 0.0:
-                            flow[p] += most
-                            missing -= most
+                            limit = min(limit, residual[options.link[i]])
+                        if limit > 0.0:
+                            flow[p] += limit
+                            missing -= limit
                             for i in range(options.start[p], options.end[p]):
-                                residual[options.link[i]] -= most
+                                residual[options.link[i]] -= limit
                     p = options.after[p]
                 if stage == 2:
                     flow[k] = max(missing, 0.0)

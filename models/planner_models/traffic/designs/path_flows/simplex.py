@@ -101,7 +101,7 @@ class PathSimplex:
         graph: Graph,
         demands: Demands,
         capacity: Floats,
-        given: GivenPaths | None = None,
+        given_paths: GivenPaths | None = None,
         first: FoundPaths | None = None,
     ) -> PathSimplex:
         """Return the program in which no demand has traffic.
@@ -109,9 +109,9 @@ class PathSimplex:
         first  the key path of each demand, in their order; by default the shortest ones by 1 / capacity
         """
         links, count = len(capacity), len(demands.rate)
-        given = NO_PATHS if given is None else given
+        given_paths = NO_PATHS if given_paths is None else given_paths
         if first is None:
-            first = find_first(graph, demands, given, capacity.max() / capacity)
+            first = find_first(graph, demands, given_paths, capacity.max() / capacity)
         hops, end = np.diff(first.start), first.start[1:]
         paths, entries = cls._sizes(graph, count, int(end[-1]))
         state = State(
@@ -139,7 +139,7 @@ class PathSimplex:
             amount=np.array([0.0, 0.0]),
         )
         state.link[: end[-1]] = first.link
-        return cls(graph, demands, given, state)
+        return cls(graph, demands, given_paths, state)
 
     def restart(self, fixed: Floats, slope: Floats, t: float) -> None:
         """Set the traffic of demands to fixed + slope t, (K,) each; the present flows are a solution.
@@ -158,7 +158,7 @@ class PathSimplex:
         state.number[STAGE], state.number[QUEUE_PLACE] = SMOOTHED, 0
 
     def rise_unit(self, slope: Floats) -> float:
-        """Return how much one unit of t should be: slopes (K,) times that have a largest load of 1.
+        """Return the size of one unit of t: slopes (K,) times that have a largest load of 1.
 
         The load is that of key paths.
         """
@@ -200,9 +200,9 @@ class PathSimplex:
         state, count = self.state, len(self.demands.rate)
         fits = np.zeros(len(paths.demand), dtype=bool)
         _find_fitting(paths.demand, paths.start, paths.link, state.fixed, state.capacity.copy(), fits)
-        chosen = take(paths, np.flatnonzero(fits))
+        fitting = take(paths, np.flatnonzero(fits))
         hops = np.ones(count, dtype=np.int64)
-        hops[chosen.demand] = np.diff(chosen.start)
+        hops[fitting.demand] = np.diff(fitting.start)
         end = np.cumsum(hops)
         size, entries = self._sizes(self.graph, count, int(end[-1]))
         start, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
@@ -210,10 +210,10 @@ class PathSimplex:
         link = np.full(entries, len(state.capacity), dtype=np.int32)
         if otherwise is not None:
             link[start[:count]] = otherwise
-        at = np.arange(len(chosen.link)) + np.repeat(
-            start[chosen.demand] - chosen.start[:-1], np.diff(chosen.start)
+        entry = np.arange(len(fitting.link)) + np.repeat(
+            start[fitting.demand] - fitting.start[:-1], np.diff(fitting.start)
         )
-        link[at] = chosen.link
+        link[entry] = fitting.link
         owner = np.zeros(size, dtype=np.int32)
         owner[:count] = np.arange(count)
         self.state = state._replace(
@@ -222,7 +222,7 @@ class PathSimplex:
 
     @staticmethod
     def _sizes(graph: Graph, paths: int, entries: int, calls: int = 1) -> tuple[int, int]:
-        """Return how many paths and entries of `link` there may be after some calls."""
+        """Return the number of paths and entries of `link` that there may be after some calls."""
         new = calls * (PIVOTS_PER_CALL + len(graph.tail) + 2)
         return paths + new, entries + new * graph.nodes
 
@@ -248,8 +248,8 @@ class PathSimplex:
         start, last = np.zeros(paths, dtype=np.int64), np.zeros(paths, dtype=np.int64)
         owner[: len(used)] = old.owner[used]
         start[: len(used)], last[: len(used)] = end - hops, end
-        at = np.arange(end[-1]) + np.repeat(old.start[used] - (end - hops), hops)
-        link[: end[-1]] = old.link[at]
+        entry = np.arange(end[-1]) + np.repeat(old.start[used] - (end - hops), hops)
+        link[: end[-1]] = old.link[entry]
         item = old.item.copy()
         item[old.kind == PATH] = len(old.key) + np.arange(len(used) - len(old.key))
         self.state = old._replace(
@@ -268,17 +268,17 @@ class PathSimplex:
         links = len(state.capacity)
         full = np.flatnonzero(state.place_of < 0)
         slack = np.flatnonzero(state.place_of >= 0)
-        place = np.flatnonzero(state.kind != SLACK)
+        positions = np.flatnonzero(state.kind != SLACK)
         state.rise[:] = 0.0
         add_slopes(state)
-        columns = np.zeros((len(place), links))
-        cost = np.zeros(len(place))
+        columns = np.zeros((len(positions), links))
+        cost = np.zeros(len(positions))
         right = state.capacity.copy()
-        write_basic_columns(state, place, columns, cost, right)
-        core = np.linalg.inv(columns[:, full].T) if len(place) else np.zeros((0, 0))  # (place, full)
+        write_basic_columns(state, positions, columns, cost, right)
+        core = np.linalg.inv(columns[:, full].T) if len(positions) else np.zeros((0, 0))  # (place, full)
         state.inverse[:] = 0.0
         state.inverse[slack, state.place_of[slack]] = 1.0
-        state.inverse[np.ix_(full, place)] = core.T
+        state.inverse[np.ix_(full, positions)] = core.T
         state.inverse[np.ix_(full, state.place_of[slack])] = -(columns[:, slack].T @ core).T
         state.value[:] = right @ state.inverse
         state.price[:] = 0.0
@@ -308,8 +308,8 @@ class PathSimplex:
         state = self.state
         hops = (state.end - state.start)[paths]
         row = np.repeat(np.arange(len(paths)), hops)
-        at = np.arange(hops.sum()) + np.repeat(state.start[paths] - np.cumsum(hops) + hops, hops)
-        return sum_by_index(row, length[state.link[at]], len(paths))
+        entry = np.arange(hops.sum()) + np.repeat(state.start[paths] - np.cumsum(hops) + hops, hops)
+        return sum_by_index(row, length[state.link[entry]], len(paths))
 
     def distances(self) -> Floats:
         """Return the length of the shortest path of each demand under the prices, (K,)."""
@@ -324,7 +324,7 @@ class PathSimplex:
 def _find_fitting(
     demand: Ints, start: Ints, link: Ints32, rate: Floats, residual: Floats, fits: Bools
 ) -> None:
-    """Write which paths have free capacity for their demands, one after another; uses up `residual`."""
+    """Write the mask of paths with free capacity for their demands, in order; uses up `residual`."""
     for p in range(len(demand)):
         k = demand[p]
         fits[p] = True
@@ -337,7 +337,7 @@ def _find_fitting(
 
 @run_small_in_python(max_elements=60_000)
 @njit(cache=True, nogil=True)
-def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: int) -> int:  # noqa: C901 - one compiled loop
+def _run(graph: Graph, demands: Demands, given_paths: GivenPaths, state: State, limit: int) -> int:  # noqa: C901 - one compiled loop
     links, nodes = len(state.price), graph.nodes
     work, parent = allocate(nodes), np.empty(nodes, np.int32)
     change, side = np.empty(links), np.zeros(links + 1, np.int8)
@@ -346,7 +346,7 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
     ceiling, dearest = state.cost[links], 0.0
     for e in range(links):
         dearest = max(dearest, state.cost[e])
-    done = 0
+    pivots = 0
     state.number[ROOTS_WITHOUT] = 0
     is_rising = state.amount[LIMIT] > 0.0
     while True:
@@ -356,9 +356,9 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
             stop = enter_rise(demands, state, change, rate, seen)
             if stop >= 0:
                 return stop
-            done += 1
+            pivots += 1
             state.number[ROOTS_WITHOUT] = 0
-        if done >= most:
+        if pivots >= limit:
             return CALL
         if state.number[ROOTS_WITHOUT] >= len(demands.roots):
             if state.number[STAGE] == EXACT:
@@ -366,11 +366,11 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
             state.number[STAGE], state.number[ROOTS_WITHOUT] = EXACT, 0
         is_exact = state.number[STAGE] == EXACT
         share = COST_TOLERANCE if is_exact else FIRST_TOLERANCE
-        made = enter_full_links(state, change, rate, seen, most - done)
-        done += abs(made)
+        made = enter_full_links(state, change, rate, seen, limit - pivots)
+        pivots += abs(made)
         if made != 0:
             state.number[ROOTS_WITHOUT] = 0
-        if made < 0 or done >= most:
+        if made < 0 or pivots >= limit:
             continue
         scale = 0.0
         for e in range(links):
@@ -386,7 +386,7 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
                 length[e] += SMOOTHING * reference / (state.capacity[e] + SMOOTHING_SLACK * slack)
         r = state.number[NEXT_ROOT]
         root = demands.roots[r]
-        if len(given.first) == 0:
+        if len(given_paths.first) == 0:
             reached = dijkstra(graph, length, root, work, parent)
             distance[root] = 0.0
             for i in range(1, reached):
@@ -397,21 +397,21 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
             if state.fixed[k] <= 0.0 and state.slope[k] <= 0.0:
                 continue
             now = length_of(state, state.key[k])
-            least = share * now + 10.0 * NOISE * scale
-            chosen = -1
-            if len(given.first) > 0:
-                chosen, shortest = shortest_given(given, k, length)
-                if chosen >= 0 and not is_exact:
+            margin = share * now + 10.0 * NOISE * scale
+            path_index = -1
+            if len(given_paths.first) > 0:
+                path_index, shortest = shortest_given(given_paths, k, length)
+                if path_index >= 0 and not is_exact:
                     shortest = 0.0  # the length of the chosen path follows
             else:
                 shortest = distance[demands.node[k]]
             if 0.0 < ceiling < shortest:
-                chosen, shortest = -2, ceiling
-            if shortest >= now - least:
+                path_index, shortest = -2, ceiling
+            if shortest >= now - margin:
                 continue
-            q = add_path(state, graph, given, k, root, demands.node[k], parent, chosen)
+            q = add_path(state, graph, given_paths, k, root, demands.node[k], parent, path_index)
             reduced_cost = length_of(state, q) - now
-            if reduced_cost >= -least:
+            if reduced_cost >= -margin:
                 continue
             write_path_direction(state, q, state.key[k], side, change)
             test = limit_step(state, change, k, 0.0, rate, seen)
@@ -419,7 +419,7 @@ def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: 
                 return UNBOUNDED
             state.used[PATHS], state.used[LINKS] = q + 1, state.end[q]
             state.number[ROOTS_WITHOUT] = 0
-            done += 1
-            if pivot(state, change, np.int64(PATH), q, k, reduced_cost, test) or done >= most:
+            pivots += 1
+            if pivot(state, change, np.int64(PATH), q, k, reduced_cost, test) or pivots >= limit:
                 break
         state.number[NEXT_ROOT] = (r + 1) % len(demands.roots)

@@ -74,12 +74,12 @@ def add_key_loads(state: State, traffic: Floats, load: Floats) -> None:
 @run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def write_basic_columns(  # noqa: C901
-    state: State, place: Ints, columns: Floats, cost: Floats, right: Floats
+    state: State, rows: Ints, columns: Floats, cost: Floats, right: Floats
 ) -> None:
     """Write the columns (P, A) of the basis that are no slacks, their costs, and the right-hand side."""
     links = len(state.capacity)
-    for i in range(len(place)):
-        p = place[i]
+    for i in range(len(rows)):
+        p = rows[i]
         if state.kind[p] == PATH:
             q = state.item[p]
             key = state.key[state.owner[q]]
@@ -143,7 +143,7 @@ def _add_row(state: State, e: int, factor: float, change: Floats) -> None:
 
 @inner
 def write_path_direction(state: State, q: int, key: int, side: NDArray[np.int8], change: Floats) -> None:
-    """Write what a unit of path q instead of the key takes from each basic column."""
+    """Write the amounts that a unit of path q instead of the key takes from the basic columns."""
     links = len(state.capacity)
     for j in range(len(change)):
         change[j] = 0.0
@@ -161,7 +161,7 @@ def write_path_direction(state: State, q: int, key: int, side: NDArray[np.int8],
 
 @inner
 def _rise_direction(state: State, change: Floats) -> float:
-    """Write what a unit of t takes from each basic column; return its reduced cost."""
+    """Write the amounts that a unit of t takes from the basic columns; return its reduced cost."""
     cost = -1.0
     for j in range(len(change)):
         change[j] = 0.0
@@ -176,14 +176,14 @@ def _rise_direction(state: State, change: Floats) -> float:
 def limit_step(  # noqa: C901
     state: State, change: Floats, entering: Index, rise: float, rate: Floats, seen: Ints
 ) -> tuple[int, int, float]:
-    """Return (what, index, step): what ends a step, the place or demand of it, and the length of the step.
+    """Return (kind, index, step): the end of a step, its position or demand, and the length of the step.
 
     entering  demand of the entering path, -1 for none
     rise      1 where t enters, else 0; rate (K,) is scratch space, 0 before and after
     """
-    place = state.number[RISE_PLACE]
-    if rise == 0.0 and place >= 0:
-        rise = -change[place]
+    rise_row = state.number[RISE_PLACE]
+    if rise == 0.0 and rise_row >= 0:
+        rise = -change[rise_row]
     count = 0
     if entering >= 0:
         seen[0] = entering
@@ -200,9 +200,9 @@ def limit_step(  # noqa: C901
         rate[k] -= state.slope[k] * rise
         if k == entering:
             rate[k] += 1.0
-    most = np.inf
+    max_step = np.inf
     if rise > 1e-14:
-        most = max(state.amount[LIMIT] - state.amount[NOW], 0.0) / rise
+        max_step = max(state.amount[LIMIT] - state.amount[NOW], 0.0) / rise
     for i in range(len(change)):
         if change[i] > LEAST_PIVOT and state.kind[i] != RISE:
             if state.kind[i] == PATH:
@@ -210,28 +210,28 @@ def limit_step(  # noqa: C901
                 size = state.fixed[k] + state.slope[k] * state.amount[NOW]
             else:
                 size = state.capacity[state.item[i]]
-            most = min(most, (max(state.value[i], 0.0) + FEASIBILITY * size) / change[i])
+            max_step = min(max_step, (max(state.value[i], 0.0) + FEASIBILITY * size) / change[i])
     for j in range(count):
         k = seen[j]
         if rate[k] > LEAST_PIVOT:
             size = state.fixed[k] + state.slope[k] * state.amount[NOW]
-            most = min(most, (max(_key_flow(state, k), 0.0) + FEASIBILITY * size) / rate[k])
+            max_step = min(max_step, (max(_key_flow(state, k), 0.0) + FEASIBILITY * size) / rate[k])
     what, index, step, largest = NO_LIMIT, -1, np.inf, 0.0
     for i in range(len(change)):
         if change[i] > largest and change[i] > LEAST_PIVOT and state.kind[i] != RISE:
             limit = max(state.value[i], 0.0) / change[i]
-            if limit <= most:
+            if limit <= max_step:
                 what, index, step, largest = COLUMN_LEAVES, i, limit, change[i]
     for j in range(count):
         k = seen[j]
         if rate[k] > largest and rate[k] > LEAST_PIVOT:
             limit = max(_key_flow(state, k), 0.0) / rate[k]
-            if limit <= most:
+            if limit <= max_step:
                 what, index, step, largest = KEY_LEAVES, k, limit, rate[k]
     if rise > 1e-14:
         limit = max(state.amount[LIMIT] - state.amount[NOW], 0.0) / rise
-        if limit <= most and (what == NO_LIMIT or limit <= step):
-            what, index, step = AT_LIMIT, place, limit
+        if limit <= max_step and (what == NO_LIMIT or limit <= step):
+            what, index, step = AT_LIMIT, rise_row, limit
     for j in range(count):
         rate[seen[j]] = 0.0
     for i in range(len(change)):
@@ -255,24 +255,24 @@ def _remove_path(state: State, i: int) -> None:
 
 
 @inner
-def _take_from_key(state: State, k: int, row: Floats, own: float) -> float:
-    """Return what a row of basic columns takes from the key path of demand k, besides what is its own."""
-    total = own
+def _take_from_key(state: State, k: int, row: Floats, coefficient: float) -> float:
+    """Return the amount that a row of basic columns takes from the key path of demand k, besides its own."""
+    total = coefficient
     i = state.first[k]
     while i >= 0:
         total -= row[i]
         i = state.after[i]
-    place, slope = state.number[RISE_PLACE], state.slope[k]
-    if place >= 0 and slope > 0.0:
-        total += slope * row[place]
+    rise_row, slope = state.number[RISE_PLACE], state.slope[k]
+    if rise_row >= 0 and slope > 0.0:
+        total += slope * row[rise_row]
     return total
 
 
 @inner
-def _swap_key(state: State, k: int, change: Floats, own: float) -> int:
+def _swap_key(state: State, k: int, change: Floats, coefficient: float) -> int:
     """Make the basic path of demand k with most traffic its key; return the place where the old key is.
 
-    own  what a unit of the entering column takes from the key itself
+    coefficient  what a unit of the entering column takes from the key itself
     """
     best: int = state.first[k]
     i = state.first[k]
@@ -285,7 +285,7 @@ def _swap_key(state: State, k: int, change: Floats, own: float) -> int:
     for e in range(len(state.price)):
         row = state.inverse[e]
         row[best] = _take_from_key(state, k, row, 0.0)
-    change[best] = _take_from_key(state, k, change, own)
+    change[best] = _take_from_key(state, k, change, coefficient)
     old = state.key[k]
     if slope > 0.0:
         add_slope(state, k, -1.0)
@@ -348,24 +348,24 @@ def pivot(  # noqa: C901
         what == KEY_LEAVES and index == entering and state.first[index] < 0
     ):  # the path replaces its demand's key
         _move(state, change, step)
-        place, slope = state.number[RISE_PLACE], state.slope[entering]
+        rise_row, slope = state.number[RISE_PLACE], state.slope[entering]
         if slope > 0.0:
             add_slope(state, entering, -1.0)
         state.key[entering] = item
         if slope > 0.0:
             add_slope(state, entering, 1.0)
-        if place >= 0 and slope > 0.0:
+        if rise_row >= 0 and slope > 0.0:
             for i in range(len(change)):
                 change[i] *= slope
-            change[place] += 1.0
-            _eliminate(state, change, place, slope * reduced_cost)
+            change[rise_row] += 1.0
+            _eliminate(state, change, rise_row, slope * reduced_cost)
         return False
     r = index
     if what == KEY_LEAVES:
-        own = 1.0 if index == entering else 0.0
+        coefficient = 1.0 if index == entering else 0.0
         if kind == RISE:
-            own = -state.slope[index]
-        r = _swap_key(state, index, change, own)
+            coefficient = -state.slope[index]
+        r = _swap_key(state, index, change, coefficient)
     _move(state, change, step)
     if kind == RISE:
         step += state.amount[NOW]
@@ -400,17 +400,17 @@ def enter_slack(state: State, e: int) -> None:
 
 
 @inner
-def enter_full_links(state: State, change: Floats, rate: Floats, seen: Ints, most: int) -> int:
+def enter_full_links(state: State, change: Floats, rate: Floats, seen: Ints, limit: int) -> int:
     """Let slacks of negative price enter; return the number of pivots, negative where t came to its limit."""
     count, none = 0, np.int64(-1)
-    while count < most:
+    while count < limit:
         worst, scale = none, 0.0
         for e in range(len(state.price)):
             scale = max(scale, abs(state.price[e]))
-        least = -COST_TOLERANCE * scale
+        lowest = -COST_TOLERANCE * scale
         for e in range(len(state.price)):
-            if state.place_of[e] < 0 and state.price[e] < least:
-                worst, least = np.int64(e), state.price[e]
+            if state.place_of[e] < 0 and state.price[e] < lowest:
+                worst, lowest = np.int64(e), state.price[e]
         if worst < 0:
             return count
         for j in range(len(change)):
@@ -437,22 +437,29 @@ def length_of(state: State, path: int) -> float:
 
 @inner
 def add_path(
-    state: State, graph: Graph, given: GivenPaths, k: int, root: int, node: int, parent: Ints32, chosen: int
+    state: State,
+    graph: Graph,
+    given_paths: GivenPaths,
+    k: int,
+    root: int,
+    node: int,
+    parent: Ints32,
+    path_index: int,
 ) -> int:
     """Write a path behind the known ones, without counting it in; return its number.
 
-    chosen  -2: leave traffic out; -1: the path of the tree; else a given path
+    path_index  -2: leave traffic out; -1: the path of the tree; else a given path
     """
     p: int = state.used[PATHS]
     i = state.used[LINKS]
     state.owner[p] = k
     state.start[p] = i
-    if chosen == -2:
+    if path_index == -2:
         state.link[i] = len(state.price)
         i += 1
-    elif chosen >= 0:
-        for j in range(given.start[chosen], given.start[chosen + 1]):
-            state.link[i] = given.link[j]
+    elif path_index >= 0:
+        for j in range(given_paths.start[path_index], given_paths.start[path_index + 1]):
+            state.link[i] = given_paths.link[j]
             i += 1
     else:
         v = node
@@ -467,18 +474,18 @@ def add_path(
 @inner
 def fix_served(demands: Demands, state: State) -> bool:
     """Fix the demands that are at their rates, and set the next limit of t; return whether none is left."""
-    t, at = state.amount[LIMIT] * (1.0 + 1e-12), state.number[QUEUE_PLACE]
-    while at < len(state.queue) and state.queue[at] >= 0:
-        k = state.queue[at]
+    t, position = state.amount[LIMIT] * (1.0 + 1e-12), state.number[QUEUE_PLACE]
+    while position < len(state.queue) and state.queue[position] >= 0:
+        k = state.queue[position]
         if demands.rate[k] > t * state.slope[k]:
             break
         add_slope(state, k, -1.0)
         state.fixed[k], state.slope[k] = demands.rate[k], 0.0
-        at += 1
-    state.number[QUEUE_PLACE] = at
-    if at == len(state.queue) or state.queue[at] < 0:
+        position += 1
+    state.number[QUEUE_PLACE] = position
+    if position == len(state.queue) or state.queue[position] < 0:
         return True
-    k = state.queue[at]
+    k = state.queue[position]
     state.amount[LIMIT] = demands.rate[k] / state.slope[k]
     return False
 

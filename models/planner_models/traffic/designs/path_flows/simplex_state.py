@@ -1,4 +1,4 @@
-"""The basis of a simplex method over paths: its arrays, and what their entries stand for."""
+"""The basis of a simplex method over paths: its arrays, and the meaning of their entries."""
 
 from __future__ import annotations
 

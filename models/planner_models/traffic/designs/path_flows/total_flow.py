@@ -65,9 +65,9 @@ def route(
         simplex = LeastCostFlow(problem)
         simplex.deliver_most(deadline, search.path_flow())
         bound = min(bound, simplex.total_bound_mbps())
-        found = simplex.path_flow()
-        if float(found.flow.sum()) >= value:
-            flow, value, backend = found, float(found.flow.sum()), "primal simplex over paths"
+        path_flow = simplex.path_flow()
+        if float(path_flow.flow.sum()) >= value:
+            flow, value, backend = path_flow, float(path_flow.flow.sum()), "primal simplex over paths"
     if bound <= value * (1 + MIN_GAP):  # rounding may put it on the wrong side of the value
         bound = value
     reached = relative_gap(value, bound)

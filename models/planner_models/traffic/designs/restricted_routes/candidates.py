@@ -27,15 +27,15 @@ def find_candidates(
     """Return the tunnels, or that many searched paths of each demand: those that keep the limits."""
     if paths == "tunnels":
         return find_tunnels(problem, limits)
-    found = find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
+    candidates = find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
     if limits is None:
-        return found
+        return candidates
     keeps = [
-        limits.keeps(problem, demand, found.links_of(path))
-        for path, demand in enumerate(found.demand.tolist())
+        limits.keeps(problem, demand, candidates.links_of(path))
+        for path, demand in enumerate(candidates.demand.tolist())
     ]
-    kept = path_search.take(found.found, np.flatnonzero(keeps))
-    return CandidatePaths(found=kept, width=found.width)
+    selected = path_search.take(candidates.found, np.flatnonzero(keeps))
+    return CandidatePaths(found=selected, width=candidates.width)
 
 
 def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths:
@@ -55,16 +55,16 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
     pairs = sorted((k, t) for t, pair in enumerate(ends) for k in of_pair.get(pair, []))
     by_segments = sorted({t for _, t in pairs if tunnels.is_segments[t]})
     shares, is_followed = segment_shares(problem, [tunnels.nodes[t] for t in by_segments])
-    place = {t: row for row, t in enumerate(by_segments) if is_followed[row]}
-    chosen: list[int] = []
+    row_of = {t: row for row, t in enumerate(by_segments) if is_followed[row]}
+    selected: list[int] = []
     demand: list[int] = []
     links: list[list[int]] = []
     parts: list[list[float]] = []
     for k, t in pairs:
         if tunnels.is_segments[t]:
-            if t not in place:
+            if t not in row_of:
                 continue
-            entries = slice(shares.indptr[place[t]], shares.indptr[place[t] + 1])
+            entries = slice(shares.indptr[row_of[t]], shares.indptr[row_of[t] + 1])
             path, share = shares.indices[entries].tolist(), shares.data[entries].tolist()
             keeps = not (problem.tail[path] == tunnels.target[t]).any() and (
                 limits is None or _segments_keep(problem, limits, k, tunnels.nodes[t], path)
@@ -73,11 +73,11 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
             path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
             keeps = -1 not in path and (limits is None or limits.keeps(problem, k, path))
         if keeps:
-            chosen.append(t)
+            selected.append(t)
             demand.append(k)
             links.append(path)
             parts.append(share)
-    is_split = bool(tunnels.is_segments[chosen].any())
+    is_split = bool(tunnels.is_segments[selected].any())
     return CandidatePaths(
         found=FoundPaths(
             demand=np.array(demand, dtype=np.int64),
@@ -85,7 +85,7 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
             link=np.array(list(itertools.chain.from_iterable(links)), dtype=np.int32),
         ),
         width=len(problem.links),
-        tunnels=np.array(chosen, dtype=np.int64),
+        tunnels=np.array(selected, dtype=np.int64),
         share=np.array(list(itertools.chain.from_iterable(parts))) if is_split else None,
     )
 
@@ -120,17 +120,17 @@ def _segments_keep(
         leaving: dict[int, list[int]] = {}
         for link in leg.indices.tolist():
             leaving.setdefault(int(problem.tail[link]), []).append(link)
-        at = {start: reached}
+        latencies = {start: reached}
         for node in _order(problem, leaving, start):
             for link in leaving.get(node, []):
                 after = int(problem.head[link])
-                for before, latency in at[node].items():
+                for before, latency in latencies[node].items():
                     onward = conditions.step(*before, after)
                     if onward is None:
                         return False
-                    found = at.setdefault(after, {})
-                    found[onward] = max(found.get(onward, 0.0), latency + limits.latency_ms[link])
-        reached = at[end]
+                    latency_of = latencies.setdefault(after, {})
+                    latency_of[onward] = max(latency_of.get(onward, 0.0), latency + limits.latency_ms[link])
+        reached = latencies[end]
     return all(
         met == conditions.all_met and latency <= limits.max_latency_ms[demand]
         for (met, _), latency in reached.items()
@@ -164,12 +164,12 @@ def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) 
         )
 
 
-def describe_lack(problem: Traffic, found: CandidatePaths | None, max_hops: int | None) -> str:
-    """Return why demands have no path, to follow their names."""
+def describe_lack(problem: Traffic, candidates: CandidatePaths | None, max_hops: int | None) -> str:
+    """Return the reason for which demands have no path, to follow their names."""
     within = [f"within max_hops {max_hops}"] if max_hops is not None else []
     if RouteLimits.of(problem) is not None:
         within.append("that keeps its latency limit and its rules")
-    kind = "tunnel" if found is not None and found.tunnels is not None else "path"
+    kind = "tunnel" if candidates is not None and candidates.tunnels is not None else "path"
     return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
 
 
@@ -180,9 +180,9 @@ def describe_paths(
     limits: RouteLimits | None = None,
 ) -> str:
     """Return the scope of a bound over given paths."""
-    kept = " that keep latency limits and rules" if limits is not None else ""
+    rules_text = " that keep latency limits and rules" if limits is not None else ""
     if paths == "tunnels":
-        return f"the tunnels of each demand{kept}"
+        return f"the tunnels of each demand{rules_text}"
     kind = "shortest paths" if choice == "shortest" else "link-disjoint paths"
     limit = f" of at most {max_hops} links" if max_hops is not None else ""
-    return f"the {paths} {kind} of each demand{limit}{kept}"
+    return f"the {paths} {kind} of each demand{limit}{rules_text}"

@@ -60,9 +60,9 @@ class ConstrainedPathSearch:
 
     def search(self, cost: Floats) -> CheapestPaths:
         """Return the cheapest paths by the cost of links, (E,) at least 0."""
-        least = np.full(len(self.demand), np.inf)
+        cheapest = np.full(len(self.demand), np.inf)
         demand = self.demand[self._plain]
-        hops, link, found = _search(
+        hops, link, cost_found = _search(
             self._backward,
             self._first,
             self._leaving,
@@ -74,29 +74,29 @@ class ConstrainedPathSearch:
             self.limits.allowed_of[demand],
             self.limits.max_latency_ms[demand],
         )
-        least[self._plain] = found
-        has_path = np.isfinite(found)
+        cheapest[self._plain] = cost_found
+        has_path = np.isfinite(cost_found)
         owner = self._plain[has_path]
         parts = [link]
         lengths = hops[has_path].tolist()
         is_proven = True
         more: list[int] = []
-        for place in self._conditioned.tolist():
-            path, bound = self._search_conditioned(int(self.demand[place]), np.maximum(cost, 0.0))
-            least[place] = bound
+        for index in self._conditioned.tolist():
+            path, bound = self._search_conditioned(int(self.demand[index]), np.maximum(cost, 0.0))
+            cheapest[index] = bound
             if path is None:
                 is_proven &= not np.isfinite(bound)
                 continue
             parts.append(np.array(path, dtype=np.int32))
             lengths.append(len(path))
-            more.append(place)
+            more.append(index)
         owner = np.r_[owner, np.array(more, dtype=np.int64)].astype(np.int64)
         paths = FoundPaths(
             demand=self.demand[owner],
             start=np.r_[0, np.cumsum(lengths)].astype(np.int64),
             link=np.concatenate(parts).astype(np.int32),
         )
-        return CheapestPaths(found=paths, cost=least, is_proven=is_proven)
+        return CheapestPaths(found=paths, cost=cheapest, is_proven=is_proven)
 
     # --- under conditions -----------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class ConstrainedPathSearch:
             _RemainingCost(self._backward, conditions, target, np.where(allowed, amount, np.inf))
             for amount in (cost, self.limits.latency_ms)
         )
-        most = float(self.limits.max_latency_ms[demand])
+        max_latency = float(self.limits.max_latency_ms[demand])
         source = int(self._source[demand])
         state = conditions.start(source)
         if state is None or not np.isfinite(to_go(source, *state)):
@@ -130,10 +130,10 @@ class ConstrainedPathSearch:
             if labels > MAX_LABELS:
                 return None, bound
             for onward in self._extend(label, conditions, allowed, cost, target):
-                at = onward.node, onward.met, onward.passed
-                whole = max(bound, onward.cost + to_go(*at))
-                if onward.latency + time_to_go(*at) <= most and np.isfinite(whole):
-                    heapq.heappush(heap, (whole, next(counter), onward))
+                position = onward.node, onward.met, onward.passed
+                total = max(bound, onward.cost + to_go(*position))
+                if onward.latency + time_to_go(*position) <= max_latency and np.isfinite(total):
+                    heapq.heappush(heap, (total, next(counter), onward))
         return None, np.inf
 
     def _extend(
@@ -186,7 +186,7 @@ class _Label:
 
 
 class _RemainingCost:
-    """Lower bound on the cost from a node to the target through what a path still needs.
+    """Lower bound on the cost from a node to the target through the remaining conditions of a path.
 
     Each group that is not met bounds it by itself: through the cheapest of its sequences, from where the path
     is in it or from its start.
@@ -201,19 +201,19 @@ class _RemainingCost:
 
     def __call__(self, node: int, met: int, passed: Sequence[int]) -> float:
         direct = self._to[self._target]
-        most = float(direct[node])
+        largest = float(direct[node])
         for number, group in enumerate(self._conditions.needs):
             if met >> number & 1:
                 continue
-            least = np.inf
+            smallest = np.inf
             for nodes, count in zip(group, passed[self._place[number] :], strict=False):
                 # the sequence is followed to its end, whatever its steps cost, and then to the target
-                rest = float(direct[nodes[-1]])
-                least = min(least, float(self._to[nodes[0]][node]) + rest)
+                direct_cost = float(direct[nodes[-1]])
+                smallest = min(smallest, float(self._to[nodes[0]][node]) + direct_cost)
                 if count:
-                    least = min(least, float(self._to[nodes[count]][node]) + rest)
-            most = max(most, least)
-        return most
+                    smallest = min(smallest, float(self._to[nodes[count]][node]) + direct_cost)
+            largest = max(largest, smallest)
+        return largest
 
 
 def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
@@ -227,7 +227,7 @@ def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, most):  # type: ignore[no-untyped-def]
+def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, max_latency):  # type: ignore[no-untyped-def]
     """Return the number of links of each demand's cheapest path, all links, and each cost; inf for no path.
 
     Demands with one target and one set of links stand together and share their trees.
@@ -235,7 +235,7 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
     nodes, count = backward.nodes, len(source)
     tree, quick = allocate(nodes), allocate(nodes)
     parent, faster = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-    hops, found = np.zeros(count, np.int64), np.full(count, np.inf)
+    hops, cost_found = np.zeros(count, np.int64), np.full(count, np.inf)
     link, size = np.empty(16 * count + nodes, np.int32), 0
     length, delay = np.empty(len(cost)), np.empty(len(cost))
     path = np.empty(nodes, np.int32)
@@ -249,7 +249,7 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
                 delay[e] = latency[e] if is_allowed else np.inf
             dijkstra(backward, length, t, tree, parent)
             dijkstra(backward, delay, t, quick, faster)
-        if tree.distance[s] == np.inf or quick.distance[s] > most[k]:
+        if tree.distance[s] == np.inf or quick.distance[s] > max_latency[k]:
             continue
         steps, time, v = 0, 0.0, s
         while v != t:
@@ -257,9 +257,9 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
             time += latency[parent[v]]
             steps += 1
             v = backward.head[parent[v]]
-        found[k] = tree.distance[s]
-        if time > most[k]:
-            steps, found[k] = _within(
+        cost_found[k] = tree.distance[s]
+        if time > max_latency[k]:
+            steps, cost_found[k] = _within(
                 backward,
                 first,
                 leaving,
@@ -267,7 +267,7 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
                 delay,
                 s,
                 t,
-                most[k],
+                max_latency[k],
                 tree.distance,
                 quick.distance,
                 shortest,
@@ -280,11 +280,11 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
             link = longer
         link[size : size + steps] = path[:steps]
         size += steps
-    return hops, link[:size].copy(), found
+    return hops, link[:size].copy(), cost_found
 
 
 @njit(cache=True)
-def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_go, shortest, path):  # type: ignore  # noqa: C901
+def _within(backward, first, leaving, length, delay, s, t, max_latency, to_go, time_to_go, shortest, path):  # type: ignore  # noqa: C901
     """Write the cheapest path from s to t within a delay to `path`; return its links' number and its cost."""
     capacity = 1024
     node, link, before = (
@@ -305,14 +305,14 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
             continue
         shortest[v] = time[top]
         if v == t:
-            steps, at = 0, top
-            while before[at] >= 0:
+            steps, label = 0, top
+            while before[label] >= 0:
                 steps += 1
-                at = before[at]
-            at = top
+                label = before[label]
+            label = top
             for i in range(steps - 1, -1, -1):
-                path[i] = link[at]
-                at = before[at]
+                path[i] = link[label]
+                label = before[label]
             return steps, spent[top]
         for j in range(first[v], first[v + 1]):
             e = leaving[j]
@@ -320,7 +320,7 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
             if length[e] == np.inf:
                 continue
             later = time[top] + delay[e]
-            if later >= shortest[u] or later + time_to_go[u] > most or to_go[u] == np.inf:
+            if later >= shortest[u] or later + time_to_go[u] > max_latency or to_go[u] == np.inf:
                 continue
             if labels == capacity:
                 capacity *= 2

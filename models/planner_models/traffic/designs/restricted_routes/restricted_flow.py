@@ -52,7 +52,7 @@ BACKEND: Final = "column generation"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LeastDelivery:
-    """Least value of what is delivered: `value`, (K,), of a Mbit/s of each demand, adds up to `amount`.
+    """Least value of the delivery: `value`, (K,), of a Mbit/s of each demand, adds up to `amount`.
 
     tolerance  share of the amount that solutions may miss; bounds hold for plans that deliver all of it
     """
@@ -76,12 +76,12 @@ class RestrictedFlow:
     def __init__(self, problem: Traffic, limits: RouteLimits, start: PreviousRoutes | None = None) -> None:
         """Find a first route of each demand; `start` are more, of which those that keep the limits count."""
         self.problem, self.limits = problem, limits
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
-        self._search = ConstrainedPathSearch(problem, limits, wanted)
+        demands = np.flatnonzero(problem.rate_mbps > 0)
+        self._search = ConstrainedPathSearch(problem, limits, demands)
         first = self._search.search(problem.weight)
         self.is_proven = first.is_proven
         self.without_path = np.zeros(len(problem.demands), dtype=bool)
-        self.without_path[wanted] = True
+        self.without_path[demands] = True
         self.without_path[first.found.demand] = False
         self.demand = np.flatnonzero((problem.rate_mbps > 0) & ~self.without_path)
         self._search = ConstrainedPathSearch(problem, limits, self.demand)
@@ -100,20 +100,20 @@ class RestrictedFlow:
         self,
         objective: Objective,
         options: Options,
-        least: Sequence[LeastDelivery] = (),
+        minimums: Sequence[LeastDelivery] = (),
         value: Floats | None = None,
     ) -> RestrictedSolution:
         """Return the best routing for an objective other than `delivered`, of the demands that have a path.
 
         Stops at `options.gap`, by default 1e-6; at a time limit it has the incumbent and its bound.
 
-        least  what must be delivered; for `total` and `cost`, which then serves demands in part too
+        minimums  what must be delivered; for `total` and `cost`, which then serves demands in part too
         value  (K,) of a Mbit/s of each demand, for `total`; None: 1
         """
         deadline = Deadline.of(options)
         gap = DEFAULT_GAP if options.gap is None else options.gap
         weight = np.ones(len(self.problem.demands)) if value is None else value
-        master = _Master(self.problem, self.demand, objective, self._columns, options, least, weight)
+        master = _Master(self.problem, self.demand, objective, self._columns, options, minimums, weight)
         best_bound, status = -np.inf, Status.FEASIBLE
         x, least_value = np.zeros(0), np.inf
         for round_ in range(MAX_ROUNDS):
@@ -138,14 +138,14 @@ class RestrictedFlow:
         """Return the solution in the terms of the objective: a maximum has its signs turned."""
         if not np.isfinite(value):
             status = Status.UNDECIDED
-        found, order = self._columns.paths(len(x))
+        paths_found, order = self._columns.paths(len(x))
         rate = (x * self.problem.rate_mbps[self._columns.demand[: len(x)]])[order]
         objective_value: float | None = value if np.isfinite(value) else None
         limit: float | None = bound if np.isfinite(bound) else None
         if objective == "total":
-            objective_value, limit = (None if one is None else -one for one in (objective_value, limit))
+            objective_value, limit = (None if item is None else -item for item in (objective_value, limit))
         elif objective == "concurrent":
-            objective_value, limit = (None if not one else 1 / one for one in (objective_value, limit))
+            objective_value, limit = (None if not item else 1 / item for item in (objective_value, limit))
         solution = Solution(
             status=status,
             backend=BACKEND,
@@ -153,7 +153,7 @@ class RestrictedFlow:
             objective=objective_value,
             bound=limit,
         )
-        paths = CandidatePaths(found=found, width=len(self.problem.links))
+        paths = CandidatePaths(found=paths_found, width=len(self.problem.links))
         return RestrictedSolution(solution=solution, paths=paths)
 
 
@@ -192,7 +192,7 @@ class _Master:
         objective: Objective,
         columns: RoutePool,
         options: Options,
-        least: Sequence[LeastDelivery],
+        minimums: Sequence[LeastDelivery],
         value: Floats,
     ) -> None:
         from planner.backends import highs  # imports the solver, so only where it is needed
@@ -205,8 +205,8 @@ class _Master:
         self.link_price = link_cost(problem) if objective == "cost" else np.zeros(len(self.capacity))
         self.value = value if objective == "total" else np.zeros(len(value))
         # a row is the share of the least amount
-        self.least = [one for one in least if one.amount > 0]
-        self.is_partial = objective == "total" or bool(least)
+        self.least = [minimum for minimum in minimums if minimum.amount > 0]
+        self.is_partial = objective == "total" or bool(minimums)
         self.minimizes_utilization = objective in ("concurrent", "utilization")
         links, count = len(self.capacity), len(demand)
         self.unit = float(problem.rate_mbps[demand].max())
@@ -217,7 +217,7 @@ class _Master:
         matrix = sp.hstack([sp.csr_array(extra), path[1]], format="csr")
         upper = np.r_[np.full(links, 0.0 if self.minimizes_utilization else 1.0), np.ones(count)]
         lower = np.r_[np.full(links, -np.inf), np.zeros(count) if self.is_partial else np.ones(count)]
-        lower = np.r_[lower, np.array([1 - one.tolerance for one in self.least])]
+        lower = np.r_[lower, np.array([1 - minimum.tolerance for minimum in self.least])]
         upper = np.r_[upper, np.full(len(self.least), np.inf)]
         program = LinearProgram.build(
             sense="min",
@@ -244,7 +244,9 @@ class _Master:
             (np.ones(count), (np.arange(count), self.row_of[demand])), shape=(count, len(self.demand))
         )
         blocks = [load, share]
-        blocks += [sp.csr_array((rate * one.value[demand] / one.amount)[:, None]) for one in self.least]
+        blocks += [
+            sp.csr_array((rate * minimum.value[demand] / minimum.amount)[:, None]) for minimum in self.least
+        ]
         price = uses @ self.link_price - self.value[demand]
         return rate * price / self.unit, sp.csc_array(sp.hstack(blocks, format="csr").T)
 
@@ -266,10 +268,13 @@ class _Master:
         price = np.maximum(-dual[:links], 0.0) / self.capacity
         price = price if self.minimizes_utilization else price * self.unit
         dual_value = dual[links : links + count] * scale / self.problem.rate_mbps[self.demand]
-        gain, least = self.value[self.demand], 0.0
-        for row, one in enumerate(self.least, start=links + count):
+        gain, min_gain = self.value[self.demand], 0.0
+        for row, minimum in enumerate(self.least, start=links + count):
             at_amount = max(float(dual[row]), 0.0) * scale
-            gain, least = gain + at_amount / one.amount * one.value[self.demand], least + at_amount
+            gain, min_gain = (
+                gain + at_amount / minimum.amount * minimum.value[self.demand],
+                min_gain + at_amount,
+            )
         if self.minimizes_utilization:
             price = price / max(float(price @ self.capacity), 1e-300)
         return _MasterSolution(
@@ -279,7 +284,7 @@ class _Master:
             length=price + self.link_price,
             dual=dual_value,
             gain=gain,
-            least=least,
+            least=min_gain,
         )
 
     def bound(self, solved: _MasterSolution, cheapest: CheapestPaths) -> float:
@@ -295,14 +300,14 @@ class _Master:
 
     def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: RoutePool) -> bool:
         """Add the paths with negative reduced cost; return whether there were any."""
-        found = cheapest.found
-        place = self.row_of[found.demand]
-        length = cheapest.cost[place] - solved.gain[place]
-        dual_value = solved.dual[place]
+        paths = cheapest.found
+        row = self.row_of[paths.demand]
+        length = cheapest.cost[row] - solved.gain[row]
+        dual_value = solved.dual[row]
         margin = REDUCED_COST_TOLERANCE * np.maximum(np.maximum(np.abs(dual_value), np.abs(length)), 1e-12)
-        chosen = np.flatnonzero(length < dual_value - margin)
+        selected = np.flatnonzero(length < dual_value - margin)
         first = len(columns.links)
-        if not columns.add(found, chosen):
+        if not columns.add(paths, selected):
             return False
         cost, matrix = self._path_columns(columns, first)
         count = len(cost)

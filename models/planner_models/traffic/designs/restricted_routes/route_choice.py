@@ -68,13 +68,13 @@ class RouteChoice:
         require_paths(paths, max_hops)
         limits = RouteLimits.of(problem)
         if paths != "any":
-            found = find_candidates(problem, paths, choice, max_hops, limits)
+            candidates = find_candidates(problem, paths, choice, max_hops, limits)
             scope = describe_paths(paths, choice, max_hops, limits)
-            return cls(problem, scope, found.without_path(problem), given=found)
+            return cls(problem, scope, candidates.without_path(problem), given=candidates)
         if limits is None:
             return None
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
-        first = ConstrainedPathSearch(problem, limits, wanted).search(problem.weight).found
+        demands = np.flatnonzero(problem.rate_mbps > 0)
+        first = ConstrainedPathSearch(problem, limits, demands).search(problem.weight).found
         columns = RoutePool(len(problem.links))
         columns.add(first, np.arange(len(first.demand)))
         without_path = problem.rate_mbps > 0
@@ -96,8 +96,8 @@ class RouteChoice:
             return decide(self.problem)
         if options.service == "all":
             return refuse_demands(self.problem, left_out, describe_lack(self.problem, self.given, max_hops))
-        rest = self.problem.with_rates(np.where(left_out, 0.0, self.problem.rate_mbps))
-        decision = shed_demands(self.problem, left_out, decide(rest))
+        remainder = self.problem.with_rates(np.where(left_out, 0.0, self.problem.rate_mbps))
+        decision = shed_demands(self.problem, left_out, decide(remainder))
         return without_share(
             self.problem, left_out, decision, describe_lack(self.problem, self.given, max_hops)
         )
@@ -116,35 +116,35 @@ class RouteChoice:
         if self.given is not None:
             return self.given.uses
         assert self.columns is not None
-        known = self._uses
-        if known is None or known.shape[0] < len(self.columns.demand):
-            new = self.columns.uses(0 if known is None else known.shape[0])
-            self._uses = new if known is None else sp.csr_array(sp.vstack([known, new]))
+        uses = self._uses
+        if uses is None or uses.shape[0] < len(self.columns.demand):
+            new = self.columns.uses(0 if uses is None else uses.shape[0])
+            self._uses = new if uses is None else sp.csr_array(sp.vstack([uses, new]))
             return self._uses
-        return known
+        return uses
 
     def routes(self, amount: Floats) -> tuple[CandidatePaths, Floats]:
         """Return the routes by demand with their amounts (P,), given in the order in which they are here."""
         if self.given is not None:
             return self.given, amount
         assert self.columns is not None
-        found, order = self.columns.paths(len(amount))
-        return CandidatePaths(found=found, width=len(self.problem.links)), amount[order]
+        routes, order = self.columns.paths(len(amount))
+        return CandidatePaths(found=routes, width=len(self.problem.links)), amount[order]
 
-    def find_cheapest(self, wanted: Ints, price: Floats) -> tuple[Floats, int]:
-        """Return the least price of a route of each of some demands, and how many routes joined the others.
+    def find_cheapest(self, demands: Ints, price: Floats) -> tuple[Floats, int]:
+        """Return the least price of a route of each of some demands, and the number of added routes.
 
-        wanted  ascending demands, each with a route; price  (E,) of the links, at least 0
+        demands  ascending demands, each with a route; price  (E,) of the links, at least 0
         """
         if self.limits is None or self.columns is None:
-            return self.known_distance(wanted, price), 0
-        found = ConstrainedPathSearch(self.problem, self.limits, wanted).search(price)
+            return self.known_distance(demands, price), 0
+        search_result = ConstrainedPathSearch(self.problem, self.limits, demands).search(price)
         # of equal price: a search that ends before has only a bound
-        distance = np.minimum(self.known_distance(wanted, price), found.cost)
-        return distance, self.columns.add(found.found, np.arange(len(found.found.demand)))
+        distance = np.minimum(self.known_distance(demands, price), search_result.cost)
+        return distance, self.columns.add(search_result.found, np.arange(len(search_result.found.demand)))
 
-    def known_distance(self, wanted: Ints, price: Floats) -> Floats:
-        """Return the least price of the known routes of each demand, shape of `wanted`."""
-        least = np.full(len(self.problem.demands), np.inf)
-        np.minimum.at(least, self.demand, self.uses @ price)
-        return least[wanted]
+    def known_distance(self, demands: Ints, price: Floats) -> Floats:
+        """Return the least price of the known routes of each demand, shape of `demands`."""
+        shortest = np.full(len(self.problem.demands), np.inf)
+        np.minimum.at(shortest, self.demand, self.uses @ price)
+        return shortest[demands]

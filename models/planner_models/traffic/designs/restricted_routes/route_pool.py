@@ -23,12 +23,12 @@ class RoutePool:
         self.links: list[tuple[int, ...]] = []
         self._known: set[tuple[int, tuple[int, ...]]] = set()
 
-    def add(self, found: FoundPaths, chosen: Ints) -> int:
-        """Add the chosen paths that are new; return how many."""
+    def add(self, paths: FoundPaths, selected: Ints) -> int:
+        """Add the selected paths that are new; return their number."""
         demand: list[int] = []
-        for path in chosen.tolist():
-            links = tuple(found.link[found.start[path] : found.start[path + 1]].tolist())
-            key = (int(found.demand[path]), links)
+        for path in selected.tolist():
+            links = tuple(paths.link[paths.start[path] : paths.start[path + 1]].tolist())
+            key = (int(paths.demand[path]), links)
             if key not in self._known:
                 self._known.add(key)
                 self.links.append(links)
@@ -47,9 +47,9 @@ class RoutePool:
         """Return the first paths, or all, by demand, and the place of each in the pool."""
         order = np.argsort(self.demand[:count], kind="stable")
         links = [self.links[path] for path in order.tolist()]
-        found = FoundPaths(
+        paths = FoundPaths(
             demand=self.demand[order],
             start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
             link=np.array([link for path in links for link in path], dtype=np.int32),
         )
-        return found, order
+        return paths, order

@@ -44,16 +44,16 @@ def is_plain(row, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _change(legs, search, k, row, change, touched):  # type: ignore[no-untyped-def]
-    """Write the change of load by a new list of demand k; return how many links are in `touched`."""
+    """Write the change of load by a new list of demand k; return the number of links in `touched`."""
     count = len(legs.exists)
     size = 0
     for side in range(2):
         u, v = search.source[k], search.target[k]
         sign = -search.rate[k] if side == 0 else search.rate[k]
-        for place in range(len(row) + 1):
+        for index in range(len(row) + 1):
             m = v
-            if place < len(row):
-                m = search.lists[k, place] if side == 0 else row[place]
+            if index < len(row):
+                m = search.lists[k, index] if side == 0 else row[index]
             if m != u:
                 for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
                     e = legs.link[i]
@@ -118,8 +118,8 @@ def _share_on(legs, search, k, link):  # type: ignore[no-untyped-def]
     """Return the share of demand k on a link."""
     count = len(legs.exists)
     u, total = search.source[k], 0.0
-    for place in range(search.lists.shape[1] + 1):
-        m = search.lists[k, place] if place < search.lists.shape[1] else search.target[k]
+    for index in range(search.lists.shape[1] + 1):
+        m = search.lists[k, index] if index < search.lists.shape[1] else search.target[k]
         if m != u:
             for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
                 if legs.link[i] == link:
@@ -152,10 +152,10 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
             if search.moved[0] >= search.most_moved and is_plain(search.lists[k], search.target[k]):
                 continue
             u, v = search.source[k], search.target[k]
-            for place in range(len(legs.middle) + 1 if width else 0):
+            for index in range(len(legs.middle) + 1 if width else 0):
                 row[:] = v
-                if place < len(legs.middle):
-                    m = legs.middle[place]
+                if index < len(legs.middle):
+                    m = legs.middle[index]
                     if m in (u, v) or not legs.exists[u, m] or not legs.exists[m, v]:
                         continue
                     row[0] = m
@@ -209,15 +209,15 @@ def shorten(legs, search, order, utilization):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def uses_any(legs, search, links):  # type: ignore[no-untyped-def]
     """Return whether each demand has traffic on any of the links (E,), shape (K,)."""
-    found = np.zeros(len(search.source), dtype=np.bool_)
+    uses = np.zeros(len(search.source), dtype=np.bool_)
     count = len(legs.exists)
     for k in range(len(search.source)):
         u = search.source[k]
-        for place in range(search.lists.shape[1] + 1):
-            m = search.lists[k, place] if place < search.lists.shape[1] else search.target[k]
+        for index in range(search.lists.shape[1] + 1):
+            m = search.lists[k, index] if index < search.lists.shape[1] else search.target[k]
             if m != u:
                 for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
                     if links[legs.link[i]]:
-                        found[k] = True
+                        uses[k] = True
             u = m
-    return found
+    return uses

@@ -39,9 +39,9 @@ class Legs(NamedTuple):
 def find_legs(problem: Traffic, middle: Ints) -> Legs:
     """Return the link shares of ECMP between all nodes where demands start, may pass (`middle`) and end."""
     count = len(problem.nodes)
-    wanted = problem.rate_mbps > 0
+    is_positive = problem.rate_mbps > 0
     starts, ends = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-    starts[problem.source[wanted]] = ends[problem.target[wanted]] = True
+    starts[problem.source[is_positive]] = ends[problem.target[is_positive]] = True
     starts[middle] = ends[middle] = True
     source, target = (
         axis.ravel() for axis in np.meshgrid(starts.nonzero()[0], ends.nonzero()[0], indexing="ij")
@@ -66,15 +66,15 @@ def find_legs(problem: Traffic, middle: Ints) -> Legs:
 def price_legs(legs, price):  # type: ignore[no-untyped-def]
     """Return the price of each leg, (N, N), for prices of links (E,); inf where there is none."""
     count = len(legs.exists)
-    found = np.full((count, count), np.inf)
+    price_of = np.full((count, count), np.inf)
     for u in range(count):
         for v in range(count):
             if legs.exists[u, v]:
                 total = 0.0
                 for i in range(legs.start[u * count + v], legs.start[u * count + v + 1]):
                     total += legs.share[i] * price[legs.link[i]]
-                found[u, v] = total
-    return found
+                price_of[u, v] = total
+    return price_of
 
 
 @run_small_in_python(max_elements=5_000)
@@ -111,15 +111,15 @@ def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-
 def follow(first, u, v, row):  # type: ignore[no-untyped-def]
     """Write the cheapest list from u to v into `row`, (max_segments - 1,)."""
     j = len(first) - 1
-    for place in range(len(row)):
-        row[place] = v
-    place = 0
+    for index in range(len(row)):
+        row[index] = v
+    index = 0
     while j > 0:
         m = first[j, u, v]
         if m == v:
             return
-        row[place] = m
-        place += 1
+        row[index] = m
+        index += 1
         u = m
         j -= 1
 
@@ -138,8 +138,8 @@ def follow_all(first, source, target):  # type: ignore[no-untyped-def]
 def add_list(legs, u, row, v, amount, load):  # type: ignore[no-untyped-def]
     """Add `amount` times the link shares of a list from u to v to `load`, (E,)."""
     count = len(legs.exists)
-    for place in range(len(row) + 1):
-        m = row[place] if place < len(row) else v
+    for index in range(len(row) + 1):
+        m = row[index] if index < len(row) else v
         if m != u:
             for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
                 load[legs.link[i]] += amount * legs.share[i]
@@ -171,7 +171,7 @@ def load_by_group(legs, source, target, amount, lists, group, groups, links):  #
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyped-def]
-    """Return where the links of each list begin, the links, and the traffic on them; links may repeat."""
+    """Return the first links of each list, the links, and the traffic on them; links may repeat."""
     count = len(legs.exists)
     start = np.zeros(len(source) + 1, dtype=np.int64)
     link, flow = np.empty(0, dtype=np.int64), np.empty(0)
@@ -181,8 +181,8 @@ def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyp
         size = 0
         for k in range(len(source)):
             u = source[k]
-            for place in range(lists.shape[1] + 1):
-                m = lists[k, place] if place < lists.shape[1] else target[k]
+            for index in range(lists.shape[1] + 1):
+                m = lists[k, index] if index < lists.shape[1] else target[k]
                 if m != u:
                     for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
                         if is_counted:

@@ -176,8 +176,8 @@ def _scope(
 
 
 def _require_size(problem: Traffic) -> None:
-    wanted = problem.rate_mbps > 0
-    pairs = len(np.unique(problem.source[wanted])) * len(problem.targets)
+    is_positive = problem.rate_mbps > 0
+    pairs = len(np.unique(problem.source[is_positive])) * len(problem.targets)
     if len(problem.nodes) ** 2 > MAX_PAIRS:
         raise InputError(
             f"segment_routing keeps the link shares of all pairs of nodes: {len(problem.nodes):,} nodes have "
@@ -197,9 +197,9 @@ class _Search:
         seed: int,
         deadline: Deadline,
     ) -> None:
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
+        demands = np.flatnonzero(problem.rate_mbps > 0)
         self.problem, self.deadline, self.gap = problem, deadline, DEFAULT_GAP
-        self.demand = wanted[np.argsort(problem.source[wanted], kind="stable")]
+        self.demand = demands[np.argsort(problem.source[demands], kind="stable")]
         self.items = Items(
             source=problem.source[self.demand],
             target=problem.target[self.demand],
@@ -252,11 +252,11 @@ class _Search:
         if previous is None or previous.plan is None or previous.plan.segments is None:
             return
         lists = self._plain()
-        place = np.full(len(self.problem.demands), -1)
-        place[self.demand] = np.arange(len(self.demand))
+        index_of = np.full(len(self.problem.demands), -1)
+        index_of[self.demand] = np.arange(len(self.demand))
         table = previous.plan.segments.sort_values("share", kind="stable")  # of several lists the largest
         for demand, nodes, _ in read_segments(self.problem, table, skip_unknown=True):
-            item = place[demand] if demand >= 0 else -1
+            item = index_of[demand] if demand >= 0 else -1
             if item < 0 or len(nodes) > self.items.max_segments or not self._has_legs(item, nodes):
                 continue
             lists[item] = self.items.target[item]
@@ -274,7 +274,7 @@ class _Search:
         ends = [int(self.items.source[item]), *nodes]
         allowed = set(self.legs.middle.tolist())
         return set(nodes[:-1]) <= allowed and all(
-            self.legs.exists[one, other] for one, other in itertools.pairwise(ends)
+            self.legs.exists[start_node, other] for start_node, other in itertools.pairwise(ends)
         )
 
     def descend(self, error: float, passes: int) -> None:
@@ -337,13 +337,13 @@ class _Search:
         self._raise_bound(price_bound(self.items, self.legs, flow.best_price)[0])
         return flow
 
-    def choose_nodes(self, split: SplitLists, most: int) -> None:
+    def choose_nodes(self, split: SplitLists, limit: int) -> None:
         """Allow only the intermediate nodes with the most traffic of the linear program, and start anew."""
         detour = split.lists != self.items.target[split.demand][:, None]
         amount = np.where(detour, (self.items.rate[split.demand] * split.share)[:, None], 0.0)
         passing = np.bincount(split.lists.ravel(), amount.ravel(), minlength=len(self.legs.exists))
         by_traffic = self.legs.middle[np.argsort(-passing[self.legs.middle], kind="stable")]
-        self.legs = self.legs._replace(middle=np.sort(by_traffic[:most]))
+        self.legs = self.legs._replace(middle=np.sort(by_traffic[:limit]))
         self.has_its_nodes = True
         self._set_lists(self._plain())
         self.best, self.value = self.state.lists.copy(), self._utilization()
@@ -411,9 +411,11 @@ class _Search:
 
     def _options(self, limit_s: float | None = None) -> Options:
         """Return solver options for the time that is left, at most `limit_s`."""
-        left = self.deadline.left_s if limit_s is None else limit_s
-        left = max(min(left, self.deadline.left_s), 1e-2)
-        return Options(threads=1, gap=self.gap / 2, time_limit_s=None if np.isinf(left) else left)
+        remaining_s = self.deadline.left_s if limit_s is None else limit_s
+        remaining_s = max(min(remaining_s, self.deadline.left_s), 1e-2)
+        return Options(
+            threads=1, gap=self.gap / 2, time_limit_s=None if np.isinf(remaining_s) else remaining_s
+        )
 
     def repair(self, flow: SplittableFlow) -> None:
         """Choose new lists for some demands on the busiest links together, by an integer program."""
@@ -424,12 +426,12 @@ class _Search:
         users = np.flatnonzero(local_search.uses_any(legs, self.state, busy))
         weight = items.rate[users] * self.random.random(len(users))
         moved = np.flatnonzero((self.best != self._plain()).any(axis=1))
-        chosen = users[np.argsort(-weight, kind="stable")[:REPAIRED_DEMANDS]]
-        others = np.setdiff1d(np.arange(len(items.rate)), chosen)
-        chosen = np.union1d(chosen, self.random.permutation(others)[: REPAIRED_DEMANDS - len(chosen)])
+        selected = users[np.argsort(-weight, kind="stable")[:REPAIRED_DEMANDS]]
+        others = np.setdiff1d(np.arange(len(items.rate)), selected)
+        selected = np.union1d(selected, self.random.permutation(others)[: REPAIRED_DEMANDS - len(selected)])
         if items.most_moved is not None:  # demands to take back besides
-            chosen = np.union1d(chosen, self.random.permutation(moved)[:REPAIRED_DEMANDS])
-        item, lists = move_program.cheap_lists(items, legs, flow.best_price, chosen, REPAIR_LISTS)
+            selected = np.union1d(selected, self.random.permutation(moved)[:REPAIRED_DEMANDS])
+        item, lists = move_program.cheap_lists(items, legs, flow.best_price, selected, REPAIR_LISTS)
         other = move_program.differ(self.best, item, lists)
         if not other.any():
             return
@@ -437,9 +439,9 @@ class _Search:
         target = items.target[moves.item, None]
         is_moved = (moves.lists != target).any(axis=1).astype(np.int64)
         was_moved = (self.best[moves.item] != target).any(axis=1).astype(np.int64)
-        left = None if items.most_moved is None else items.most_moved - len(moved)
+        remaining_moves = None if items.most_moved is None else items.most_moved - len(moved)
         solution, _, _ = move_program.solve(
-            moves, utilization, is_moved - was_moved, left, self._options(REPAIR_S), whole=True
+            moves, utilization, is_moved - was_moved, remaining_moves, self._options(REPAIR_S), whole=True
         )
         if solution.x is None:
             return
@@ -483,28 +485,28 @@ class _Search:
         utilization = self.state.load / self.capacity
         busy = np.flatnonzero(utilization > BUSY * utilization.max())
         uses = local_search.uses_any(self.legs, self.state, np.isin(np.arange(len(utilization)), busy))
-        chosen = np.flatnonzero(uses)
-        chosen = chosen[self.random.random(len(chosen)) < PERTURBED_SHARE]
-        was_plain = (lists[chosen] == items.target[chosen, None]).all(axis=1)
-        lists[chosen] = items.target[chosen, None]
+        selected = np.flatnonzero(uses)
+        selected = selected[self.random.random(len(selected)) < PERTURBED_SHARE]
+        was_plain = (lists[selected] == items.target[selected, None]).all(axis=1)
+        lists[selected] = items.target[selected, None]
         if lists.shape[1] and len(self.legs.middle):
-            node = self.random.choice(self.legs.middle, size=len(chosen))
-            source, target = items.source[chosen], items.target[chosen]
+            node = self.random.choice(self.legs.middle, size=len(selected))
+            source, target = items.source[selected], items.target[selected]
             exists = self.legs.exists[source, node] & self.legs.exists[node, target]
             goes = was_plain & exists & (node != source) & (node != target)
-            lists[chosen[goes], 0] = node[goes]
+            lists[selected[goes], 0] = node[goes]
         return lists
 
     def _limit(self, lists: Ints32) -> Ints32:
         """Return the lists with at most `most_moved` demands off shortest paths: the incumbent's first."""
-        most = self.items.most_moved
+        max_moved = self.items.most_moved
         target = self.items.target[:, None]
         moved = np.flatnonzero((lists != target).any(axis=1))
-        if most is None or len(moved) <= most:
+        if max_moved is None or len(moved) <= max_moved:
             return lists
         in_best = (self.best[moved] != target[moved]).any(axis=1)
         order = moved[np.lexsort((self.random.random(len(moved)), ~in_best))]
-        lists[order[most:]] = target[order[most:]]
+        lists[order[max_moved:]] = target[order[max_moved:]]
         return lists
 
     def best_lists(self) -> SplitLists:

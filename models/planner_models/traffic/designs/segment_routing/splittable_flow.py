@@ -157,8 +157,8 @@ class SplittableFlow:
             shares.append(np.full(len(span), self.best_weight[column]))
         demand, row = np.concatenate(demands), np.concatenate(lists)
         key = np.column_stack([demand, row])
-        distinct, place = np.unique(key, axis=0, return_inverse=True)
-        share = sum_by_index(place.ravel(), np.concatenate(shares), len(distinct))
+        distinct, inverse = np.unique(key, axis=0, return_inverse=True)
+        share = sum_by_index(inverse.ravel(), np.concatenate(shares), len(distinct))
         total = sum_by_index(distinct[:, 0], share, len(self.items.rate))
         return SplitLists(
             demand=distinct[:, 0], lists=distinct[:, 1:].astype(np.int32), share=share / total[distinct[:, 0]]
@@ -216,8 +216,8 @@ class SplittableFlow:
         self.best_weight = np.concatenate([self.best_weight, zero])
         self._take(np.argsort(self.owner, kind="stable"))
 
-    def _keep(self, chosen: np.ndarray) -> None:
-        self._take(np.flatnonzero(chosen))
+    def _keep(self, mask: np.ndarray) -> None:
+        self._take(np.flatnonzero(mask))
         self.weight /= sum_by_index(self.owner, self.weight, len(self.sources))[self.owner]
         self.best_weight /= sum_by_index(self.owner, self.best_weight, len(self.sources))[self.owner]
 

@@ -51,44 +51,44 @@ class Passages(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _share_link(available, wanted, weight, first, stop, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one loop
-    """Write what each layer of a level gets of a link, by weight; what one does not want goes to others."""
-    rest = available
+def _share_link(available, demand, weight, first, stop, granted):  # type: ignore[no-untyped-def]  # noqa: C901 - one loop
+    """Write the amount of each layer of a level on a link, by weight; unused amounts go to others."""
+    remaining = available
     for g in range(first, stop):
-        given[g] = -1.0
+        granted[g] = -1.0
     while True:
         heavy = 0.0
         for g in range(first, stop):
-            if given[g] < 0:
+            if granted[g] < 0:
                 heavy += weight[g]
         if heavy == 0.0:
             return
         is_any = False
-        water = rest / heavy
+        water = remaining / heavy
         for g in range(first, stop):
-            if given[g] < 0 and wanted[g] <= weight[g] * water:
-                given[g] = wanted[g]
-                rest = max(rest - wanted[g], 0.0)
+            if granted[g] < 0 and demand[g] <= weight[g] * water:
+                granted[g] = demand[g]
+                remaining = max(remaining - demand[g], 0.0)
                 is_any = True
         if not is_any:
             for g in range(first, stop):
-                if given[g] < 0:
-                    given[g] = weight[g] * water
+                if granted[g] < 0:
+                    granted[g] = weight[g] * water
             return
 
 
 @njit(cache=True, nogil=True)
-def arriving_load(net, g, routes, passed, at, load):  # type: ignore[no-untyped-def]
+def arriving_load(net, g, routes, passed, amount_at, load):  # type: ignore[no-untyped-def]
     """Add the traffic of a layer that arrives at each link, where links pass these shares of it."""
     tail, head = net.tail, net.head
     hops, share, start, stop = routes.hops, routes.share, routes.start, routes.stop
     for t in range(len(net.targets)):
-        at[:] = net.rate[g, t]
+        amount_at[:] = net.rate[g, t]
         for i in range(start[t], stop[t]):
             e = hops[i]
-            amount = at[tail[e]] * share[i]
+            amount = amount_at[tail[e]] * share[i]
             load[e] += amount
-            at[head[e]] += amount * passed[e]
+            amount_at[head[e]] += amount * passed[e]
 
 
 @njit(cache=True, nogil=True)
@@ -104,32 +104,32 @@ def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[n
     size = first[targets] + 1  # the last place takes what is not counted
     link, begin, end = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     enter = np.zeros((stop_layer - first_layer, size))
-    following, part = np.empty(2 * size + nodes, dtype=np.int64), np.empty(2 * size + nodes)
+    following, shares = np.empty(2 * size + nodes, dtype=np.int64), np.empty(2 * size + nodes)
     from_node, to_node = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     scratch, touched = np.zeros(size), np.empty(size, dtype=np.int64)
-    at, used = np.zeros(nodes), 0
+    amount_at, used = np.zeros(nodes), 0
     for t in range(targets):
         if first[t] == first[t + 1]:
             continue
-        most = nodes * (first[t + 1] - first[t]) + 1  # of new entries
-        if used + most > len(part):
-            longer = 2 * len(part) + most
+        max_new = nodes * (first[t + 1] - first[t]) + 1  # of new entries
+        if used + max_new > len(shares):
+            longer = 2 * len(shares) + max_new
             following = np.append(following, np.empty(longer, dtype=np.int64))
-            part = np.append(part, np.empty(longer))
+            shares = np.append(shares, np.empty(longer))
         used = _link_passages(
-            net, routes, over, t, first[t], link, begin, end, following, part, used, from_node, to_node,
+            net, routes, over, t, first[t], link, begin, end, following, shares, used, from_node, to_node,
             scratch, touched,
         )  # fmt: skip
         for g in range(first_layer, stop_layer):
-            _enter_passages(net, routes, over, t, g, first[t + 1], at, enter[g - first_layer])
-    return Passages(first, link, enter, begin, end, following, part)
+            _enter_passages(net, routes, over, t, g, first[t + 1], amount_at, enter[g - first_layer])
+    return Passages(first, link, enter, begin, end, following, shares)
 
 
 @njit(cache=True, nogil=True)
 def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    net, routes, over, t, p, link, begin, end, following, part, used, from_node, to_node, scratch, touched
+    net, routes, over, t, p, link, begin, end, following, shares, used, from_node, to_node, scratch, touched
 ):
-    """Write the passages of a target from place p on, nearest first; return the entries of `part` in use.
+    """Write the passages of a target from place p on, nearest first; return the entries of `shares` in use.
 
     from_node, to_node  (N,) entries with the first overloaded links on the way from each node
     """
@@ -144,14 +144,14 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
         if share[last] == 1.0:  # one way: without branches, as processors predict them badly here
             is_over = over[e]
             link[p], begin[p], end[p] = e, from_node[w], to_node[w]
-            following[used], part[used] = p, 1.0
+            following[used], shares[used] = p, 1.0
             from_node[v] = used if is_over else from_node[w]
             to_node[v] = used + 1 if is_over else to_node[w]
             p += is_over
             used += is_over
             last -= 1
             continue
-        own = p
+        passage = p
         first = last
         while first >= start and tail[hops[first]] == v:
             first -= 1
@@ -160,9 +160,9 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
             if over[e]:
                 link[p], begin[p], end[p] = e, from_node[head[e]], to_node[head[e]]
                 scratch[p] = share[i]
-                touched[p - own] = p
+                touched[p - passage] = p
                 p += 1
-        count = p - own
+        count = p - passage
         for i in range(first + 1, last + 1):
             e = hops[i]
             if over[e]:
@@ -171,10 +171,10 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
                 if scratch[following[j]] == 0.0:
                     touched[count] = following[j]
                     count += 1
-                scratch[following[j]] += share[i] * part[j]
+                scratch[following[j]] += share[i] * shares[j]
         from_node[v] = used
         for j in range(count):
-            following[used], part[used] = touched[j], scratch[touched[j]]
+            following[used], shares[used] = touched[j], scratch[touched[j]]
             scratch[touched[j]] = 0.0
             used += 1
         to_node[v] = used
@@ -183,11 +183,11 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
 
 
 @njit(cache=True, nogil=True)
-def _enter_passages(net, routes, over, t, g, p, at, enter):  # type: ignore[no-untyped-def]
+def _enter_passages(net, routes, over, t, g, p, amount_at, enter):  # type: ignore[no-untyped-def]
     """Add the traffic of a layer that gets to each passage of a target first; p follows the last of them."""
     tail, head = net.tail, net.head
     hops, share = routes.hops, routes.share
-    at[:] = net.rate[g, t]
+    amount_at[:] = net.rate[g, t]
     i, stop = routes.start[t], routes.stop[t]
     while i < stop:
         e = hops[i]
@@ -195,44 +195,44 @@ def _enter_passages(net, routes, over, t, g, p, at, enter):  # type: ignore[no-u
         if share[i] == 1.0:
             is_over = over[e]
             p -= is_over
-            enter[p] += at[v] if is_over else 0.0
-            at[head[e]] += 0.0 if is_over else at[v]
+            enter[p] += amount_at[v] if is_over else 0.0
+            amount_at[head[e]] += 0.0 if is_over else amount_at[v]
             i += 1
             continue
         after = i
         while after < stop and tail[hops[after]] == v:
             p -= over[hops[after]]
             after += 1
-        own = p
+        passage = p
         for j in range(i, after):
             e = hops[j]
             if over[e]:
-                enter[own] += at[v] * share[j]
-                own += 1
+                enter[passage] += amount_at[v] * share[j]
+                passage += 1
             else:
-                at[head[e]] += at[v] * share[j]
+                amount_at[head[e]] += amount_at[v] * share[j]
         i = after
 
 
 @njit(cache=True, nogil=True)
-def _load_of_passages(passages, g, passed, at, load):  # type: ignore[no-untyped-def]
+def _load_of_passages(passages, g, passed, amount_at, load):  # type: ignore[no-untyped-def]
     """Write the traffic of a layer that arrives at each overloaded link, (E,); at (P,) is overwritten."""
     first, link, begin, end = passages.first, passages.link, passages.begin, passages.end
-    following, part = passages.next, passages.part
-    at[:] = passages.enter[g]
+    following, shares = passages.next, passages.part
+    amount_at[:] = passages.enter[g]
     for p in range(first[-1]):
         load[link[p]] = 0.0
     for t in range(len(first) - 1):
         for p in range(first[t + 1] - 1, first[t] - 1, -1):
             e = link[p]
-            load[e] += at[p]
-            amount = at[p] * passed[e]
+            load[e] += amount_at[p]
+            amount = amount_at[p] * passed[e]
             for i in range(begin[p], end[p]):
-                at[following[i]] += amount * part[i]
+                amount_at[following[i]] += amount * shares[i]
 
 
 @njit(cache=True, nogil=True)
-def solve_drops(net, routes, total, used, passed, first, stop_layer, load, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def solve_drops(net, routes, total, used, passed, first, stop_layer, load, granted):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the share that links pass of the traffic of a level's layers; return the error of the last step.
 
     total  (G, E) loads of the layers where no link drops traffic
@@ -253,20 +253,20 @@ def solve_drops(net, routes, total, used, passed, first, stop_layer, load, given
     error = 0.0
     if is_any:
         passages = find_passages(net, routes, over, first, stop_layer)
-        at = np.empty(len(passages.link))
+        amount_at = np.empty(len(passages.link))
         full = np.flatnonzero(over)
         damping, best, stalled = 1.0, np.inf, 0
         for _ in range(MOST_STEPS):
             error = 0.0
             for g in range(layers):
-                _load_of_passages(passages, g, passed[first + g], at, load[first + g])
+                _load_of_passages(passages, g, passed[first + g], amount_at, load[first + g])
             for i in range(len(full)):
                 e = full[i]
                 _share_link(
-                    max(capacity[e] - used[e], 0.0), load[:, e], layer_weight, first, stop_layer, given
+                    max(capacity[e] - used[e], 0.0), load[:, e], layer_weight, first, stop_layer, granted
                 )
                 for g in range(first, stop_layer):
-                    new = min(given[g] / load[g, e], 1.0) if load[g, e] > 0 else 1.0
+                    new = min(granted[g] / load[g, e], 1.0) if load[g, e] > 0 else 1.0
                     old = passed[g, e]
                     error = max(error, abs(new - old) / max(new, 1e-300) if new > 0 else old)
                     if damping < 1.0 and new > 0 and old > 0:

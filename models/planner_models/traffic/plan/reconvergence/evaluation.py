@@ -166,21 +166,21 @@ def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyp
     summed  (E,) loads where no link drops traffic; `total` (G, E) becomes those of each layer
     """
     layers, links = passed.shape
-    at = np.empty(len(net.first_leaving) - 1)
+    amount_at = np.empty(len(net.first_leaving) - 1)
     passed[:] = 1.0
     if layers == 1:
         total[0] = summed
     else:
         total[:] = 0.0
         for g in range(layers):
-            arriving_load(net, g, routes, passed[g], at, total[g])
-    used, given, load = np.zeros(links), np.zeros(layers), np.zeros((layers, links))
+            arriving_load(net, g, routes, passed[g], amount_at, total[g])
+    used, granted, load = np.zeros(links), np.zeros(layers), np.zeros((layers, links))
     first, largest = np.int64(0), 0.0  # a plain 0 would compile `solve_drops` once more, for that constant
     while first < layers:
         stop = first
         while stop < layers and net.level[stop] == net.level[first]:
             stop += 1
-        error = solve_drops(net, routes, total, used, passed, first, stop, load, given)
+        error = solve_drops(net, routes, total, used, passed, first, stop, load, granted)
         largest = max(largest, error)
         first = stop
     return largest
@@ -197,17 +197,17 @@ def _find_arriving(net, routes, passed, reached, arrives):  # type: ignore[no-un
     delivered, smallest = 0.0, 1.0
     for g in range(arrives.shape[0]):
         for t in range(arrives.shape[1]):
-            at = arrives[g, t]
-            at[:] = 0.0
-            at[net.targets[t]] = 1.0
+            arriving = arrives[g, t]
+            arriving[:] = 0.0
+            arriving[net.targets[t]] = 1.0
             for i in range(stop[t] - 1, start[t] - 1, -1):
                 e = hops[i]
-                at[tail[e]] += share[i] * passed[g, e] * at[head[e]]
-            for v in range(len(at)):
+                arriving[tail[e]] += share[i] * passed[g, e] * arriving[head[e]]
+            for v in range(len(arriving)):
                 if rate[g, t, v] > 0 and reached[t, v]:
-                    at[v] = min(at[v], 1.0)
-                    delivered += rate[g, t, v] * at[v]
-                    smallest = min(smallest, at[v])
+                    arriving[v] = min(arriving[v], 1.0)
+                    delivered += rate[g, t, v] * arriving[v]
+                    smallest = min(smallest, arriving[v])
     return delivered, smallest
 
 

@@ -68,13 +68,13 @@ def admission_order(problem: Traffic) -> Ints:
 def network_of(problem: Traffic, *, weight: Floats | None = None, is_single: bool = False) -> Network:
     """Return a problem as arrays; `weight`, (E,), is instead of the links' own."""
     nodes = len(problem.nodes)
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    demands = np.flatnonzero(problem.rate_mbps > 0)
     by_priority = problem.overload == "priority" and problem.has_classes
     layer = problem.class_of if by_priority else np.zeros(len(problem.demands), dtype=np.int64)
     layers = len(problem.class_table) if by_priority else 1
     rate = np.zeros((layers, len(problem.targets), nodes))
-    row = problem.target_row[wanted]
-    np.add.at(rate, (layer[wanted], row, problem.source[wanted]), problem.rate_mbps[wanted])
+    row = problem.target_row[demands]
+    np.add.at(rate, (layer[demands], row, problem.source[demands]), problem.rate_mbps[demands])
     level, layer_weight = np.zeros(layers, dtype=np.int64), np.ones(layers)
     if by_priority:
         _, level = np.unique(problem.class_table["priority"].to_numpy(), return_inverse=True)

@@ -62,15 +62,15 @@ def find_trees(net):  # type: ignore[no-untyped-def]
     share = np.zeros((targets, links))
     size = np.zeros(targets, dtype=np.int64)
     load = np.zeros((targets, links))
-    heap, place = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
+    heap, position = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
     down, no_node = np.zeros(links, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
-    at = np.zeros(nodes)
+    amount_at = np.zeros(nodes)
     for t in range(targets):
         key = distance[t]
         key[net.targets[t]] = 0.0
-        length = push_heap(heap, key, place, 0, net.targets[t])
+        length = push_heap(heap, key, position, 0, net.targets[t])
         while length:
-            v, length = pop_heap(heap, key, place, length)
+            v, length = pop_heap(heap, key, position, length)
             settled[t, count[t]] = v
             count[t] += 1
             for i in range(first_entering[v], first_entering[v + 1]):
@@ -79,7 +79,7 @@ def find_trees(net):  # type: ignore[no-untyped-def]
                 if key[v] + weight[e] < key[u]:
                     key[u] = key[v] + weight[e]
                     parent[u] = e
-                    length = push_heap(heap, key, place, length, u)
+                    length = push_heap(heap, key, position, length, u)
         if ways + links > len(way):
             way = np.append(way, np.empty(len(way) + links, dtype=np.int64))
         for v in range(nodes):
@@ -108,7 +108,7 @@ def find_trees(net):  # type: ignore[no-untyped-def]
             no_node,
             first_way[t],
             way,
-            at,
+            amount_at,
             hops[t],
             share[t],
             load[t],
@@ -117,7 +117,7 @@ def find_trees(net):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def follow_paths(net, t, distance, settled, count, down, affected, first_way, way, at, hops, share, load):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def follow_paths(net, t, distance, settled, count, down, affected, first_way, way, flows, hops, share, load):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the hops of all traffic to a target, the shares and the loads; return the number of hops.
 
     affected        (N,) nodes whose distance is another one than in the trees
@@ -127,12 +127,12 @@ def follow_paths(net, t, distance, settled, count, down, affected, first_way, wa
     is_single = net.is_single
     size = 0
     load[:] = 0.0
-    at[:] = net.rate[0, t]
+    flows[:] = net.rate[0, t]
     for g in range(1, net.rate.shape[0]):
-        at += net.rate[g, t]
+        flows += net.rate[g, t]
     for i in range(count - 1, 0, -1):
         v = settled[i]
-        amount = at[v]
+        amount = flows[v]
         if amount == 0.0:
             continue
         first = size
@@ -160,18 +160,18 @@ def follow_paths(net, t, distance, settled, count, down, affected, first_way, wa
             for j in range(first + 1, size):
                 hops[first] = min(hops[first], hops[j])
             size = first + 1
-        part = 1.0 / (size - first)
+        fraction = 1.0 / (size - first)
         for j in range(first, size):
             e = hops[j]
-            share[j] = part
-            load[e] = amount * part
-            at[head[e]] += amount * part
+            share[j] = fraction
+            load[e] = amount * fraction
+            flows[head[e]] += amount * fraction
     return size
 
 
 @njit(cache=True, nogil=True)
-def update_paths(net, trees, t, down, distance, affected, heap, place, settled):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Write distances and settled nodes of a target without the failed links; return how many are settled.
+def update_paths(net, trees, t, down, distance, affected, heap, position, settled):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Write distances and settled nodes of a target without failed links; return the number of settled ones.
 
     affected  (N,) false; becomes true for nodes with another distance
     """
@@ -212,7 +212,7 @@ def update_paths(net, trees, t, down, distance, affected, heap, place, settled):
             if not down[e] and not affected[w] and distance[w] + weight[e] < distance[v]:
                 distance[v] = distance[w] + weight[e]
         if distance[v] < np.inf:
-            length = push_heap(heap, distance, place, length, v)
+            length = push_heap(heap, distance, position, length, v)
     settled[:first] = old[:first]
     count = i = first
     while True:  # merge the nodes that keep their distance with those that are reached anew
@@ -225,7 +225,7 @@ def update_paths(net, trees, t, down, distance, affected, heap, place, settled):
             continue
         if length == 0:
             break
-        v, length = pop_heap(heap, distance, place, length)
+        v, length = pop_heap(heap, distance, position, length)
         settled[count] = v
         count += 1
         for j in range(first_entering[v], first_entering[v + 1]):
@@ -233,5 +233,5 @@ def update_paths(net, trees, t, down, distance, affected, heap, place, settled):
             u = tail[e]
             if affected[u] and not down[e] and distance[v] + weight[e] < distance[u]:
                 distance[u] = distance[v] + weight[e]
-                length = push_heap(heap, distance, place, length, u)
+                length = push_heap(heap, distance, position, length, u)
     return count

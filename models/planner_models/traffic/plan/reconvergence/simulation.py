@@ -56,17 +56,17 @@ class ShortestPathRouting:
         raises  SolverFailure where the shares that links pass do not converge
         """
         probability = np.zeros(0) if failures.probability is None else failures.probability
-        found = Outcomes(
+        outcomes = Outcomes(
             *evaluate(
                 self.network, self.trees, failures.start, failures.link, probability, with_loads,
                 with_demands, with_admission,
             )
         )  # fmt: skip
-        error = float(found.error.max(initial=0.0))
+        error = float(outcomes.error.max(initial=0.0))
         if error > PRECISION:
-            name = failures.names[int(np.argmax(found.error))]
+            name = failures.names[int(np.argmax(outcomes.error))]
             raise SolverFailure(
                 f"delivered traffic after the failure of {name}: {MOST_STEPS} steps leave an error of "
                 f"{error:.1e}"
             )
-        return found
+        return outcomes

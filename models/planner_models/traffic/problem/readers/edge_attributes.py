@@ -1,4 +1,4 @@
-"""Columns of links from the attributes of a graph's edges: which attribute is which, and what is assumed."""
+"""Columns of links from the attributes of a graph's edges: their meanings, and the assumptions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rows = Sequence[tuple[str, Mapping[str, str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeSettings:
-    """What a user says of the attributes of edges; None: found by name.
+    """Attributes of edges as a user names them; None: found by name.
 
     unit          of capacities without a unit in their name; None: Mbit/s, which is said
     default_mbps  capacity of edges without one
@@ -57,16 +57,16 @@ class EdgeColumns:
 
 def read_columns(rows: Rows, settings: EdgeSettings, faults: FileErrors) -> EdgeColumns:
     """Return capacities (Mbit/s), and weights, costs and latencies (ms) where edges have them."""
-    given = list(dict.fromkeys(name for _, values in rows for name in values))
+    names = list(dict.fromkeys(name for _, values in rows for name in values))
     read = EdgeColumns()
-    _read_capacities(rows, given, settings, read, faults)
-    weight = _find(given, "weight", settings.weight, faults)
+    _read_capacities(rows, names, settings, read, faults)
+    weight = _find(names, "weight", settings.weight, faults)
     if weight is not None:
         read.columns["weight"] = _read_weights(rows, weight, faults)
         _check_values(rows, weight, "weight", read.columns["weight"], faults)
         read.used.add(weight)
     for ours, named in (("cost", settings.cost), ("latency_ms", None)):
-        name = _find([one for one in given if one not in read.used], ours, named, faults)
+        name = _find([name_read for name_read in names if name_read not in read.used], ours, named, faults)
         if name is None:
             continue
         read.used.add(name)
@@ -89,9 +89,9 @@ def read_columns(rows: Rows, settings: EdgeSettings, faults: FileErrors) -> Edge
     return read
 
 
-def note_unread(kind: str, given: Collection[str], used: Collection[str], file: str) -> None:
+def note_unread(kind: str, names: Collection[str], used: Collection[str], file: str) -> None:
     """Add a note that names the attributes of a kind of element which are not read."""
-    if unread := [f"'{shorten(name)}'" for name in dict.fromkeys(given) if name not in used]:
+    if unread := [f"'{shorten(name)}'" for name in dict.fromkeys(names) if name not in used]:
         add_note(f"{file}: ignored {kind} attributes {list_some(unread)}")
 
 
@@ -99,22 +99,22 @@ def read_numbers(rows: Rows, name: str, faults: FileErrors, default: float = mat
     """Return one attribute of all rows; `default` where it is missing."""
     return to_floats(
         [
-            faults.number(place, name, values[name]) if values.get(name, "").strip() else default
-            for place, values in rows
+            faults.number(location, name, values[name]) if values.get(name, "").strip() else default
+            for location, values in rows
         ]
     )
 
 
-def _find(given: Sequence[str], ours: str, named: str | None, faults: FileErrors) -> str | None:
+def _find(names: Sequence[str], ours: str, named: str | None, faults: FileErrors) -> str | None:
     """Return the attribute that is one of our columns: as the user says, by our name, or by others."""
     if named is not None:
-        if given and named not in given:
-            faults.add(faults.file, f": no edge has the attribute '{named}'", near=(named, given))
-        return named if named in given else None
-    if ours in given:
+        if names and named not in names:
+            faults.add(faults.file, f": no edge has the attribute '{named}'", near=(named, names))
+        return named if named in names else None
+    if ours in names:
         return ours
-    known = {plain(ours), *map(plain, other_names(LINKS, ours))}
-    fitting = [name for name in given if plain(name) in known]
+    accepted = {plain(ours), *map(plain, other_names(LINKS, ours))}
+    fitting = [name for name in names if plain(name) in accepted]
     if len(fitting) > 1:
         several = " and ".join(f"'{shorten(name)}'" for name in fitting)
         faults.add(faults.file, f": edge attributes {several} may both be {ours}; set {ours} to one of them")
@@ -133,23 +133,28 @@ def _read_weights(rows: Rows, name: str, faults: FileErrors) -> Floats:
 
 
 def _read_capacities(
-    rows: Rows, given: Sequence[str], settings: EdgeSettings, read: EdgeColumns, faults: FileErrors
+    rows: Rows, attributes: Sequence[str], settings: EdgeSettings, read: EdgeColumns, faults: FileErrors
 ) -> None:
     """Add the capacities of edges, Mbit/s, each by the first attribute that it has."""
     names = CAPACITIES if settings.capacity is None else (settings.capacity,)
     default_mbps = settings.default_mbps
-    if settings.capacity is not None and given and settings.capacity not in given and default_mbps is None:
+    if (
+        settings.capacity is not None
+        and attributes
+        and settings.capacity not in attributes
+        and default_mbps is None
+    ):
         faults.add(
             faults.file,
             f": no edge has the attribute '{settings.capacity}'",
-            near=(settings.capacity, given),
+            near=(settings.capacity, attributes),
         )
         default_mbps = math.nan  # so that only one fault reports it
     exponents = {name: _stated_exponent(name) for name in names}
     missing = 0
     capacities = []
     assumed: dict[str, None] = {}
-    for place, values in rows:
+    for location, values in rows:
         name = next((name for name in names if values.get(name, "").strip()), None)
         if name is None:
             missing += 1
@@ -161,8 +166,8 @@ def _read_capacities(
             if settings.unit is None:
                 assumed[name] = None
         read.used.add(name)
-        capacities.append(faults.number(place, name, values[name], exponent=exponent, largest=MOST_MBPS))
-        _check_values([(place, values)], name, "capacity_mbps", to_floats(capacities[-1:]), faults)
+        capacities.append(faults.number(location, name, values[name], exponent=exponent, largest=MOST_MBPS))
+        _check_values([(location, values)], name, "capacity_mbps", to_floats(capacities[-1:]), faults)
     if missing and default_mbps is None:
         listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         faults.add(
@@ -190,11 +195,11 @@ def _stated_exponent(name: str) -> int | None:
 
 
 def _check_values(rows: Rows, name: str, ours: str, values: Floats, faults: FileErrors) -> None:
-    """Add a fault for each edge whose value is out of the range of our column; missing ones are left out."""
+    """Add an error for each edge with a value out of the range of our column, without missing ones."""
     column = LINKS.columns[ours]
     series = pd.Series(values)
     for rule, test in column.rules:
         for row in (~test(series) & series.notna()).to_numpy().nonzero()[0].tolist():
-            place, given = rows[row]
-            text = shorten(given.get(name, "").strip())
-            faults.add(place, f": {name} is '{text}', {rule}", rule=f"{name} {rule}")
+            location, attributes = rows[row]
+            text = shorten(attributes.get(name, "").strip())
+            faults.add(location, f": {name} is '{text}', {rule}", rule=f"{name} {rule}")

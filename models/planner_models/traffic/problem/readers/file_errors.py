@@ -48,7 +48,7 @@ class FileErrors:
 
     def add(
         self,
-        place: str,
+        location: str,
         fault: str,
         *,
         rule: str | None = None,
@@ -56,7 +56,7 @@ class FileErrors:
     ) -> None:
         """Add one fault.
 
-        place  the file's name and the element, e.g. "net.xml: link 'L1'"
+        location  the file's name and the element, e.g. "net.xml: link 'L1'"
         fault  the fault there, with the punctuation before it
         rule   text that groups similar faults; default: the fault itself
         near   a wrong name and the valid ones, of which the nearest is proposed
@@ -64,10 +64,10 @@ class FileErrors:
         rule = rule or fault.lstrip(": ")
         self._count[rule] += 1
         if self._count[rule] <= SHOWN_ROWS:  # the search for a near name is slow among many
-            self._lines.append(printable(place + fault + (did_you_mean(*near) if near else "")))
+            self._lines.append(printable(location + fault + (did_you_mean(*near) if near else "")))
 
     def number(
-        self, place: str, field: str, text: str | None, *, exponent: int = 0, largest: float | None = None
+        self, location: str, field: str, text: str | None, *, exponent: int = 0, largest: float | None = None
     ) -> float:
         """Return `text` times 10**exponent; add a fault and return NaN where it is no finite number.
 
@@ -75,7 +75,7 @@ class FileErrors:
         """
         rule = f"{field} must be a number"
         if text is None or not text.strip():
-            self.add(place, f": {field} is missing", rule=rule)
+            self.add(location, f": {field} is missing", rule=rule)
             return math.nan
         try:
             value = shift_decimal(text.strip(), exponent)
@@ -85,7 +85,7 @@ class FileErrors:
             advice = ""
             if largest is not None and is_unlimited(text):
                 advice = f"; for no limit write {largest / 10.0**exponent:g}"
-            self.add(place, f": {field} is '{shorten(text.strip())}', must be a number{advice}", rule=rule)
+            self.add(location, f": {field} is '{shorten(text.strip())}', must be a number{advice}", rule=rule)
             return math.nan
         return value
 

@@ -121,10 +121,10 @@ def read(
         capacity=capacity, unit=capacity_unit, default_mbps=default_capacity_mbps, weight=weight, cost=cost
     )
     links, tail, head = _links(graph, code, settings, faults)
-    given, lines = None, faults.lines
+    demand_table, lines = None, faults.lines
     if demands is not None:
         try:
-            given = read_table(DEMANDS, Path(demands))
+            demand_table = read_table(DEMANDS, Path(demands))
         except InputError as error:
             lines += error.faults
     if lines:
@@ -132,11 +132,11 @@ def read(
     node = nodes["node"].array
     links.insert(0, "tail", pd.Series(node[tail], dtype="str"))
     links.insert(1, "head", pd.Series(node[head], dtype="str"))
-    if given is not None:
-        return named_tables(path.name, nodes=nodes, links=links, demands=given)
+    if demand_table is not None:
+        return named_tables(path.name, nodes=nodes, links=links, demands=demand_table)
     source, target, share = gravity_demands(nodes=len(nodes), tail=tail, head=head, seed=seed)
-    kept = keep_largest(share, pairs)
-    source, target, share = source[kept], target[kept], share[kept]
+    selected = keep_largest(share, pairs)
+    source, target, share = source[selected], target[selected], share[selected]
     rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
     drawn = build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
     return named_tables(path.name, nodes=nodes, links=links, demands=drawn)
@@ -156,23 +156,23 @@ def _graph(root: Element, faults: FileErrors) -> _Graph:
     if len(graphs) != 1:
         raise InputError(f"{faults.file}: has {len(graphs)} graphs, must have 1")
     keys, defaults = _keys(root, faults)
-    found = _Graph(directed=graphs[0].get("edgedefault") == "directed")
+    graph = _Graph(directed=graphs[0].get("edgedefault") == "directed")
     about = [keys.get(data.get("key", ""), "") for data in graphs[0].findall("data")]
     note_unread("graph", [name for name in about if name], (), faults.file)
     for element in graphs[0]:
         if element.tag == "node":
-            place = _place(element, len(found.nodes), faults)
+            location = _place(element, len(graph.nodes), faults)
             if element.find("graph") is not None:
-                faults.add(place, ": holds a graph of its own, must hold none", rule="nested graph")
-            values = defaults["node"] | _attributes(element, place, keys, faults)
-            found.nodes.append((place, element, values))
+                faults.add(location, ": holds a graph of its own, must hold none", rule="nested graph")
+            values = defaults["node"] | _attributes(element, location, keys, faults)
+            graph.nodes.append((location, element, values))
         elif element.tag == "edge":
-            place = _place(element, len(found.edges), faults)
-            values = defaults["edge"] | _attributes(element, place, keys, faults)
-            found.edges.append((place, element, values))
+            location = _place(element, len(graph.edges), faults)
+            values = defaults["edge"] | _attributes(element, location, keys, faults)
+            graph.edges.append((location, element, values))
         elif element.tag == "hyperedge":
             faults.add(faults.file, ": has a hyperedge, must have edges of two ends only", rule="hyperedge")
-    return found
+    return graph
 
 
 def _keys(root: Element, faults: FileErrors) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
@@ -192,7 +192,9 @@ def _keys(root: Element, faults: FileErrors) -> tuple[dict[str, str], dict[str, 
     return keys, defaults
 
 
-def _attributes(element: Element, place: str, keys: Mapping[str, str], faults: FileErrors) -> dict[str, str]:
+def _attributes(
+    element: Element, location: str, keys: Mapping[str, str], faults: FileErrors
+) -> dict[str, str]:
     values = {}
     for data in element.findall("data"):
         key = data.get("key", "")
@@ -200,7 +202,7 @@ def _attributes(element: Element, place: str, keys: Mapping[str, str], faults: F
             values[keys[key]] = data.text or ""
         else:
             fault = f": data has key '{shorten(key)}', must be a declared key"
-            faults.add(place, fault, rule="data must have a declared key", near=(key, keys))
+            faults.add(location, fault, rule="data must have a declared key", near=(key, keys))
     return values
 
 
@@ -212,22 +214,22 @@ def _place(element: Element, before: int, faults: FileErrors) -> str:
 
 def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame, dict[str, int]]:
     code: dict[str, int] = {}
-    for place, element, _ in graph.nodes:
+    for location, element, _ in graph.nodes:
         id_ = element.get("id")
         if id_ is None:
-            faults.add(place, ": id is missing", rule="a node has no id")
+            faults.add(location, ": id is missing", rule="a node has no id")
         elif id_ in code:
-            faults.add(place, " is there already", rule="a node is there already")
+            faults.add(location, " is there already", rule="a node is there already")
         else:
             code[id_] = len(code)
-    rows = [(place, values) for place, _, values in graph.nodes]
-    given = {name for _, values in rows for name in values}
-    if label != "label" and label not in given:
-        faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, given))
+    rows = [(location, values) for location, _, values in graph.nodes]
+    attributes = {name for _, values in rows for name in values}
+    if label != "label" and label not in attributes:
+        faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, attributes))
     position: dict[str, Floats] = {}
     used = {label}
     for column, names in POSITIONS.items():
-        name = next((name for name in names if name in given), None)
+        name = next((name for name in names if name in attributes), None)
         used |= {name} if name is not None else set()
         position[column] = read_numbers(rows, name or "", faults)
     note_unread("node", [name for _, values in rows for name in values], used, faults.file)
@@ -243,23 +245,23 @@ def _links(
 ) -> tuple[pd.DataFrame, NDArray[np.intp], NDArray[np.intp]]:
     """Return the columns of numbers, tails and heads of links; an undirected edge gives two links."""
     ends, copies = [], []
-    for place, edge, _ in graph.edges:
+    for location, edge, _ in graph.edges:
         pair = []
         for end in ("source", "target"):
             id_ = edge.get(end, "")
             if end not in edge.attrib:
-                faults.add(place, f": {end} is missing", rule=f"{end} is missing")
+                faults.add(location, f": {end} is missing", rule=f"{end} is missing")
             elif id_ not in code:
                 fault = f": {end} is '{shorten(id_)}', must be a node's id"
-                faults.add(place, fault, rule=f"{end} must be a node's id", near=(id_, code))
+                faults.add(location, fault, rule=f"{end} must be a node's id", near=(id_, code))
             pair.append(code.get(id_, 0))
         if (both := edge.get("source")) is not None and both == edge.get("target"):
             fault = f": source and target are both '{shorten(both)}', must differ; delete the edge"
-            faults.add(place, fault, rule="source and target must differ")
+            faults.add(location, fault, rule="source and target must differ")
         directed = {"true": True, "false": False}.get(edge.get("directed", ""), graph.directed)
         copies.append(1 if directed else 2)
         ends += [pair] if directed else [pair, pair[::-1]]
-    rows = [(place, values) for place, _, values in graph.edges]
+    rows = [(location, values) for location, _, values in graph.edges]
     read = read_columns(rows, settings, faults)
     note_unread("edge", [name for _, values in rows for name in values], read.used, faults.file)
     tail, head = np.array(ends, dtype=np.intp).reshape(-1, 2).T
@@ -306,8 +308,10 @@ def write(
     lines += ["  </graph>", "</graphml>", ""]
     write_text("\n".join(lines), path)
     if demands is not None:
-        kept = [name for name in ("source", "target", "rate_mbps", "class") if name in tables["demands"]]
-        flows = tables["demands"][kept]
+        column_names = [
+            name for name in ("source", "target", "rate_mbps", "class") if name in tables["demands"]
+        ]
+        flows = tables["demands"][column_names]
         export_table(flows, demands, ".csv")
 
 

@@ -75,10 +75,10 @@ def read(
     """
     path = Path(path)
     graph, faults = _graph(path)
-    found: list[tuple[int, int, float]] = []
+    demands_read: list[tuple[int, int, float]] = []
     if graph.count is not None or demands is not None:  # else the graph cannot be read at all
         try:
-            found = _demands(_demands_path(path, demands), graph.count)
+            demands_read = _demands(_demands_path(path, demands), graph.count)
         except InputError as error:
             faults += error.faults
     if faults:
@@ -100,9 +100,9 @@ def read(
         ),
         demands=sum_duplicates(
             build_table(
-                source=[label[source] for source, _, _ in found],
-                target=[label[target] for _, target, _ in found],
-                rate_mbps=to_floats([rate for _, _, rate in found]),
+                source=[label[source] for source, _, _ in demands_read],
+                target=[label[target] for _, target, _ in demands_read],
+                rate_mbps=to_floats([rate for _, _, rate in demands_read]),
             )
         ),
     )
@@ -127,19 +127,19 @@ def _graph(path: Path) -> tuple[_Graph, list[str]]:
         parts = _parts(path, ("NODES", "EDGES"), faults)
     except InputError as error:
         return graph, [*faults.lines, *error.faults]
-    for place, (name, x, y) in _rows(parts["NODES"], 3, faults):
+    for location, (name, x, y) in _rows(parts["NODES"], 3, faults):
         graph.names.append(node_labels.decode(name))
-        graph.x.append(_position(faults, place, "x", x))
-        graph.y.append(_position(faults, place, "y", y))
+        graph.x.append(_position(faults, location, "x", x))
+        graph.y.append(_position(faults, location, "y", y))
     graph.count = len(parts["NODES"])
-    for place, (_, source, target, weight, bandwidth, delay) in _rows(parts["EDGES"], 6, faults):
+    for location, (_, source, target, weight, bandwidth, delay) in _rows(parts["EDGES"], 6, faults):
         graph.edges.append(
             (
-                _index(faults, place, "src", source, graph.count),
-                _index(faults, place, "dest", target, graph.count),
-                faults.number(place, "weight", weight),
-                faults.number(place, "bw", bandwidth, exponent=-KBPS, largest=MOST_MBPS),
-                faults.number(place, "delay", delay, exponent=-MICROSECONDS),
+                _index(faults, location, "src", source, graph.count),
+                _index(faults, location, "dest", target, graph.count),
+                faults.number(location, "weight", weight),
+                faults.number(location, "bw", bandwidth, exponent=-KBPS, largest=MOST_MBPS),
+                faults.number(location, "delay", delay, exponent=-MICROSECONDS),
             )
         )
     return graph, faults.lines
@@ -150,11 +150,11 @@ def _demands(path: Path, nodes: int | None) -> list[tuple[int, int, float]]:
     parts = _parts(path, ("DEMANDS",), faults)
     demands = [
         (
-            _index(faults, place, "src", source, nodes),
-            _index(faults, place, "dest", target, nodes),
-            faults.number(place, "bw", bandwidth, exponent=-KBPS),
+            _index(faults, location, "src", source, nodes),
+            _index(faults, location, "dest", target, nodes),
+            faults.number(location, "bw", bandwidth, exponent=-KBPS),
         )
-        for place, (_, source, target, bandwidth) in _rows(parts["DEMANDS"], 4, faults)
+        for location, (_, source, target, bandwidth) in _rows(parts["DEMANDS"], 4, faults)
     ]
     faults.raise_if_any()
     return demands
@@ -179,15 +179,15 @@ def _parts(path: Path, titles: Sequence[str], faults: FileErrors) -> dict[str, l
         if line.strip()
     ]
     parts: dict[str, list[tuple[str, str]]] = {}
-    for place, line in lines:
-        word, *rest = line.split()
+    for location, line in lines:
+        word, *remaining_words = line.split()
         # a node may be called EDGES; then more words follow
-        if word in titles and word not in parts and len(rest) <= 1:
-            rows = parts[word] = [(place, "".join(rest))]
+        if word in titles and word not in parts and len(remaining_words) <= 1:
+            rows = parts[word] = [(location, "".join(remaining_words))]
         elif not parts:
-            raise InputError(f"{place}: is '{shorten(line)}', must be '{titles[0]} <number>'")
+            raise InputError(f"{location}: is '{shorten(line)}', must be '{titles[0]} <number>'")
         else:
-            rows.append((place, line))
+            rows.append((location, line))
     missing = [title for title in titles if title not in parts]
     if missing:
         lacks = "must go on" if parts else "is empty, must begin"
@@ -197,15 +197,15 @@ def _parts(path: Path, titles: Sequence[str], faults: FileErrors) -> dict[str, l
 
 def _body(title: str, rows: list[tuple[str, str]], faults: FileErrors) -> list[tuple[str, str]]:
     """Return the rows below title and header; add a fault where their number is not that of the title."""
-    (place, stated), *body = rows
+    (location, stated), *body = rows
     header = HEADERS[title]
     if not body:
-        faults.add(place, f": must be followed by a line '{header}'")
+        faults.add(location, f": must be followed by a line '{header}'")
     body = body[1:]
     if stated and not stated.isdecimal():
-        faults.add(place, f": number of {title} is '{shorten(stated)}', must be a whole number")
+        faults.add(location, f": number of {title} is '{shorten(stated)}', must be a whole number")
     elif stated and stated.lstrip("0") != str(len(body)).lstrip("0"):
-        faults.add(place, f": says {shorten(stated)} {title}, but {len(body)} lines follow")
+        faults.add(location, f": says {shorten(stated)} {title}, but {len(body)} lines follow")
     return body
 
 
@@ -213,24 +213,24 @@ def _rows(
     rows: Sequence[tuple[str, str]], fields: int, faults: FileErrors
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each row split into `fields`; the first field, a label, may contain blanks."""
-    for place, line in rows:
+    for location, line in rows:
         values = line.rsplit(maxsplit=fields - 1)
         if len(values) == fields:
-            yield place, values
+            yield location, values
         else:
             rule = f"must have {fields} fields"
-            faults.add(place, f": has {len(values)} fields, {rule}", rule=f"a line {rule}")
+            faults.add(location, f": has {len(values)} fields, {rule}", rule=f"a line {rule}")
 
 
-def _position(faults: FileErrors, place: str, axis: str, text: str) -> float:
-    return math.nan if text.lower() == "nan" else faults.number(place, axis, text)
+def _position(faults: FileErrors, location: str, axis: str, text: str) -> float:
+    return math.nan if text.lower() == "nan" else faults.number(location, axis, text)
 
 
-def _index(faults: FileErrors, place: str, end: str, text: str, nodes: int | None) -> int:
+def _index(faults: FileErrors, location: str, end: str, text: str, nodes: int | None) -> int:
     if text.isdecimal() and len(text) < 10 and (nodes is None or int(text) < nodes):
         return int(text)
     rule = f"must be the number of a node, 0 to {nodes - 1}" if nodes else "must be the number of a node"
-    faults.add(place, f": {end} is '{shorten(text)}', {rule}", rule=f"{end} {rule}")
+    faults.add(location, f": {end} is '{shorten(text)}', {rule}", rule=f"{end} {rule}")
     return 0
 
 

@@ -53,15 +53,17 @@ def shortest_path_load(
         by_distance = np.argsort(-distance, axis=1, kind="stable")
         for node in by_distance[:, : nodes - 1].T:
             rows = np.flatnonzero(flow[np.arange(len(block)), node])
-            at = node[rows]
-            count = degree[at]
+            current_node = node[rows]
+            count = degree[current_node]
             owner = np.repeat(np.arange(len(rows)), count)
-            link = out[np.repeat(first[at] - (np.cumsum(count) - count), count) + np.arange(len(owner))]
-            here, there = distance[rows, at][owner], distance[rows[owner], head[link]]
+            link = out[
+                np.repeat(first[current_node] - (np.cumsum(count) - count), count) + np.arange(len(owner))
+            ]
+            here, there = distance[rows, current_node][owner], distance[rows[owner], head[link]]
             short = (there < here) & (np.abs(weight[link] + there - here) <= LENGTH_TOLERANCE * here)
             owner, link = owner[short], link[short]
             ways = np.bincount(owner, minlength=len(rows))
-            share = (flow[rows, at] / ways)[owner]
+            share = (flow[rows, current_node] / ways)[owner]
             load += np.bincount(link, share, minlength=len(tail))
             np.add.at(flow, (rows[owner], head[link]), share)
     return load

@@ -153,7 +153,7 @@ def read(
 
 
 def read_demands(path: Path, *, demand_direction: str, unit: RateUnit) -> pd.DataFrame:
-    """Return the demands of a file, one of a series, which has been said what they mean.
+    """Return the demands of a file, one of a series, after the notes on their meaning.
 
     raises  InputError, as `read`
     """
@@ -193,7 +193,7 @@ def _tables(
     exponent = MBPS_EXPONENT[unit]
     for link in network.links:
         require_ends(faults, link, ids)
-    chosen = [_choose_module(faults, link, module, exponent) for link in network.links]
+    capacities = [_choose_module(faults, link, module, exponent) for link in network.links]
     routing = [read_cost(faults, link, "routing", link.routing_cost, exponent) for link in network.links]
     for demand in matrix.demands:
         require_ends(matrix.faults, demand, ids)
@@ -212,7 +212,7 @@ def _tables(
         links=build_table(
             tail=tail,
             head=head,
-            capacity_mbps=np.repeat(to_floats(chosen), copies),
+            capacity_mbps=np.repeat(to_floats(capacities), copies),
             cost=None if cost is None else np.repeat(cost, copies),
         ),
         demands=sum_duplicates(
@@ -230,13 +230,13 @@ def read_nodes(network: Network, coordinate_type: str) -> pd.DataFrame:
     faults = network.faults
     seen: set[str] = set()
     x, y = [], []
-    for place, id_, x_text, y_text in network.nodes:
+    for location, id_, x_text, y_text in network.nodes:
         if id_ in seen:
-            faults.add(place, f": node '{shorten(id_)}' is there already", rule="a node is there already")
+            faults.add(location, f": node '{shorten(id_)}' is there already", rule="a node is there already")
         seen.add(id_)
         neither = x_text is None and y_text is None
-        x.append(math.nan if neither else faults.number(place, "x", x_text))
-        y.append(math.nan if neither else faults.number(place, "y", y_text))
+        x.append(math.nan if neither else faults.number(location, "x", x_text))
+        y.append(math.nan if neither else faults.number(location, "y", y_text))
     stated = {"declared": network.geographical, "geographical": True, "pixel": False}[coordinate_type]
     position = position_columns(to_floats(x), to_floats(y), geographical=stated, faults=faults)
     return build_table(node=[id_ for _, id_, _, _ in network.nodes], **position)
@@ -258,7 +258,7 @@ def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -
     )
     added = [_module(faults, link.place, "module", *texts, exponent) for texts in link.modules]
     # NaN stays a candidate: its fault is recorded already
-    installed, added = ([one for one in kind if one[0] != 0] for kind in (installed, added))
+    installed, added = ([item for item in kind if item[0] != 0] for kind in (installed, added))
     candidates = (installed or added) if module == "preinstalled" else (added or installed)
     if not candidates:
         faults.add(
@@ -271,11 +271,11 @@ def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -
 
 
 def _module(
-    faults: FileErrors, place: str, kind: str, capacity: str | None, cost: str | None, exponent: int
+    faults: FileErrors, location: str, kind: str, capacity: str | None, cost: str | None, exponent: int
 ) -> tuple[float, float]:
     return (
-        faults.number(place, f"{kind} capacity", capacity, exponent=exponent, largest=MOST_MBPS),
-        0.0 if cost is None else faults.number(place, f"{kind} cost", cost),
+        faults.number(location, f"{kind} capacity", capacity, exponent=exponent, largest=MOST_MBPS),
+        0.0 if cost is None else faults.number(location, f"{kind} cost", cost),
     )
 
 
@@ -350,7 +350,7 @@ def _pair_opposites(links: pd.DataFrame, cost: Floats) -> list[int]:
             pairs.append(waiting[head, tail, capacity, price].pop(0))
         else:
             waiting.setdefault((tail, head, capacity, price), []).append(row)
-    alone = sorted((row, key) for key, rest in waiting.items() for row in rest)
+    alone = sorted((row, key) for key, unmatched in waiting.items() for row in unmatched)
     if alone:
         raise InputError(
             *(

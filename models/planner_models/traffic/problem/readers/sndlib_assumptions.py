@@ -1,4 +1,4 @@
-"""What an SNDlib file does not say: directions, the module of each link, the unit; and what is taken then.
+"""Missing statements of an SNDlib file: directions, the module of each link, the unit; with assumptions.
 
 SNDlib states in a separate model file whether links and demands are directed.
 """
@@ -22,8 +22,8 @@ def add_doubled_links(network: Network) -> None:
     faults = network.faults
     names = []
     for link in (first, other):
-        place = link.place.removeprefix(faults.file).lstrip(": ")
-        names.append(f"{place} ({shorten(link.source)} to {shorten(link.target)})")
+        location = link.place.removeprefix(faults.file).lstrip(": ")
+        names.append(f"{location} ({shorten(link.source)} to {shorten(link.target)})")
     faults.add(
         faults.file,
         f": every link has its opposite, such as {' and '.join(names)}: set link_direction: "
@@ -37,7 +37,7 @@ def _is_opposite(link: Link, other: Link) -> bool:
 
 
 def note_links(network: Network, *, link_direction: str | None, module: str | None, unit: str | None) -> None:
-    """Add a note for what is taken of links and rates; the arguments are as the user says, None: not said."""
+    """Add a note on the assumptions about links and rates; the arguments are the user's, None: not stated."""
     file = network.faults.file
     if link_direction is None:
         add_note(

@@ -32,14 +32,14 @@ def parse(path: Path) -> Network:
     lines = read_text(path).split("\n")
     _require_header(path, next((line for line in lines if line.strip()), ""))
     network = Network(FileErrors(path.name))
-    for place, section, words in _items(path, lines, network.faults):
+    for location, section, words in _items(path, lines, network.faults):
         match section:
             case "NODES":
-                _add_node(network, place, words)
+                _add_node(network, location, words)
             case "LINKS":
-                _add_link(network, place, words)
+                _add_link(network, location, words)
             case "DEMANDS":
-                _add_demand(network, place, words)
+                _add_demand(network, location, words)
             case "META" if words[0] == "unit":
                 network.unit = words[-1]
     return network
@@ -60,7 +60,7 @@ def _items(path: Path, lines: Sequence[str], faults: FileErrors) -> Iterator[tup
     An item ends with its line, unless a parenthesis is open.
     """
     section, depth = "", 0
-    place, words = "", list[str]()
+    location, words = "", list[str]()
     for number, line in enumerate(lines, start=1):
         here = f"{path.name} line {number}"
         for word in re.findall(r"[()]|[^\s()]+", line.partition("#")[0] if not line.startswith("?") else ""):
@@ -75,14 +75,14 @@ def _items(path: Path, lines: Sequence[str], faults: FileErrors) -> Iterator[tup
                 continue
             depth += (word == "(") - (word == ")")
             if depth > 0:
-                place = place if words else here
+                location = location if words else here
                 words.append(word)
                 continue
             if words:
-                yield place, section, words
+                yield location, section, words
             section, words = "", []
         if words and depth == 1:
-            yield place, section, words
+            yield location, section, words
             words = []
     if depth:
         faults.add(path.name, f": ends within {section}, a closing parenthesis is missing")
@@ -104,42 +104,43 @@ def _split_groups(words: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     return outside, groups
 
 
-def _add_node(network: Network, place: str, words: list[str]) -> None:
+def _add_node(network: Network, location: str, words: list[str]) -> None:
     outside, groups = _split_groups(words)
     position = groups[0] if groups else []
     x, y = position if len(position) == 2 else (None, None)
     if len(outside) != 1 or len(position) not in (0, 2):
-        network.faults.add(place, ": must be '<node> ( <x> <y> )'")
+        network.faults.add(location, ": must be '<node> ( <x> <y> )'")
     if outside:  # even with a fault, so that its links and demands are no further faults
-        network.nodes.append((place, node_labels.decode(outside[0]), x, y))
+        network.nodes.append((location, node_labels.decode(outside[0]), x, y))
 
 
-def _add_link(network: Network, place: str, words: list[str]) -> None:
+def _add_link(network: Network, location: str, words: list[str]) -> None:
     outside, groups = _split_groups(words)
     modules = groups[1] if len(groups) > 1 else []
     # behind the id: pre-installed capacity and its cost, routing cost, setup cost
     if len(outside) != 5 or not groups or len(groups[0]) != 2 or len(modules) % 2:
         network.faults.add(
-            place,
+            location,
             ": must be '<link> ( <source> <target> ) <capacity> <cost> <routing cost> <setup cost> "
             "( <module capacity> <module cost> ... )'",
         )
         return
     source, target = map(node_labels.decode, groups[0])
     pairs: list[tuple[str | None, str | None]] = list(zip(modules[::2], modules[1::2], strict=True))
-    link = Link(place, source, target, (outside[1], outside[2]), pairs, outside[3], outside[4])
+    link = Link(location, source, target, (outside[1], outside[2]), pairs, outside[3], outside[4])
     network.links.append(link)
 
 
-def _add_demand(network: Network, place: str, words: list[str]) -> None:
+def _add_demand(network: Network, location: str, words: list[str]) -> None:
     outside, groups = _split_groups(words)
     if len(outside) not in (3, 4) or len(groups) != 1 or len(groups[0]) != 2:
         network.faults.add(
-            place, ": must be '<demand> ( <source> <target> ) <routing unit> <demand value> <longest path>'"
+            location,
+            ": must be '<demand> ( <source> <target> ) <routing unit> <demand value> <longest path>'",
         )
         return
     source, target = map(node_labels.decode, groups[0])
-    network.demands.append(Demand(place, source, target, outside[1], outside[2]))
+    network.demands.append(Demand(location, source, target, outside[1], outside[2]))
 
 
 def format_lines(network: NetworkRows) -> Iterator[str]:

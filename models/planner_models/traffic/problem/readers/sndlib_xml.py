@@ -27,17 +27,17 @@ def parse(path: Path) -> Network:
         fault = f": coordinatesType is '{shorten(kind)}', must be geographical or pixel"
         network.faults.add(path.name, fault)
     network.geographical = None if kind is None else kind == "geographical"
-    for place, id_, node in _elements_with_id(path, nodes.findall("node"), network.faults):
+    for location, id_, node in _elements_with_id(path, nodes.findall("node"), network.faults):
         x, y = xml_files.text_of(node, "coordinates/x"), xml_files.text_of(node, "coordinates/y")
-        network.nodes.append((place, id_, x, y))
+        network.nodes.append((location, id_, x, y))
     ids = {id_ for _, id_, _, _ in network.nodes}
-    for place, _, link in _elements_with_id(
+    for location, _, link in _elements_with_id(
         path, root.findall("networkStructure/links/link"), network.faults
     ):
         modules = [_module(module) for module in link.findall("additionalModules/addModule")]
         network.links.append(
             Link(
-                place,
+                location,
                 _end(link, "source", ids),
                 _end(link, "target", ids),
                 _module(link.find("preInstalledModule")),
@@ -46,10 +46,10 @@ def parse(path: Path) -> Network:
                 xml_files.text_of(link, "setupCost"),
             )
         )
-    for place, _, demand in _elements_with_id(path, root.findall("demands/demand"), network.faults):
+    for location, _, demand in _elements_with_id(path, root.findall("demands/demand"), network.faults):
         unit, value = xml_files.text_of(demand, "routingUnit"), xml_files.text_of(demand, "demandValue")
         source, target = _end(demand, "source", ids), _end(demand, "target", ids)
-        network.demands.append(Demand(place, source, target, unit, value))
+        network.demands.append(Demand(location, source, target, unit, value))
     return network
 
 
@@ -60,8 +60,8 @@ def _elements_with_id(
     for number, element in enumerate(elements, start=1):
         id_ = element.get("id")
         if id_ is None:
-            place = f"{path.name}: {element.tag} {number}"
-            faults.add(place, ": id is missing", rule=f"a {element.tag} has no id")
+            location = f"{path.name}: {element.tag} {number}"
+            faults.add(location, ": id is missing", rule=f"a {element.tag} has no id")
         else:
             yield f"{path.name}: {element.tag} '{shorten(id_)}'", id_, element
 

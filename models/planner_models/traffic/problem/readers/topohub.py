@@ -104,7 +104,7 @@ def read(
     """
     graph = _graph(name)
     ids = [node["id"] for node in graph["nodes"]]
-    code = {id_: place for place, id_ in enumerate(ids)}
+    code = {id_: index for index, id_ in enumerate(ids)}
     # both directions of an edge beside each other
     joined = [(code[edge["source"]], code[edge["target"]]) for edge in graph["edges"]]
     ends = np.array(joined, dtype=np.intp).reshape(-1, 2)
@@ -123,8 +123,8 @@ def read(
     metric = np.maximum(km, MIN_LENGTH_KM) if weight == "distance" else np.ones(len(tail))
 
     source, target, rate = _demands(name, graph, code, demands, demand_direction, tail, head, seed)
-    kept = keep_largest(rate, pairs)
-    source, target, rate = source[kept], target[kept], rate[kept]
+    selected = keep_largest(rate, pairs)
+    source, target, rate = source[selected], target[selected], rate[selected]
     load = shortest_path_load(
         nodes=len(ids), tail=tail, head=head, weight=metric, source=source, target=target, rate=rate
     )
@@ -202,22 +202,22 @@ def _demands(
     name: str,
     graph: dict[str, Any],
     code: dict[Any, int],
-    wanted: str,
+    demand_source: str,
     direction: str,
     tail: NDArray[np.intp],
     head: NDArray[np.intp],
     seed: int,
 ) -> Demands:
     """Return demands without unit: sources, targets and values, ordered by their ends."""
-    given: dict[str, dict[str, float]] = graph["graph"].get("demands") or {}
-    if wanted == "given" and not given:
+    rates: dict[str, dict[str, float]] = graph["graph"].get("demands") or {}
+    if demand_source == "given" and not rates:
         raise InputError(f"demands: '{name}' comes without demands; set demands = 'gravity'")
-    if wanted == "gravity" or not given:
+    if demand_source == "gravity" or not rates:
         populated = np.array([node.get("type", "City") == "City" for node in graph["nodes"]])
         return gravity_demands(nodes=len(code), tail=tail, head=head, seed=seed, populated=populated)
-    by_text = {str(id_): place for id_, place in code.items()}  # keys in JSON are text
+    by_text = {str(id_): index for id_, index in code.items()}  # keys in JSON are text
     matrix = np.zeros((len(code), len(code)))
-    for source, row in given.items():
+    for source, row in rates.items():
         for target, value in row.items():
             matrix[by_text[source], by_text[target]] = value
     undirected = not np.any((matrix > 0) & (matrix.T > 0))
@@ -229,5 +229,5 @@ def _demands(
 
 def _smallest_class(load_mbps: Floats) -> Floats:
     # the busiest link is at its class but for rounding
-    place = np.searchsorted(CAPACITY_CLASSES_MBPS, load_mbps * (1 - 1e-9))
-    return CAPACITY_CLASSES_MBPS[place]
+    index = np.searchsorted(CAPACITY_CLASSES_MBPS, load_mbps * (1 - 1e-9))
+    return CAPACITY_CLASSES_MBPS[index]

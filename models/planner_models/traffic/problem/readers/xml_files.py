@@ -48,8 +48,8 @@ def parse(path: Path, root: str) -> Element:
 
 def text_of(parent: Element, path: str) -> str | None:
     """Return the text of the first element at `path`: "" where it is empty, None where there is none."""
-    found = parent.find(path)
-    return None if found is None else found.text or ""
+    element = parent.find(path)
+    return None if element is None else element.text or ""
 
 
 def escape(text: str) -> str:
