@@ -47,7 +47,7 @@ def decide(
     scope: str | None = None,
     backend: str | None = None,
 ) -> Decision[Sharing]:
-    """Return the decision for replicas, what they serve, and local weights.
+    """Return the decision for replicas, their service, and local weights.
 
     bound  least share that no plan of `scope` exceeds; None for unknown
     """

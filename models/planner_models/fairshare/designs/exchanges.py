@@ -49,12 +49,12 @@ def search_exchanges(  # noqa: C901 - one compiled loop
                 worst, high = n, state.load[n] / rules.rate[n]
         if high <= bound or count[worst] == 0:
             return step
-        mine, target, theirs = _draw_step(
+        own_slot, target, theirs = _draw_step(
             rules, state, load, members, count, order, first, worst, high, random
         )
-        if mine >= 0:
-            put(rules, state, load, mine // width, mine % width, target)
-            members = _exchange_members(members, count, worst, target, mine)
+        if own_slot >= 0:
+            put(rules, state, load, own_slot // width, own_slot % width, target)
+            members = _exchange_members(members, count, worst, target, own_slot)
             if theirs >= 0:
                 put(rules, state, load, theirs // width, theirs % width, worst)
                 members = _exchange_members(members, count, target, worst, theirs)
@@ -116,10 +116,10 @@ def _draw_step(
     The first slot is -1 where no trial helps.
     """
     nodes, width = len(rules.rate), state.node.shape[1]
-    best, target, other, lowest, found = -1, -1, -1, high * LOWER, 0
+    best, target, other, lowest, count_found = -1, -1, -1, high * LOWER, 0
     for _ in range(TRIALS):
-        mine = members[worst, int(random.integers(0, count[worst]))]
-        p, r = mine // width, mine % width
+        slot = members[worst, int(random.integers(0, count[worst]))]
+        p, r = slot // width, slot % width
         t = rules.tenant[p]
         theirs = -1
         if state.spread[t] >= rules.most_nodes[t] and random.random() < OWN_NODES:
@@ -141,9 +141,9 @@ def _draw_step(
             continue
         after = max((state.load[worst] - delta) / rules.rate[worst], (state.load[n] + delta) / rules.rate[n])
         if after < lowest and _may_exchange(rules, state, load, p, r, n, theirs):
-            best, target, other, lowest = mine, n, theirs, after
-            found += 1
-            if found >= FOUND:
+            best, target, other, lowest = slot, n, theirs, after
+            count_found += 1
+            if count_found >= FOUND:
                 break
     return best, target, other
 
@@ -172,14 +172,14 @@ def _may_exchange(rules: Rules, state: State, load: Floats, p: int, r: int, n: i
 def _list_slots(state: State, partitions: Ints, n: int) -> Ints:
     """Return the slots of some partitions' replicas on a node."""
     width = state.node.shape[1]
-    found = np.empty(len(partitions), dtype=np.int64)
+    slots = np.empty(len(partitions), dtype=np.int64)
     total = 0
     for p in partitions:
         for r in range(width):
             if state.node[p, r] == n:
-                found[total] = p * width + r
+                slots[total] = p * width + r
                 total += 1
-    return found[:total]
+    return slots[:total]
 
 
 @njit(cache=True, nogil=True)
@@ -208,7 +208,7 @@ def _find_tenants(  # noqa: C901 - one compiled loop
     for t in range(tenants):
         if not free[t] or state.on[t, worst] == 0 or sizes[t, worst] == np.inf:
             continue
-        mine = order[first[t] : first[t + 1]]
+        slots = order[first[t] : first[t + 1]]
         for n in range(nodes):
             if rules.rate[n] <= 0 or state.on[t, n] > 0 or state.load[n] / rules.rate[n] >= high:
                 continue
@@ -231,7 +231,7 @@ def _find_tenants(  # noqa: C901 - one compiled loop
                 ):
                     continue
                 if may_go < 0:
-                    may_go = int(_may_all_go(rules, state, mine, worst, n))
+                    may_go = int(_may_all_go(rules, state, slots, worst, n))
                 if may_go == 0:
                     break
                 if u >= 0 and not _may_all_go(rules, state, order[first[u] : first[u + 1]], n, worst):

@@ -56,11 +56,11 @@ def share_fairly(problem: SharedStore, replicas: Replicas) -> MaxMin:
 
 def _share_max_min(problem: SharedStore, replicas: Replicas, due: Floats | None) -> MaxMin:
     """Return the max-min rates over fair shares, or over weights: levels are then over those of one pool."""
-    found = share_max_min(problem, replicas, due=due)
+    shares = share_max_min(problem, replicas, due=due)
     if due is not None:
-        return found
+        return shares
     pool = max(pool_level(problem), 1e-300)
-    return replace(found, levels=tuple(one._replace(level=one.level / pool) for one in found.levels))
+    return replace(shares, levels=tuple(level._replace(level=level.level / pool) for level in shares.levels))
 
 
 def _choose(problem: SharedStore, solve: Callable[[Floats | None], Rates]) -> Rates:
@@ -69,13 +69,13 @@ def _choose(problem: SharedStore, solve: Callable[[Floats | None], Rates]) -> Ra
     solve  returns the max-min rates over what tenants are due, (T,), or over weights for None
     """
     fair = fair_share_kops(problem)
-    found = solve(None)
-    least = least_share(found.rate, fair)
-    if least < 1 - EQUAL:
+    solution = solve(None)
+    lowest = least_share(solution.rate, fair)
+    if lowest < 1 - EQUAL:
         other = solve(fair)
-        if least_share(other.rate, fair) > least * (1 + EQUAL):
+        if least_share(other.rate, fair) > lowest * (1 + EQUAL):
             return other
-    return found
+    return solution
 
 
 def rates_of_tenants(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:

@@ -31,9 +31,9 @@ MOST_RETURNED: Final = 20_000  # replicas up to which these are tried
 
 def rank(problem: SharedStore, replicas: Replicas, served: Served, fair: Floats) -> tuple[float, ...]:
     """Return a key of which more is better: the least share, then less data that is copied, then requests."""
-    least = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
+    smallest = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
     moves = count_moves(problem, replicas)
-    return (float(f"{least:.8g}"), -moves[1] if moves else 0.0, float(served.kops.sum()))
+    return (float(f"{smallest:.8g}"), -moves[1] if moves else 0.0, float(served.kops.sum()))
 
 
 def move_less(
@@ -50,12 +50,12 @@ def move_less(
     fair = fair_share_kops(problem)
     best = rank(problem, replicas, served, fair)
     if len(problem.partitions) * len(problem.nodes) <= MOST_EXACT:
-        found = program.place_with_least_moves(problem, best[0], options)
-        if found is None:
+        placement = program.place_with_least_moves(problem, best[0], options)
+        if placement is None:
             return replicas, served
-        other = solve_given(problem, found, options)
-        is_better = rank(problem, found, other, fair) >= best
-        return (found, other) if is_better else (replicas, served)
+        other = solve_given(problem, placement, options)
+        is_better = rank(problem, placement, other, fair) >= best
+        return (placement, other) if is_better else (replicas, served)
     if len(replicas.node) > MOST_RETURNED:
         return replicas, served
     for partition, home in _list_homes(problem, replicas)[:MOST_RETURNS]:
@@ -73,9 +73,9 @@ def _list_homes(problem: SharedStore, replicas: Replicas) -> list[tuple[int, int
     """Return the partitions and nodes where replicas are placed that have none now, most data first."""
     partition, node = problem.placed_replicas
     nodes = len(problem.nodes)
-    left = ~np.isin(partition * nodes + node, replicas.partition * nodes + replicas.node)
-    order = np.argsort(-problem.size_gb[partition[left]], kind="stable")
-    return list(zip(partition[left][order].tolist(), node[left][order].tolist(), strict=True))
+    missing = ~np.isin(partition * nodes + node, replicas.partition * nodes + replicas.node)
+    order = np.argsort(-problem.size_gb[partition[missing]], kind="stable")
+    return list(zip(partition[missing][order].tolist(), node[missing][order].tolist(), strict=True))
 
 
 def _return_home(problem: SharedStore, replicas: Replicas, partition: int, home: int) -> Replicas | None:

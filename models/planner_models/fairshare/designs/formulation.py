@@ -56,7 +56,7 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     m.on = pyo.Var(m.T, m.N, domain=pyo.Binary)
     m.x = pyo.Var(m.T, bounds=lambda _, t: (0.0, demand[t]))
     m.s = pyo.Var(bounds=(0.0, 1.0))
-    own = {t: [p for p in range(partitions) if owner[p] == t] for t in range(tenants)}
+    parts_of = {t: [p for p in range(partitions) if owner[p] == t] for t in range(tenants)}
     domains = [
         [n for n in range(nodes) if problem.domain[n] == d] for d in sorted(set(problem.domain.tolist()))
     ]
@@ -81,10 +81,10 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     def summed(m: pyo.ConcreteModel, t: int) -> Any:
         if problem.is_fixed[t] and demand[t] > 0:
             return pyo.Constraint.Skip
-        return m.x[t] == sum(m.Q[p, n] for p in own[t] for n in m.N)
+        return m.x[t] == sum(m.Q[p, n] for p in parts_of[t] for n in m.N)
 
     m.node = pyo.Constraint(m.N, range(capacity.shape[1]), rule=resource)
-    m.local = pyo.Constraint(m.T, m.N, rule=lambda m, t, n: sum(m.Q[p, n] for p in own[t]) <= m.r[t, n])
+    m.local = pyo.Constraint(m.T, m.N, rule=lambda m, t, n: sum(m.Q[p, n] for p in parts_of[t]) <= m.r[t, n])
     m.replicas = pyo.Constraint(
         m.P, rule=lambda m, p: sum(m.I[p, n] for n in m.N) == int(problem.wanted_replicas[p])
     )

@@ -196,7 +196,7 @@ def combine(
 
 
 def tell_window_time(problem: SharedStore, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
-    """Return why a time limit is too short for routers that choose replicas; "" where it may suffice.
+    """Return the reason for which a time limit is too short for routers of replicas; "" if it may suffice.
 
     The plan is measured with the same rounds for two changes of demand.
     """
@@ -254,8 +254,8 @@ def demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) -> 
     """
     rate = fair_share_kops(problem)
     owner = problem.tenant[replicas.partition]
-    wanted = problem.share_of_tenant[replicas.partition] * rate[owner] * split
-    return fit_nodes(problem, sum_by_node(problem, replicas, wanted))
+    demand = problem.share_of_tenant[replicas.partition] * rate[owner] * split
+    return fit_nodes(problem, sum_by_node(problem, replicas, demand))
 
 
 def fit_nodes(problem: SharedStore, at_nodes: Floats) -> Floats:
@@ -291,8 +291,8 @@ def allocate_by_flow(problem: SharedStore, replicas: Replicas, demand: Floats) -
     due, present = fair_share_kops(problem), find_present(problem, replicas)
     share = flow_weights(due, problem.rate_kops, demand, present).share
     more = np.where(present, np.maximum(share - demand, 0.0), 0.0)  # never less than the demand there
-    rest, wanted = np.maximum(problem.rate_kops - demand.sum(axis=0), 0.0), more.sum(axis=0)
-    fits = np.minimum(np.divide(rest, wanted, out=np.ones_like(rest), where=wanted > 0), 1.0)
+    remaining, requested = np.maximum(problem.rate_kops - demand.sum(axis=0), 0.0), more.sum(axis=0)
+    fits = np.minimum(np.divide(remaining, requested, out=np.ones_like(remaining), where=requested > 0), 1.0)
     floor = LEAST_STEP * spread_evenly(due, present)
     return np.where(present, np.maximum(demand + more * fits, floor), 0.0)
 

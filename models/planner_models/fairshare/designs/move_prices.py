@@ -93,7 +93,7 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     decisions: Decisions,
     surplus: Floats,
 ) -> float:
-    """Return the sum of the nodes' least costs; fill their decisions, and what leaves less what is taken.
+    """Return the sum of the nodes' least costs; fill their decisions, and the leaving less the taken load.
 
     prices, sizes, surplus  (C,) GB; load in cells; replicas that leave less those that nodes take
     step                    load of a cell
@@ -114,16 +114,16 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     frees, costs = np.empty(1 << CHOSEN), np.empty(1 << CHOSEN)  # by the first replicas that leave
     for n in range(len(slack)):
         begin, end = items.first[n], items.first[n + 1]
-        chosen = min(CHOSEN, end - begin)
+        exact_count = min(CHOSEN, end - begin)
         best = np.inf
-        for bits in range(1 << chosen):
+        for bits in range(1 << exact_count):
             if bits:
                 j = 0
                 while bits >> j & 1 == 0:
                     j += 1
-                rest = bits & (bits - 1)
-                frees[bits] = frees[rest] + items.load[begin + j]
-                costs[bits] = costs[rest] + items.gb[begin + j]
+                remainder = bits & (bits - 1)
+                frees[bits] = frees[remainder] + items.load[begin + j]
+                costs[bits] = costs[remainder] + items.gb[begin + j]
                 if of_class[begin + j] >= 0:
                     costs[bits] += prices[of_class[begin + j]]
             else:
@@ -136,16 +136,16 @@ def decide_nodes(  # noqa: C901 - one compiled loop
                     if cost - value[x] < best - 1e-15:
                         best = cost - value[x]
                         decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
-                if begin + chosen + further >= end:
+                if begin + exact_count + further >= end:
                     break
-                free += items.load[begin + chosen + further]
+                free += items.load[begin + exact_count + further]
                 cost += least_gb[n]
                 further += 1
         if best == np.inf:  # pinned replicas alone are above the limit
             decisions.bits[n] = decisions.further[n] = decisions.taken[n] = 0
             continue
         total += best
-        for j in range(chosen):
+        for j in range(exact_count):
             if decisions.bits[n] >> j & 1 and of_class[begin + j] >= 0:
                 surplus[of_class[begin + j]] += 1.0
         x = decisions.taken[n]
@@ -159,19 +159,19 @@ def decide_nodes(  # noqa: C901 - one compiled loop
 @njit(cache=True, nogil=True)
 def list_leaving(items: Items, decisions: Decisions) -> Ints:
     """Return the items that leave by the nodes' decisions."""
-    found = np.empty(len(items.slot), dtype=np.int64)
+    leaving = np.empty(len(items.slot), dtype=np.int64)
     count = 0
     for n in range(len(items.first) - 1):
         begin, end = items.first[n], items.first[n + 1]
-        chosen = min(CHOSEN, end - begin)
-        for j in range(chosen):
+        exact_count = min(CHOSEN, end - begin)
+        for j in range(exact_count):
             if decisions.bits[n] >> j & 1:
-                found[count] = begin + j
+                leaving[count] = begin + j
                 count += 1
         for j in range(decisions.further[n]):
-            found[count] = begin + chosen + j
+            leaving[count] = begin + exact_count + j
             count += 1
-    return found[:count]
+    return leaving[:count]
 
 
 @run_small_in_python(max_elements=2_000)
@@ -189,21 +189,21 @@ def pack_loads(slack: Floats, items: Items, leaving: Ints, missing: Floats) -> i
         n = np.searchsorted(items.first, leaving[k], side="right") - 1
         loads[k], homes[k] = items.load[leaving[k]], n
         free[n] += loads[k]
-    left = 0
+    unplaced = 0
     for k in np.argsort(-loads):
         best = -1
         for n in range(len(free)):
             if n != homes[k] and free[n] >= loads[k] and (best < 0 or free[n] < free[best]):
                 best = n
         if best < 0:
-            left += 1
+            unplaced += 1
         else:
             free[best] -= loads[k]
-    return left
+    return unplaced
 
 
 class _Candidates:
-    """Decisions with the least data, and with what repair adds for replicas that are not packed."""
+    """Decisions with the least data, and with the repair of replicas that are not packed."""
 
     def __init__(self, items: Items, missing_load: Floats, typical_gb: float) -> None:
         self.items, self.missing_load, self.typical_gb = items, missing_load, typical_gb
@@ -212,15 +212,15 @@ class _Candidates:
     def add(self, slack: Floats, decisions: Decisions) -> float:
         """Add decisions; return their data, infinite where not all is packed."""
         leaving = list_leaving(self.items, decisions)
-        left = pack_loads(slack, self.items, leaving, self.missing_load)
+        unplaced = pack_loads(slack, self.items, leaving, self.missing_load)
         gb = float(self.items.gb[leaving].sum())
-        score = gb + REPAIR * self.typical_gb * left
+        score = gb + REPAIR * self.typical_gb * unplaced
         key = tuple(leaving.tolist())
         if key not in self.found and (len(self.found) < CANDIDATES or score < self.worst()):
             self.found[key] = (score, self.items.slot[leaving])
             if len(self.found) > CANDIDATES:
-                del self.found[max(self.found, key=lambda one: self.found[one][0])]
-        return np.inf if left else gb
+                del self.found[max(self.found, key=lambda candidate_key: self.found[candidate_key][0])]
+        return np.inf if unplaced else gb
 
     def worst(self) -> float:
         """Return the largest score."""
@@ -228,7 +228,7 @@ class _Candidates:
 
     def ordered(self) -> list[Ints]:
         """Return the slots that leave, the smallest score first."""
-        return [slots for _, slots in sorted(self.found.values(), key=lambda one: one[0])]
+        return [slots for _, slots in sorted(self.found.values(), key=lambda candidate: candidate[0])]
 
 
 def _size_classes(step: float, load: Floats) -> tuple[Ints, Ints]:
@@ -242,14 +242,16 @@ def _size_classes(step: float, load: Floats) -> tuple[Ints, Ints]:
     return sizes[used], of_class.astype(np.int64)
 
 
-def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats, missing_gb: float) -> Priced:
+def price_moves(
+    slack: Floats, upper: Floats, items: Items, missing_load: Floats, missing_gb: float
+) -> Priced:
     """Return a bound on the data to move until all nodes are within their limits, and decisions near it.
 
     slack, most    (N,) limit less load, limit
     missing_load  loads of replicas that are nowhere yet
     missing_gb    data that is copied for these, at least
     """
-    step = max(float(most.max(initial=0.0)), 1e-300) / CELLS
+    step = max(float(upper.max(initial=0.0)), 1e-300) / CELLS
     loads = np.concatenate([items.load, missing_load])
     if loads.max(initial=0.0) < step:
         return Priced(missing_gb, [])
@@ -287,7 +289,7 @@ def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats,
 @run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def pack(
-    rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints, makes_space: bool
+    rules: Rules, state: State, load: Floats, upper: Floats, leaving: Ints, order: Ints, makes_space: bool
 ) -> int:
     """Take replicas away and put all that are missing where they fit best; return those without a node.
 
@@ -305,25 +307,25 @@ def pack(
     for p in order:
         for r in range(rules.wanted[p]):
             missing += state.node[p, r] < 0
-    waiting, left = np.empty(missing, dtype=np.int64), 0
+    waiting, unplaced = np.empty(missing, dtype=np.int64), 0
     for p in order:
         for r in range(rules.wanted[p]):
             if state.node[p, r] >= 0:
                 continue
-            best = find_tightest(rules, state, load, most - state.load, p, r, old[p, r])
+            best = find_tightest(rules, state, load, upper - state.load, p, r, old[p, r])
             if best < 0:
-                waiting[left] = p * width + r
-                left += 1
+                waiting[unplaced] = p * width + r
+                unplaced += 1
             else:
                 put(rules, state, load, p, r, best)
-    if left == 0 or not makes_space:
-        return left
-    return place_by_making_space(rules, state, load, most, waiting[:left], order, old)
+    if unplaced == 0 or not makes_space:
+        return unplaced
+    return place_by_making_space(rules, state, load, upper, waiting[:unplaced], order, old)
 
 
 @njit(cache=True, nogil=True)
 def place_by_making_space(
-    rules: Rules, state: State, load: Floats, most: Floats, waiting: Ints, order: Ints, old: Ints
+    rules: Rules, state: State, load: Floats, upper: Floats, waiting: Ints, order: Ints, old: Ints
 ) -> int:
     """Put replicas on the nodes that others leave with the least data; return those without a node.
 
@@ -331,22 +333,22 @@ def place_by_making_space(
     """
     width = state.node.shape[1]
     first, slots = list_by_node(rules, state, load, order)
-    left = 0
+    unplaced = 0
     for slot in waiting:
         p, r = slot // width, slot % width
-        best, least = -1, np.inf
-        for n in range(len(most)):
+        best, lowest_gb = -1, np.inf
+        for n in range(len(upper)):
             if n != old[p, r] and may_be(rules, state, p, r, n, np.inf):
-                gb = make_space(rules, state, load, most, first, slots, old, p, n, least, False)
-                if gb < least:
-                    best, least = n, gb
+                gb = make_space(rules, state, load, upper, first, slots, old, p, n, lowest_gb, False)
+                if gb < lowest_gb:
+                    best, lowest_gb = n, gb
         if best >= 0:
-            make_space(rules, state, load, most, first, slots, old, p, best, np.inf, True)
+            make_space(rules, state, load, upper, first, slots, old, p, best, np.inf, True)
         if best >= 0 and may_be(rules, state, p, r, best, 0.0):
             put(rules, state, load, p, r, best)
         else:
-            left += 1
-    return left
+            unplaced += 1
+    return unplaced
 
 
 @njit(cache=True, nogil=True)
@@ -371,7 +373,7 @@ def list_by_node(rules: Rules, state: State, load: Floats, order: Ints) -> tuple
     first = np.zeros(len(rules.rate) + 1, dtype=np.int64)
     for turn in range(2):
         if turn == 1:
-            slots, place = np.empty(first[-1], dtype=np.int64), first[:-1].copy()
+            slots, next_slot = np.empty(first[-1], dtype=np.int64), first[:-1].copy()
         for p in order:
             for r in range(width):
                 n = state.node[p, r]
@@ -380,8 +382,8 @@ def list_by_node(rules: Rules, state: State, load: Floats, order: Ints) -> tuple
                 if turn == 0:
                     first[n + 1] += 1
                 else:
-                    slots[place[n]] = p * width + r
-                    place[n] += 1
+                    slots[next_slot[n]] = p * width + r
+                    next_slot[n] += 1
         if turn == 0:
             first = np.cumsum(first)
     return first, slots
@@ -392,7 +394,7 @@ def make_space(
     rules: Rules,
     state: State,
     load: Floats,
-    most: Floats,
+    upper: Floats,
     first: Ints,
     slots: Ints,
     old: Ints,
@@ -411,7 +413,7 @@ def make_space(
     moves         whether they are moved
     """
     width = state.node.shape[1]
-    free = most - state.load
+    free = upper - state.load
     need, gb = load[p] - free[n], 0.0
     free[n] = -np.inf
     largest = free.max()

@@ -114,14 +114,14 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         return Moved(replicas, _is_within(problem, replicas, load_kops, limit), 0.0, limit)
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
-    most = rules.rate * limit * (1 + ROUNDING)
+    upper = rules.rate * limit * (1 + ROUNDING)
     if find_memory_shortage(problem) is not None:  # then no moves make space for all
         insert_all(
             problem, rules, state, load_kops, order_by_load(problem, load_kops), Replicas(partition, node)
         )
         first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
         by_load = np.argsort(-load_kops, kind="stable")
-        lower_excess(rules, state, load_kops, most, by_load, first, node, np.inf)
+        lower_excess(rules, state, load_kops, upper, by_load, first, node, np.inf)
         return Moved(list_replicas(state), False, 0.0, limit)
     keep_all(rules, state, load_kops, partition, node, False)
     gb = copied_gb(rules, state, partition, node)
@@ -129,13 +129,13 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
     count = (state.node >= 0).sum(axis=1)
     missing = np.repeat(np.arange(len(count)), np.maximum(rules.wanted - count, 0))
     leaving: list[Ints] = []
-    if len(missing) or (state.load > most).any():
+    if len(missing) or (state.load > upper).any():
         items = list_items(rules, state, load_kops, gb)
-        priced = price_moves(most - state.load, most, items, load_kops[missing], float(gb[missing].sum()))
+        priced = price_moves(upper - state.load, upper, items, load_kops[missing], float(gb[missing].sum()))
         bound, leaving = max(bound, priced.bound_gb), priced.leaving
         if (gb == gb[0]).all() and gb[0] > 0:  # whole replicas of one size
             bound = float(np.ceil(bound / gb[0] - 1e-6) * gb[0])
-    replicas, is_within = _place_leaving(problem, rules, state, load_kops, most, leaving, bound)
+    replicas, is_within = _place_leaving(problem, rules, state, load_kops, upper, leaving, bound)
     return Moved(replicas, is_within, bound, limit)
 
 
@@ -144,37 +144,37 @@ def _place_leaving(
     rules: Rules,
     state: State,
     load_kops: Floats,
-    most: Floats,
+    upper: Floats,
     leaving: list[Ints],
     bound_gb: float,
 ) -> tuple[Replicas, bool]:
     """Return the replicas with the least data moved of several decisions, and whether they keep all limits.
 
-    most      (N,) load that nodes may have
+    upper      (N,) load that nodes may have
     leaving   slots that leave in each decision
     bound_gb  no decision is tried once one is near it
     """
     order, by_load = order_by_load(problem, load_kops), np.argsort(-load_kops, kind="stable")
     partition, node = problem.placed_replicas
     first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
-    best, least = state, (True, np.inf)  # whether some node is above its limit, data that is moved
+    best, lowest = state, (True, np.inf)  # whether some node is above its limit, data that is moved
     for slots in [*leaving, np.zeros(0, dtype=np.int64)]:  # without prices last
-        if not least[0] and least[1] <= bound_gb * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
+        if not lowest[0] and lowest[1] <= bound_gb * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
         for makes_space in (False, True):
             trial = copy_state(state)
-            left = pack(rules, trial, load_kops, most, slots, order, makes_space)
-            if left:
+            unplaced = pack(rules, trial, load_kops, upper, slots, order, makes_space)
+            if unplaced:
                 insert_all(problem, rules, trial, load_kops, order)
-            enough = np.inf if least[0] else least[1] * (1 - ROUNDING)
-            lower_excess(rules, trial, load_kops, most, by_load, first, node, enough)
-            is_over = bool((trial.load > most * (1 + LIMIT)).any()) or trial.lacks(rules.wanted)
+            enough = np.inf if lowest[0] else lowest[1] * (1 - ROUNDING)
+            lower_excess(rules, trial, load_kops, upper, by_load, first, node, enough)
+            is_over = bool((trial.load > upper * (1 + LIMIT)).any()) or trial.lacks(rules.wanted)
             moved = (is_over, sum_moved(rules, trial, first, node))
-            if moved < least:
-                best, least = trial, moved
-            if left == 0:
+            if moved < lowest:
+                best, lowest = trial, moved
+            if unplaced == 0:
                 break
-    return list_replicas(best), not least[0]
+    return list_replicas(best), not lowest[0]
 
 
 def copied_gb(rules: Rules, state: State, partition: Ints, node: Ints) -> Floats:
@@ -211,33 +211,33 @@ def bound_moves(rules: Rules, state: State, load_kops: Floats, gb: Floats, limit
     node = state.node[partition, slot]
     excess = state.load - rules.rate * limit
     for n in np.flatnonzero(excess > ROUNDING * np.maximum(rules.rate, 1e-9)).tolist():
-        mine = partition[node == n]
-        load, size = load_kops[mine], gb[mine]
+        rows = partition[node == n]
+        load, size = load_kops[rows], gb[rows]
         free = size <= 0
-        rest = float(excess[n]) - float(load[free].sum())
+        remaining = float(excess[n]) - float(load[free].sum())
         load, size = load[~free], size[~free]
         order = np.argsort(-load / np.maximum(size, 1e-300), kind="stable")
         ended = np.concatenate([[0.0], np.cumsum(load[order])])
-        last = int(np.searchsorted(ended, rest * (1 - ROUNDING)))
-        if rest <= 0 or not len(load):
+        last = int(np.searchsorted(ended, remaining * (1 - ROUNDING)))
+        if remaining <= 0 or not len(load):
             continue
         last = min(last, len(load))
         before = float(size[order[: last - 1]].sum())
         if size.max() == size.min():  # whole replicas of one size
             total += before + float(size[0])
         else:
-            part = (rest - ended[last - 1]) / max(float(load[order[last - 1]]), 1e-300)
-            total += before + min(part, 1.0) * float(size[order[last - 1]])
+            fraction = (remaining - ended[last - 1]) / max(float(load[order[last - 1]]), 1e-300)
+            total += before + min(fraction, 1.0) * float(size[order[last - 1]])
     return total
 
 
 @njit(cache=True, nogil=True, inline="always")
 def is_home(first: Ints, homes: Ints, p: int, n: int) -> bool:
     """Return whether a partition has been placed on a node."""
-    found = False
+    result = False
     for k in range(first[p], first[p + 1]):
-        found |= homes[k] == n
-    return found
+        result |= homes[k] == n
+    return result
 
 
 @run_small_in_python(max_elements=2_000)
@@ -267,9 +267,9 @@ def gb_moved(first: Ints, homes: Ints, size: Floats, p: int, old: int, new: int)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def remove(row: Ints, count: int, place: int) -> None:
+def remove(row: Ints, count: int, position: int) -> None:
     """Remove one of the first `count` entries of a row; the others keep their order."""
-    for i in range(place, count - 1):
+    for i in range(position, count - 1):
         row[i] = row[i + 1]
 
 
@@ -289,7 +289,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
     rules: Rules,
     state: State,
     load: Floats,
-    most: Floats,
+    upper: Floats,
     order: Ints,
     first: Ints,
     homes: Ints,
@@ -297,15 +297,15 @@ def lower_excess(  # noqa: C901 - one compiled loop
 ) -> None:
     """Move and exchange replicas until no node is above its limit or no step helps.
 
-    most          (N,) load that nodes may have
+    upper          (N,) load that nodes may have
     order         (P,) partitions, those with most load first
     first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
     least_gb      data that is moved by another placement within the limits, infinite without one: the search
                   ends once it moves as much, or leaves a node above its limit
     """
-    nodes, partitions, width = len(most), len(rules.wanted), state.node.shape[1]
+    nodes, partitions, width = len(upper), len(rules.wanted), state.node.shape[1]
     moved = sum_moved(rules, state, first, homes)
-    if not (state.load > most).any() or moved >= least_gb:
+    if not (state.load > upper).any() or moved >= least_gb:
         return
     count = np.zeros(nodes, dtype=np.int64)
     for p in range(partitions):
@@ -325,12 +325,12 @@ def lower_excess(  # noqa: C901 - one compiled loop
     for _ in range(MOST_STEPS):
         h, worst = -1, 0.0
         for n in range(nodes):
-            if not is_stuck[n] and state.load[n] - most[n] > worst:
-                h, worst = n, state.load[n] - most[n]
+            if not is_stuck[n] and state.load[n] - upper[n] > worst:
+                h, worst = n, state.load[n] - upper[n]
         if h < 0:
             return
         best, tightest = 0.0, np.inf
-        chosen, target, other = -1, -1, -1
+        best_index, target, other = -1, -1, -1
         for i in range(count[h]):
             p, r = members[h, i] // width, members[h, i] % width
             ended = min(load[p], worst)
@@ -339,7 +339,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
                     continue
             for n in range(nodes):
-                free = most[n] - state.load[n]
+                free = upper[n] - state.load[n]
                 if n == h or free < load[p]:
                     continue
                 gb = max(gb_moved(first, homes, rules.size, p, h, n), 0.0)
@@ -347,15 +347,15 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
                     continue
                 if may_be(rules, state, p, r, n, 0.0):
-                    best, tightest, chosen, target, other = value, load[p], i, n, -1
+                    best, tightest, best_index, target, other = value, load[p], i, n, -1
         hottest = min(HOTTEST, count[h])
         for n in range(nodes if hottest else 0):  # none where all its replicas are pinned
-            free = most[n] - state.load[n]
+            free = upper[n] - state.load[n]
             if n == h or free < 0:
                 continue
             for i in range(hottest):
                 gb_of[i] = gb_moved(first, homes, rules.size, members[h, i] // width, h, n)
-            least = gb_of[:hottest].min()
+            smallest = gb_of[:hottest].min()
             for j in range(count[n]):
                 q, s = members[n, j] // width, members[n, j] % width
                 if load[members[h, 0] // width] <= load[q]:
@@ -363,7 +363,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 if load[members[h, hottest - 1] // width] - load[q] > free:
                     break
                 gb_q = gb_moved(first, homes, rules.size, q, n, h)
-                if min(free, worst) <= best * (1 + 1e-12) * max(least + gb_q, 1e-9):
+                if min(free, worst) <= best * (1 + 1e-12) * max(smallest + gb_q, 1e-9):
                     continue
                 for i in range(hottest):
                     p, r = members[h, i] // width, members[h, i] % width
@@ -379,15 +379,15 @@ def lower_excess(  # noqa: C901 - one compiled loop
                     fits = may_be(rules, state, q, s, h, 0.0)
                     put(rules, state, load, p, r, h)
                     if fits:
-                        best, chosen, target, other = min(delta, worst) / gb, i, n, j
-        if chosen < 0:
+                        best, best_index, target, other = min(delta, worst) / gb, i, n, j
+        if best_index < 0:
             if least_gb < np.inf:
                 return
             is_stuck[h] = True
             continue
-        mine = members[h, chosen]
-        moved += gb_moved(first, homes, rules.size, mine // width, h, target)
-        put(rules, state, load, mine // width, mine % width, target)
+        slot = members[h, best_index]
+        moved += gb_moved(first, homes, rules.size, slot // width, h, target)
+        put(rules, state, load, slot // width, slot % width, target)
         if count[target] == members.shape[1]:
             wider = np.full((nodes, 2 * members.shape[1]), -1)
             wider[:, : members.shape[1]] = members
@@ -397,13 +397,13 @@ def lower_excess(  # noqa: C901 - one compiled loop
             moved += gb_moved(first, homes, rules.size, theirs // width, target, h)
             put(rules, state, load, theirs // width, theirs % width, h)
             remove(members[target], count[target], other)
-            insert(members[target], count[target] - 1, mine, load, width)
-            remove(members[h], count[h], chosen)
+            insert(members[target], count[target] - 1, slot, load, width)
+            remove(members[h], count[h], best_index)
             insert(members[h], count[h] - 1, theirs, load, width)
         else:
-            remove(members[h], count[h], chosen)
+            remove(members[h], count[h], best_index)
             count[h] -= 1
-            insert(members[target], count[target], mine, load, width)
+            insert(members[target], count[target], slot, load, width)
             count[target] += 1
         if moved >= least_gb:
             return

@@ -85,11 +85,11 @@ def share(
     candidates = [place_by_load(problem, load, seed=seed)]
     if solved:  # a placement near the present one may be as fair
         candidates.append(move_least(problem, load, slack=SLACK, seed=seed).replicas)
-    solved += [(one, solve_given(problem, one, options)) for one in candidates]
-    replicas, served = max(solved, key=lambda one: rank(problem, one[0], one[1], fair))
-    least = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
-    places = len(problem.partitions) * len(problem.nodes)
-    if placement == "auto" and places <= MOST_EXACT and least < bound * (1 - 1e-6):
+    solved += [(candidate, solve_given(problem, candidate, options)) for candidate in candidates]
+    replicas, served = max(solved, key=lambda pair: rank(problem, pair[0], pair[1], fair))
+    lowest = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
+    cells = len(problem.partitions) * len(problem.nodes)
+    if placement == "auto" and cells <= MOST_EXACT and lowest < bound * (1 - 1e-6):
         return _solve_exactly(problem, options)
     if solved[0][0] is not replicas and len(solved) > 1:
         replicas, served = move_less(problem, replicas, served, options)
@@ -108,9 +108,11 @@ def _share_evenly(
     is_placed = problem.placed is not None and len(problem.placed) > 0
     keeps = placement == "keep" or (placement == "auto" and is_placed)
     replicas = complete(problem, load) if keeps else place_by_load(problem, load, seed=seed)
-    divided, own = divide_partitions(problem, replicas)
-    served = Served(solve_given(divided, own, options).kops, split_evenly(replicas, len(problem.partitions)))
-    bound = bound_share_of(divided, own, options)
+    divided, per_replica = divide_partitions(problem, replicas)
+    served = Served(
+        solve_given(divided, per_replica, options).kops, split_evenly(replicas, len(problem.partitions))
+    )
+    bound = bound_share_of(divided, per_replica, options)
     weight = sum_by_node(problem, replicas, served.kops)
     return decide(
         problem, replicas, served, weight, options=options, bound=bound, scope=GIVEN_EVEN, backend=BACKEND
@@ -118,7 +120,7 @@ def _share_evenly(
 
 
 def bound_share(problem: SharedStore) -> float:
-    """Return a bound on the least share of any placement: of one pool, and of what a tenant can reach.
+    """Return a bound on the least share of any placement: of one pool, and of each tenant's reach.
 
     A partition is served by at most as many nodes as it has replicas, a tenant by as many as it may be on,
     each with the largest capacity of a resource.
@@ -140,9 +142,9 @@ def bound_share(problem: SharedStore) -> float:
     np.minimum.at(slowest, problem.tenant[asked], of_partition[asked] / problem.share_of_tenant[asked])
     served = np.minimum(problem.demand_kops, of_partition)
     total = add_up(problem.tenant, weights=served, minlength=len(demand))
-    most = np.minimum(np.where(problem.is_fixed, slowest, total), by_nodes)
+    upper = np.minimum(np.where(problem.is_fixed, slowest, total), by_nodes)
     fair = fair_share_kops(problem)
-    return min(1.0, float((most[fair > 0] / fair[fair > 0]).min(initial=1.0)))
+    return min(1.0, float((upper[fair > 0] / fair[fair > 0]).min(initial=1.0)))
 
 
 def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> float:
@@ -151,18 +153,20 @@ def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = 
     if problem.capacity.shape[1] > 1:
         levels = [level for level, _ in program.share_dominant(problem, replicas, options, due=fair).levels]
     else:
-        levels = [one.level for one in share_max_min(problem, replicas, due=fair, most_levels=1).levels]
+        levels = [level.level for level in share_max_min(problem, replicas, due=fair, most_levels=1).levels]
     return min(levels[0], 1.0) if levels else 1.0
 
 
 def _solve_exactly(problem: SharedStore, options: Options) -> Decision[Sharing]:
     """Return the decision of the integer program, with the exact rates of its replicas."""
-    found = program.place_exactly(problem, options)
-    replicas = place_by_load(problem, fair_load_kops(problem)) if found.replicas is None else found.replicas
+    solution = program.place_exactly(problem, options)
+    replicas = (
+        place_by_load(problem, fair_load_kops(problem)) if solution.replicas is None else solution.replicas
+    )
     served = solve_given(problem, replicas, options)
-    bound = bound_share(problem) if found.bound is None else min(found.bound, bound_share(problem))
+    bound = bound_share(problem) if solution.bound is None else min(solution.bound, bound_share(problem))
     replicas, served = move_less(problem, replicas, served, options)
-    return _decide(problem, replicas, served, options, bound=bound, backend=found.backend)
+    return _decide(problem, replicas, served, options, bound=bound, backend=solution.backend)
 
 
 def _decide(

@@ -71,7 +71,7 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
 
     order  (P,) partitions in the order of insertion
     """
-    left, tried = 0, 0
+    unplaced, tried = 0, 0
     nodes = len(rules.rate)
     smallest = rules.size.min() if len(rules.size) else 0.0
     for p in order:
@@ -90,7 +90,7 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
                 if rules.rate[n] > 0:
                     free = max(free, rules.memory[n] - state.used[n])
             if free < smallest or tried >= MOST_EJECTIONS:
-                left += 1
+                unplaced += 1
                 continue
             for q in range(len(rules.wanted)):
                 if placed or tried >= MOST_EJECTIONS:
@@ -116,8 +116,8 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
                     if placed:
                         break
             if not placed:
-                left += 1
-    return left
+                unplaced += 1
+    return unplaced
 
 
 def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:
@@ -135,32 +135,32 @@ def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:
         float(rules.memory.sum()), 1e-300
     )
     for t in few[np.argsort(-relative[few], kind="stable")].tolist():
-        most = int(rules.most_nodes[t])
+        max_nodes = int(rules.most_nodes[t])
         use = np.maximum(
-            (planned + of_tenant[t] / most)[works] / rules.rate[works],
-            (memory + size[t] / most)[works] / rules.memory[works]
+            (planned + of_tenant[t] / max_nodes)[works] / rules.rate[works],
+            (memory + size[t] / max_nodes)[works] / rules.memory[works]
             * float(of_tenant.sum()) / max(float(rules.rate.sum()), 1e-300)
             / max(float(size.sum()) / float(rules.memory.sum()), 1e-300),
         )  # fmt: skip
         present = state.on[t, works] > 0
         order = np.lexsort((use, ~present))
-        chosen: list[int] = []
+        nodes_chosen: list[int] = []
         seen: set[int] = set()
         for n in works[order].tolist():  # distinct domains first, as replicas need them
-            if rules.domain[n] not in seen or len(chosen) + len(works) - len(order) >= most:
-                chosen.append(n)
+            if rules.domain[n] not in seen or len(nodes_chosen) + len(works) - len(order) >= max_nodes:
+                nodes_chosen.append(n)
                 seen.add(rules.domain[n])
-            if len(chosen) == most:
+            if len(nodes_chosen) == max_nodes:
                 break
         for n in works[order].tolist():
-            if len(chosen) == most:
+            if len(nodes_chosen) == max_nodes:
                 break
-            if n not in chosen:
-                chosen.append(n)
+            if n not in nodes_chosen:
+                nodes_chosen.append(n)
         preferred[t] = False
-        preferred[t, chosen] = True
-        planned[chosen] += of_tenant[t] / most
-        memory[chosen] += size[t] / most
+        preferred[t, nodes_chosen] = True
+        planned[nodes_chosen] += of_tenant[t] / max_nodes
+        memory[nodes_chosen] += size[t] / max_nodes
     return preferred
 
 
@@ -215,18 +215,18 @@ def insert_all(
     """
     rounds = [rules.wanted]
     if find_memory_shortage(problem) is not None:
-        most = [np.minimum(rules.wanted, k) for k in range(int(rules.wanted.max(initial=1)) + 1)]
+        stages = [np.minimum(rules.wanted, k) for k in range(int(rules.wanted.max(initial=1)) + 1)]
         memory, rounds = float(rules.memory[rules.rate > 0].sum()), []
-        for fewer, wanted in pairwise(most):
-            size = np.where(wanted > fewer, rules.size, 0.0)[order]
+        for fewer, target in pairwise(stages):
+            size = np.where(target > fewer, rules.size, 0.0)[order]
             fits = np.zeros(len(order), dtype=bool)
             fits[order] = np.cumsum(size) <= memory
             memory -= float(size.sum())
-            rounds += [np.where(fits, wanted, fewer), wanted]
-    place = np.argsort(order)
-    first = None if placed is None else np.argsort(place[placed.partition], kind="stable")
-    for wanted in rounds:
-        now = rules._replace(wanted=wanted)
+            rounds += [np.where(fits, target, fewer), target]
+    rank_of = np.argsort(order)
+    first = None if placed is None else np.argsort(rank_of[placed.partition], kind="stable")
+    for target in rounds:
+        now = rules._replace(wanted=target)
         if placed is not None and first is not None:
             keep_all(now, state, load, placed.partition[first], placed.node[first], False)
         insert_greedily(now, state, load, order, choose_nodes(rules, load, state))

@@ -48,9 +48,9 @@ class State(NamedTuple):
     spread: Ints
     is_pinned: Bools
 
-    def lacks(self, wanted: Ints) -> bool:
+    def lacks(self, requested: Ints) -> bool:
         """Return whether some partition has fewer replicas than are wanted, (P,)."""
-        return bool(((self.node >= 0).sum(axis=1) < wanted).any())
+        return bool(((self.node >= 0).sum(axis=1) < requested).any())
 
 
 def find_rules(problem: SharedStore) -> Rules:

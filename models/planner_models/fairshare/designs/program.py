@@ -154,7 +154,7 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     if problem.is_forbidden is not None:
         may = may & ~problem.is_forbidden
     pinned = np.zeros((P, N), dtype=bool) if problem.is_pinned is None else problem.is_pinned & may
-    most = np.minimum(problem.demand_kops[:, None], problem.rate_kops)
+    upper = np.minimum(problem.demand_kops[:, None], problem.rate_kops)
     domain = problem.domain[:, None] == np.arange(int(problem.domain.max()) + 1)
     is_fixed = problem.is_fixed[owner]
     fixed, elastic = np.flatnonzero(is_fixed), np.flatnonzero(~is_fixed)
@@ -162,7 +162,7 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
 
     m = ProgramBuilder(sense="maximize", name="fairshare")
     z = m.variables("placed", (P, N), lower=pinned, upper=may, integer=True)
-    y = m.variables("kops", (P, N), upper=most)
+    y = m.variables("kops", (P, N), upper=upper)
     u = m.variables("on", (T, N), upper=1.0, integer=True)
     x = m.variables("rate", T, upper=demand)
     s = m.variables("least_share", upper=1.0, cost=1.0)
@@ -171,7 +171,7 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     m.constrain("memory", (z * problem.size_gb[:, None]).sum(axis=0), upper=problem.memory_gb)
     m.constrain("on", z - u[owner], upper=0.0)
     m.constrain("most_nodes", u.sum(axis=1), upper=problem.most_nodes)
-    m.constrain("placed", y - z * most, upper=0.0)
+    m.constrain("placed", y - z * upper, upper=0.0)
     for r, name in enumerate(problem.resource_names):
         use = (y * problem.per_op[owner, r][:, None]).sum(axis=0)
         m.constrain(f"capacity {name}", use, upper=problem.capacity[:, r])

@@ -86,14 +86,14 @@ def swap_weights(
 @run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def exchange(  # noqa: C901 - one compiled loop
-    share: Floats, demand: Floats, present: Bools, least_step: float, most: int
+    share: Floats, demand: Floats, present: Bools, least_step: float, upper: int
 ) -> int:
     """Take swap steps in place; return their number."""
     tenants, nodes = share.shape
     lowest_of, lowest_at = np.full(tenants, np.inf), np.full(tenants, -1, dtype=np.int64)
     first, last = 0, tenants  # tenants whose least slack is found again, with a stride
     stride = 1
-    for step in range(most):
+    for step in range(upper):
         for a in range(first, last, stride):
             lowest_of[a], lowest_at[a] = np.inf, -1
             for b in range(nodes):
@@ -111,8 +111,8 @@ def exchange(  # noqa: C901 - one compiled loop
         for u in range(tenants):
             if u == t or not present[u, n]:
                 continue
-            given = share[u, n] - demand[u, n]
-            at_n = min((given - lowest) / 2, given)  # latency is a cost only where slack is left
+            slack_u = share[u, n] - demand[u, n]
+            at_n = min((slack_u - lowest) / 2, slack_u)  # latency is a cost only where slack is left
             if at_n <= best:
                 continue
             for m in range(nodes):
@@ -129,7 +129,7 @@ def exchange(  # noqa: C901 - one compiled loop
         share[t, other] -= best
         share[partner, other] += best
         first, last, stride = min(t, partner), max(t, partner) + 1, abs(t - partner)
-    return most
+    return upper
 
 
 def bound_slack(fair_kops: Floats, capacity: Floats, demand: Floats, present: Bools) -> float:
@@ -180,9 +180,9 @@ def flow_weights(fair_kops: Floats, capacity: Floats, demand: Floats, present: B
     flows = 0
     for _ in range(MOST_ROUNDS):
         flows += 1
-        supply, rest = fair - base.sum(axis=1), capacity - base.sum(axis=0)
+        supply, remaining = fair - base.sum(axis=1), capacity - base.sum(axis=0)
         sent = np.where(rows > 0, np.maximum(supply - slack * rows, 0.0), 0.0)
-        taken = np.maximum(rest - slack * columns, 0.0)
+        taken = np.maximum(remaining - slack * columns, 0.0)
         graph.set_arcs_capacity(first, np.floor(sent * units).astype(np.int64))
         graph.set_arcs_capacity(last, np.floor(taken * units).astype(np.int64))
         if graph.solve(0, 1) != graph.OPTIMAL:
@@ -195,7 +195,7 @@ def flow_weights(fair_kops: Floats, capacity: Floats, demand: Floats, present: B
         s, k = full[2 : 2 + tenants] & (rows > 0), full[2 + tenants :]
         degree = float(columns[k].sum() - rows[s].sum())
         if degree > 0:
-            lower = float(rest[k].sum() - supply[s].sum()) / degree
+            lower = float(remaining[k].sum() - supply[s].sum()) / degree
             if not lower < slack - 1e-12 * max(abs(slack), 1.0):
                 break
             slack = lower

@@ -1,4 +1,4 @@
-"""Explanation of shares: the nodes that hold tenants back at each level, and what raises the least tenant."""
+"""Explanation of shares: the nodes that limit tenants at each level, and changes for the lowest tenant."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain(
     heaviest: Annotated[int, Field(ge=0, description="tenants that are tried with half their weight")] = 3,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain shares: who gets less than its fair share, the full nodes of each level, and what helps.
+    """Explain shares: tenants below their fair share, the full nodes of each level, and useful changes.
 
     Tried are faster nodes, nodes with more memory where replicas do not fit, and lower weights.
 
@@ -59,10 +59,10 @@ def explain(
     sentences = [f"{counted_of(len(wants), len(rate), 'tenants', 'want')} more than they get."]
     if len(wants):
         share = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
-        least = int(wants[share[wants].argmin()])
+        worst = int(wants[share[wants].argmin()])
         sentences.append(
-            f"Tenant {problem.tenant_names[least]} gets least: {rate[least]:,.4g} kops, "
-            f"{share[least]:.1%} of its fair share."
+            f"Tenant {problem.tenant_names[worst]} gets least: {rate[worst]:,.4g} kops, "
+            f"{share[worst]:.1%} of its fair share."
         )
     if decided.baseline is not None:
         before = measure(problem, decided.baseline, None)["min_share"]
@@ -72,7 +72,7 @@ def explain(
     sections = [*_list_levels(problem, levels), _tabulate(problem, rate, fair)]
     again = Reoptimization(
         decided,
-        metric=next(one for one in METRICS if one.name == "least_level_kops"),
+        metric=next(metric_of for metric_of in METRICS if metric_of.name == "least_level_kops"),
         measure=measure,
         options=options,
     )
@@ -116,20 +116,20 @@ def _find_levels(problem: SharedStore, content: Content) -> list[Level]:
     """
     if problem.capacity.shape[1] > 1 or len(problem.partitions) > MOST_LEVEL_PARTITIONS:
         return []
-    return [one for one in share_fairly(problem, content.replicas).levels if len(one.tenants)]
+    return [level for level in share_fairly(problem, content.replicas).levels if len(level.tenants)]
 
 
 def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]:
     """Yield the tenants and the full nodes of each level."""
     rows = [
         (
-            one.level,
-            len(one.tenants),
-            _name(problem.tenant_names, one.tenants),
-            len(one.nodes),
-            _name(problem.node_names, one.nodes) if len(one.nodes) else BELOW,
+            level.level,
+            len(level.tenants),
+            _name(problem.tenant_names, level.tenants),
+            len(level.nodes),
+            _name(problem.node_names, level.nodes) if len(level.nodes) else BELOW,
         )
-        for one in levels[:MOST_LEVELS]
+        for level in levels[:MOST_LEVELS]
     ]
     if rows:
         columns = ["level", "tenants", "such_as", "full_nodes", "these_nodes"]
@@ -146,7 +146,7 @@ def _name(names: np.ndarray, rows: np.ndarray) -> str:
 
 
 def _faster(
-    problem: SharedStore, content: Content, levels: list[Level], most: int
+    problem: SharedStore, content: Content, levels: list[Level], limit: int
 ) -> Iterator[Change[SharedStore]]:
     """Yield full nodes with more rate: those of the lowest level first, by the requests that they lack."""
     nth = np.full(len(problem.nodes), len(levels))
@@ -159,19 +159,19 @@ def _faster(
     served = add_up(partition, weights=content.kops, minlength=len(problem.partitions))
     unmet = add_up(node, weights=(problem.demand_kops - served)[partition], minlength=len(rate))
     busy = np.flatnonzero(full > BUSY)
-    for n in busy[np.lexsort((-unmet[busy], nth[busy]))][:most].tolist():
+    for n in busy[np.lexsort((-unmet[busy], nth[busy]))][:limit].tolist():
         name = str(problem.node_names[n])
         yield Change(name=f"node {name}", problem=adjust(problem, rate_factors={name: LARGER}))
 
 
-def _larger(problem: SharedStore, content: Content, most: int) -> Iterator[Change[SharedStore]]:
+def _larger(problem: SharedStore, content: Content, limit: int) -> Iterator[Change[SharedStore]]:
     """Yield the fullest nodes with more memory, of those that not every replica fits in besides."""
     partition, node = content.replicas
     used = add_up(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
     memory = problem.memory_gb
     full = np.divide(used, memory, out=np.zeros_like(memory), where=memory > 0)
     largest = float(problem.size_gb.max(initial=0.0))
-    for n in np.argsort(-full, kind="stable")[:most].tolist():
+    for n in np.argsort(-full, kind="stable")[:limit].tolist():
         if memory[n] > 0 and memory[n] - used[n] < largest:
             name = str(problem.node_names[n])
             yield Change(
@@ -185,11 +185,11 @@ def _weigh_less(
     problem: SharedStore,
     decided: Decided,
     rate: np.ndarray,
-    most: int,
+    limit: int,
     options: Options,
     sentences: list[str],
 ) -> Iterator[Section]:
-    """Yield the tenants with the highest rates and what others gain where they weigh half as much."""
+    """Yield the tenants with the highest rates and the gain of others if these weigh half as much."""
 
     def measure_others(
         changed: SharedStore,
@@ -210,7 +210,7 @@ def _weigh_less(
         options=options,
     )
     changes = []
-    for t in np.argsort(-rate, kind="stable")[:most].tolist():
+    for t in np.argsort(-rate, kind="stable")[:limit].tolist():
         name, weight = str(problem.tenant_names[t]), float(problem.weight[t])
         lower = adjust(problem, weights={name: LESS_WEIGHT * weight})
         changes.append(Change(name=f"tenant {name}", problem=lower, facts={"weight_now": weight}))

@@ -1,1 +1,1 @@
-"""Information of control planes of system `fairshare`, how plans are realized, and signalling."""
+"""Information of control planes of system `fairshare`, realization of plans, and signalling."""

@@ -41,9 +41,9 @@ def observe_demand(
         np.minimum.at(first, problem.tenant, np.arange(len(demand)))
         order = np.argsort(problem.tenant, kind="stable")
         owner = problem.tenant[order]
-        place = np.arange(len(order)) - np.searchsorted(owner, owner)
+        rank = np.arange(len(order)) - np.searchsorted(owner, owner)
         groups = np.zeros(len(demand), dtype=np.int64)
-        groups[order] = place // granularity_partitions
+        groups[order] = rank // granularity_partitions
         keys = problem.tenant * (groups.max() + 1) + groups
         block = np.unique(keys, return_inverse=True)[1].astype(np.int64)
         demand = average_within(demand, block)

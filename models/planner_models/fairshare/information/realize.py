@@ -1,4 +1,4 @@
-"""Realization of a plan under true demand: nodes and routers serve what comes, with the plan's settings."""
+"""Realization of a plan under true demand: nodes and routers serve requests with the plan's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signalling between nodes, routers and the controller, counted from what each protocol sends."""
+"""Signalling between nodes, routers and the controller, counted from the messages of each protocol."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def check(problem: SharedStore, plan: Sharing) -> Violations:
     PlanRejected where it is no plan: see `read_plan`.
     """
     content = read_plan(problem, plan)
-    found = _check_places(problem, content)
-    return found + _check_rates(problem, content) + _check_sums(problem, content, plan)
+    violations = _check_places(problem, content)
+    return violations + _check_rates(problem, content) + _check_sums(problem, content, plan)
 
 
 def _names(problem: SharedStore, partitions: np.ndarray) -> list[str]:
@@ -53,7 +53,7 @@ def _names(problem: SharedStore, partitions: np.ndarray) -> list[str]:
 def _check_places(problem: SharedStore, content: Content) -> Violations:
     partition, node = content.replicas
     count = np.bincount(partition, minlength=len(problem.partitions))
-    wanted = problem.wanted_replicas
+    requested = problem.wanted_replicas
     domains = pd.Series(problem.domain[node]).groupby(partition).nunique()
     distinct = np.zeros(len(problem.partitions))
     distinct[domains.index.to_numpy()] = domains.to_numpy()
@@ -69,11 +69,11 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
             unit=unit,
         )
 
-    found = partitions("nodes", distinct < count, count, distinct, "domains")
-    found += partitions("replicas", count > wanted, count, wanted, "replicas")
-    found += partitions("placed", count < wanted, count, wanted, "replicas")
+    violations = partitions("nodes", distinct < count, count, distinct, "domains")
+    violations += partitions("replicas", count > requested, count, requested, "replicas")
+    violations += partitions("placed", count < requested, count, requested, "replicas")
     dead = problem.is_failed[node]
-    found += (
+    violations += (
         Violations.of(
             "failed", where=_names(problem, partition[dead]), amount=1.0, allowed=0.0, unit="replicas"
         )
@@ -81,10 +81,10 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
         else Violations()
     )
     used = add_up(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
-    found += _nodes(problem, "memory", used, problem.nodes["memory_gb"].to_numpy(float), "GB")
+    violations += _nodes(problem, "memory", used, problem.nodes["memory_gb"].to_numpy(float), "GB")
     pairs = pd.DataFrame({"tenant": problem.tenant[partition], "node": node}).drop_duplicates()
     lives = np.bincount(pairs["tenant"], minlength=len(problem.tenants))
-    found += _tenants(problem, "most_nodes", lives, problem.most_nodes, "nodes")
+    violations += _tenants(problem, "most_nodes", lives, problem.most_nodes, "nodes")
     here = (
         np.zeros((len(problem.partitions), len(problem.nodes)), dtype=bool)
         if (problem.is_pinned is not None or problem.is_forbidden is not None)
@@ -104,15 +104,17 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
                 for name, n in zip(_names(problem, rows), columns.tolist(), strict=True)
             ]
             amount = 0.0 if limit == "pinned" else 1.0
-            found += Violations.of(limit, where=where, amount=amount, allowed=1 - amount, unit="replicas")
-    return found
+            violations += Violations.of(
+                limit, where=where, amount=amount, allowed=1 - amount, unit="replicas"
+            )
+    return violations
 
 
 def _check_rates(problem: SharedStore, content: Content) -> Violations:
     partition, node = content.replicas
     served = add_up(partition, weights=content.kops, minlength=len(problem.partitions))
     rows = np.flatnonzero(exceeds(served, problem.demand_kops))
-    found = Violations.of(
+    violations = Violations.of(
         "demand",
         where=_names(problem, rows),
         amount=served[rows],
@@ -123,23 +125,23 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
     due = problem.share_of_tenant * total[problem.tenant]
     apart = differs(served, due)
     rows = np.flatnonzero(apart & problem.is_fixed[problem.tenant])
-    found += Violations.of(
+    violations += Violations.of(
         "mix", where=_names(problem, rows), amount=served[rows], allowed=due[rows], unit="kops"
     )
     for r, name in enumerate(problem.resource_names):
         use = content.kops * problem.per_op[problem.tenant[partition], r]
         load = add_up(node, weights=use, minlength=len(problem.nodes))
         unit = "kops" if r == 0 else name
-        found += _nodes(problem, "rate", load, problem.capacity[:, r], unit)
-    return found
+        violations += _nodes(problem, "rate", load, problem.capacity[:, r], unit)
+    return violations
 
 
 def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violations:
     """Compare the tables of sums with the replicas' requests."""
     by_node = sum_by_node(problem, content.replicas, content.kops)
     stated = np.zeros_like(by_node)
-    at = (problem.find_tenants(plan.shares["tenant"]), problem.find_nodes(plan.shares["node"]))
-    np.add.at(stated, at, plan.shares["kops"].to_numpy(float))
+    cells = (problem.find_tenants(plan.shares["tenant"]), problem.find_nodes(plan.shares["node"]))
+    np.add.at(stated, cells, plan.shares["kops"].to_numpy(float))
     tenant, node = np.nonzero(differs(stated, by_node))
     total = add_up(
         problem.find_tenants(plan.rates["tenant"]), plan.rates["kops"].to_numpy(float), len(by_node)
@@ -173,15 +175,17 @@ def _check_levels(problem: SharedStore, plan: Sharing) -> Violations:
     columns = {name: plan.rates[name].to_numpy(float) for name in ("kops", "fair_share_kops", "level")}
     fair = pd.Series(fair_share_kops(problem), index=problem.tenant_names).reindex(names).to_numpy(float)
     level = np.divide(columns["kops"], fair, out=np.zeros_like(fair), where=fair > 0)
-    found = Violations()
+    violations = Violations()
     for stated, right, unit in (
         (columns["fair_share_kops"], fair, "kops of fair share"),
         (columns["level"], level, "of the fair share"),
     ):
         rows = np.flatnonzero(differs(stated, right))
         where = [str(names.iloc[row]) for row in rows]
-        found += Violations.of("shares", where=where, amount=stated[rows], allowed=right[rows], unit=unit)
-    return found
+        violations += Violations.of(
+            "shares", where=where, amount=stated[rows], allowed=right[rows], unit=unit
+        )
+    return violations
 
 
 def _nodes(problem: SharedStore, limit: str, amount: Numbers, allowed: Numbers, unit: str) -> Violations:

@@ -35,19 +35,19 @@ def draw_demand(problem: SharedStore) -> Sequence[Drawing]:
 
 
 def draw(problem: SharedStore, plan: Sharing) -> Sequence[Drawing]:
-    """Draw what tenants get over their fair shares, the least first, and the load of the busiest nodes."""
+    """Draw the tenants' rates over their fair shares, the least first, and the load of the busiest nodes."""
     content = read_plan(problem, plan)
     owner = problem.tenant[content.replicas.partition]
     rate = add_up(owner, weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     level = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
-    wanted = np.divide(problem.demand_of_tenant, fair, out=np.zeros_like(rate), where=fair > 0)
+    demand_ratio = np.divide(problem.demand_of_tenant, fair, out=np.zeros_like(rate), where=fair > 0)
     rows = np.argsort(level, kind="stable")[:MOST_BARS]
     tenants = pd.DataFrame(
         {
             "tenant": problem.tenant_names[rows],
             "served": level[rows],
-            "wanted": np.maximum(wanted, level)[rows],
+            "wanted": np.maximum(demand_ratio, level)[rows],
         }
     )
     load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))

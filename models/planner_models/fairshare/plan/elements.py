@@ -50,10 +50,10 @@ def describe_node(problem: SharedStore, decided: Decided, name: str, options: Op
     """Describe the load and memory of a node, and the tenants that it serves."""
     n = row_of(list_nodes(problem), name, NODE)
     content = read_plan(problem, decided.plan)
-    mine = np.flatnonzero(content.replicas.node == n)
-    owner = problem.tenant[content.replicas.partition[mine]]
-    kops = add_up(owner, weights=content.kops[mine], minlength=len(problem.tenants))
-    used = float(problem.size_gb[content.replicas.partition[mine]].sum())
+    own_rows = np.flatnonzero(content.replicas.node == n)
+    owner = problem.tenant[content.replicas.partition[own_rows]]
+    kops = add_up(owner, weights=content.kops[own_rows], minlength=len(problem.tenants))
+    used = float(problem.size_gb[content.replicas.partition[own_rows]].sum())
     rate = float(problem.rate_kops[n])
     facts = [
         Fact(label="Load", value=float(kops.sum()), unit="kops"),
@@ -61,7 +61,7 @@ def describe_node(problem: SharedStore, decided: Decided, name: str, options: Op
         Fact(label="Utilization", value=100 * float(kops.sum()) / rate if rate > 0 else None, unit="%"),
         Fact(label="Memory used", value=used, unit="GB"),
         Fact(label="Memory", value=float(problem.memory_gb[n]), unit="GB"),
-        Fact(label="Replicas", value=float(len(mine))),
+        Fact(label="Replicas", value=float(len(own_rows))),
     ]
     if problem.is_failed[n]:
         facts.insert(0, Fact(label="State", value="failed"))
@@ -76,12 +76,12 @@ def describe_node(problem: SharedStore, decided: Decided, name: str, options: Op
 
 
 def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe what a tenant gets, what it is due, and the nodes that serve it."""
+    """Describe the rate of a tenant, its fair share, and the nodes that serve it."""
     t = row_of(list_tenants(problem), name, TENANT)
     content = read_plan(problem, decided.plan)
-    mine = np.flatnonzero(problem.tenant[content.replicas.partition] == t)
-    node = content.replicas.node[mine]
-    by_node = add_up(node, weights=content.kops[mine], minlength=len(problem.nodes))
+    own_rows = np.flatnonzero(problem.tenant[content.replicas.partition] == t)
+    node = content.replicas.node[own_rows]
+    by_node = add_up(node, weights=content.kops[own_rows], minlength=len(problem.nodes))
     load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
     served, fair = float(by_node.sum()), float(fair_share_kops(problem)[t])
     facts = (

@@ -1,4 +1,4 @@
-"""Fair shares: what each tenant would get if the store were one pool of capacity."""
+"""Fair shares: the rate of each tenant if the store were one pool of capacity."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def entitlement(problem: SharedStore) -> Floats:
     tenant that cannot be served at all, such as one that uses a resource that no node has.
     """
     total = problem.capacity.sum(axis=0)
-    part = np.divide(
+    fraction = np.divide(
         problem.per_op, total, out=np.where(problem.per_op > 0, np.inf, 0.0), where=total > 0
     ).max(axis=1)
-    due: Floats = problem.weight / np.maximum(part, 1e-300)
-    return np.where(np.isfinite(part) & (part > 0), due, 0.0)
+    due: Floats = problem.weight / np.maximum(fraction, 1e-300)
+    return np.where(np.isfinite(fraction) & (fraction > 0), due, 0.0)
 
 
 def fill_level(cost: Floats, demand: Floats, due: Floats, capacity: float) -> float:
@@ -47,22 +47,22 @@ def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capaci
 
     demand  (T,) 0 for tenants that are left out; the others' is that of the order
     """
-    wanted = 0.0
+    needed = 0.0
     slope = np.zeros(len(order) + 1)  # requests that the tenants from here on want for each unit of the level
-    for place in range(len(order) - 1, -1, -1):
-        t = order[place]
-        slope[place] = slope[place + 1]
+    for index in range(len(order) - 1, -1, -1):
+        t = order[index]
+        slope[index] = slope[index + 1]
         if cost[t] > 0 and demand[t] > 0:
-            wanted += cost[t] * demand[t]
-            slope[place] += cost[t] * due[t]
-    if wanted <= capacity:
+            needed += cost[t] * demand[t]
+            slope[index] += cost[t] * due[t]
+    if needed <= capacity:
         return np.inf
     served = 0.0  # by tenants with all their demand
-    for place in range(len(order)):
-        t = order[place]
+    for index in range(len(order)):
+        t = order[index]
         if cost[t] > 0 and demand[t] > 0:
-            if slope[place] > 0:
-                level = (capacity - served) / slope[place]
+            if slope[index] > 0:
+                level = (capacity - served) / slope[index]
                 if due[t] <= 0 or level * due[t] <= demand[t]:
                     return float(max(level, 0.0))
             served += cost[t] * demand[t]
@@ -112,14 +112,14 @@ def pool_level(problem: SharedStore) -> float:
     level = float(levels.min(initial=np.inf))
     if np.isfinite(level):
         return level
-    known = due > 0
-    return float((demand[known] / due[known]).max(initial=0.0))
+    has_due = due > 0
+    return float((demand[has_due] / due[has_due]).max(initial=0.0))
 
 
 def fair_share_kops(
     problem: SharedStore, *, demand_kops: Floats | None = None, capacity: Floats | None = None
 ) -> Floats:
-    """Return what each tenant gets of one pool, (T,), thousands per second: at most its demand.
+    """Return the rate of each tenant from one pool, (T,), thousands per second: at most its demand.
 
     No plan gives every tenant more than its fair share: of a resource that is full in the pool, tenants that
     it holds have all that others leave. See `pool_levels`.

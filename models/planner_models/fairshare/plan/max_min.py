@@ -78,12 +78,12 @@ class Network:
         asked = np.flatnonzero(problem.demand_kops > 0)
         groups = int(group_of.max(initial=0)) + 1
         keys = problem.tenant[asked] * groups + group_of[asked]
-        found, pair = np.unique(keys, return_inverse=True)
+        pairs, pair = np.unique(keys, return_inverse=True)
         self.pair = np.full(partitions, -1)
         self.pair[asked] = pair
-        self.owner, self.group, self.groups = found // groups, found % groups, groups
-        self.demand_kops = add_up(pair, problem.demand_kops[asked], len(found))
-        self.share = add_up(pair, problem.share_of_tenant[asked], len(found))
+        self.owner, self.group, self.groups = pairs // groups, pairs % groups, groups
+        self.demand_kops = add_up(pair, problem.demand_kops[asked], len(pairs))
+        self.share = add_up(pair, problem.share_of_tenant[asked], len(pairs))
         self.is_fixed = problem.is_fixed[self.owner]
         self.count = count = np.bincount(replicas.partition, minlength=partitions)
         first = np.cumsum(count) - count
@@ -94,20 +94,20 @@ class Network:
         self.place_group = np.repeat(np.arange(groups), count[like])
         width = count[like][self.group]
         self.entry_start = np.cumsum(width) - width
-        self.entry_pair = np.repeat(np.arange(len(found)), width)
+        self.entry_pair = np.repeat(np.arange(len(pairs)), width)
         self.entry_place = _ranges(self.starts[self.group], width)
         self.entry_node = self.place_node[self.entry_place]
 
     def split(self, entry_kops: Floats) -> Floats:
         """Return rates of replicas (K,) from those of entries (E,): partitions of a pair by their demand."""
         has_pair = self.pair >= 0
-        first, part = np.zeros(len(self.pair), dtype=np.int64), np.zeros(len(self.pair))
+        first, fraction = np.zeros(len(self.pair), dtype=np.int64), np.zeros(len(self.pair))
         pair = self.pair[has_pair]
         first[has_pair] = self.entry_start[pair]
-        part[has_pair] = self.problem.demand_kops[has_pair] / self.demand_kops[pair]
+        fraction[has_pair] = self.problem.demand_kops[has_pair] / self.demand_kops[pair]
         count = np.where(has_pair, self.count, 0)
         kops = np.zeros(len(self.replicas.partition))
-        kops[np.repeat(has_pair, self.count)] = entry_kops[_ranges(first, count)] * np.repeat(part, count)
+        kops[np.repeat(has_pair, self.count)] = entry_kops[_ranges(first, count)] * np.repeat(fraction, count)
         return kops
 
 
@@ -124,9 +124,9 @@ def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
     """
     count = np.bincount(replicas.partition, minlength=partitions)
     width = int(count.max(initial=0))
-    place = np.arange(len(replicas.partition)) - np.repeat(np.cumsum(count) - count, count)
+    rank = np.arange(len(replicas.partition)) - np.repeat(np.cumsum(count) - count, count)
     table = np.full((partitions, max(width, 1)), -1)
-    table[replicas.partition, place] = replicas.node
+    table[replicas.partition, rank] = replicas.node
     numbers, below = np.zeros(partitions, dtype=np.int64), 1
     for column in table.T:
         if below * (nodes + 1) >= MOST_NUMBER:
@@ -191,7 +191,7 @@ class _Search:
         return _Region(self.is_free & ~self.is_fixed, self.open_pair, self.open_node, highest)
 
     def reduce(self, region: _Region) -> _Region:
-        """Return the region without what is closed."""
+        """Return the region without its closed parts."""
         return _Region(
             region.tenants & self.is_free,
             region.pairs & self.open_pair,
@@ -200,13 +200,13 @@ class _Search:
         )
 
     def divide(self, region: _Region) -> _Pairs:
-        """Return the pairs of a region, divided by how their requests are given."""
-        mine = region.tenants[self.network.owner] & ~self.network.is_fixed & self.open_pair
-        through = mine & region.pairs
-        return _Pairs(through, mine & ~region.pairs, np.flatnonzero(region.pairs & ~through))
+        """Return the pairs of a region, divided by the form of their requests."""
+        is_through = region.tenants[self.network.owner] & ~self.network.is_fixed & self.open_pair
+        through = is_through & region.pairs
+        return _Pairs(through, is_through & ~region.pairs, np.flatnonzero(region.pairs & ~through))
 
     def direct_kops(self, pairs: Ints, rate: Floats) -> Floats:
-        """Return what pairs are served by rates of tenants, of fixed mix or held: (len(pairs),)."""
+        """Return the service of pairs by rates of tenants, of fixed mix or held: (len(pairs),)."""
         network = self.network
         owner = network.owner[pairs]
         served = np.where(
@@ -250,44 +250,44 @@ class _Search:
         pair_at[wide] = bases[1] + np.arange(len(wide))
         group_at[groups] = bases[2] + np.arange(len(groups))
         node_at[nodes] = bases[3] + np.arange(len(nodes))
-        places = groups[:0]
+        cells = groups[:0]
         if len(groups):
-            places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
+            cells = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
         demand = self.demand_units
-        out, most = self._sum_by_owner(leaving), self._sum_by_owner(through)
-        wanted = np.minimum(self._units(rate), most + out)[tenants]
+        out, upper = self._sum_by_owner(leaving), self._sum_by_owner(through)
+        requested = np.minimum(self._units(rate), upper + out)[tenants]
         asked = self._units(sent_of[groups])
         owner = network.owner[pair_of]
-        zero, one = np.zeros, np.ones
+        zero, ones = np.zeros, np.ones
         tail = np.concatenate([
             zero(len(tenants)), zero(len(groups)), tenant_at[tenants], tenant_at[network.owner[wide]],
             np.where(is_wide[pair_of], pair_at[pair_of], tenant_at[owner]),
-            group_at[network.place_group[places]], node_at[nodes],
+            group_at[network.place_group[cells]], node_at[nodes],
         ]).astype(np.int64)  # fmt: skip
         head = np.concatenate([
-            tenant_at[tenants], group_at[groups], one(len(tenants)), pair_at[wide],
-            node_at[network.entry_node[entries]], node_at[network.place_node[places]], one(len(nodes)),
+            tenant_at[tenants], group_at[groups], ones(len(tenants)), pair_at[wide],
+            node_at[network.entry_node[entries]], node_at[network.place_node[cells]], ones(len(nodes)),
         ]).astype(np.int64)  # fmt: skip
         capacity = np.concatenate([
-            wanted, asked, out[tenants], demand[wide], demand[pair_of], np.full(len(places), UNLIMITED),
+            requested, asked, out[tenants], demand[wide], demand[pair_of], np.full(len(cells), UNLIMITED),
             self._units(self.rate_kops[nodes]),
         ])  # fmt: skip
-        whole = int(wanted.sum()) + int(asked.sum())
-        enough = whole - int(FEASIBLE * whole) - 2 * (len(tenants) + len(groups))
+        full = int(requested.sum()) + int(asked.sum())
+        enough = full - int(FEASIBLE * full) - 2 * (len(tenants) + len(groups))
         total, flow, inside = find_flow(int(bases[4]), tail, head, capacity, enough)
         self.flows += 1
         carries = total >= enough
-        ends = np.cumsum([2 * len(tenants) + len(groups) + len(wide), len(entries), len(places)])
+        ends = np.cumsum([2 * len(tenants) + len(groups) + len(wide), len(entries), len(cells)])
         kops = np.zeros(len(network.entry_pair))
         kops[entries] = flow[ends[0] : ends[1]] / self.units
         if len(direct):
             by_place = np.zeros(len(network.place_node))
-            by_place[places] = flow[ends[1] : ends[2]] / self.units
+            by_place[cells] = flow[ends[1] : ends[2]] / self.units
             width = np.diff(network.starts)[network.group[direct]]
             together = sent_of[network.group[direct]]
-            part = np.divide(sent, together, out=np.zeros_like(sent), where=together > 0)
-            mine = _ranges(network.entry_start[direct], width)
-            kops[mine] = by_place[network.entry_place[mine]] * np.repeat(part, width)
+            fraction = np.divide(sent, together, out=np.zeros_like(sent), where=together > 0)
+            entries_of = _ranges(network.entry_start[direct], width)
+            kops[entries_of] = by_place[network.entry_place[entries_of]] * np.repeat(fraction, width)
         return _Solved(carries, kops, self._cut(region, inside, through, tenant_at, group_at, node_at, level))
 
     def _cut(
@@ -315,21 +315,21 @@ class _Search:
     def _sum_by_owner(self, pairs: Bools) -> Ints:
         """Return the units of demand of some pairs (M,) of each tenant, (T,)."""
         rows = np.flatnonzero(pairs)
-        found = np.zeros(len(self.demand), dtype=np.int64)
+        sums = np.zeros(len(self.demand), dtype=np.int64)
         if len(rows):
             owner = self.network.owner[rows]
-            found = np.bincount(owner, self.demand_units[rows], len(found)).astype(np.int64)
-        return found
+            sums = np.bincount(owner, self.demand_units[rows], len(sums)).astype(np.int64)
+        return sums
 
     def _units(self, kops: Floats) -> Ints:
         return np.floor(kops * self.units).astype(np.int64)
 
     def find_tenants(self, region: _Region) -> Bools:
-        """Return which tenants a region may still hold, (T,)."""
+        """Return the tenants that a region may still hold, a mask (T,)."""
         network = self.network
-        found = region.tenants.copy()
-        found[network.owner[region.pairs & network.is_fixed]] = True
-        return found & self.is_free
+        tenants = region.tenants.copy()
+        tenants[network.owner[region.pairs & network.is_fixed]] = True
+        return tenants & self.is_free
 
     def hold(self, region: _Region, level: float, entry_kops: Floats) -> None:
         """Hold the tenants of a region at a level and close it."""
@@ -340,8 +340,8 @@ class _Search:
         limited = np.flatnonzero(held & (rate < self.demand * (1 - EQUAL)))
         if len(limited):
             self.levels.append(Level(level, limited, np.flatnonzero(region.nodes)))
-        mine = region.pairs[self.network.entry_pair]
-        self.entry_kops[mine] = entry_kops[mine]
+        entries = region.pairs[self.network.entry_pair]
+        self.entry_kops[entries] = entry_kops[entries]
         self.open_pair = self.open_pair & ~region.pairs
         self.open_node = self.open_node & ~region.nodes
 
@@ -370,8 +370,8 @@ class _Search:
                 stack.pop()
                 self.hold(region, level, solved.entry_kops)
         if most_levels is None and self.open_pair.any():  # of held tenants, served in full
-            rest = self.everything()
-            self.hold(rest, np.inf, self.solve(rest, np.inf, self.divide(rest)).entry_kops)
+            everything = self.everything()
+            self.hold(everything, np.inf, self.solve(everything, np.inf, self.divide(everything)).entry_kops)
 
     def _is_smaller(self, cut: _Region, region: _Region) -> bool:
         """Return whether a cut has tenants to hold, and is not the whole region."""
@@ -388,7 +388,7 @@ def share_max_min(
     rate_kops: Floats | None = None,
     network: Network | None = None,
 ) -> MaxMin:
-    """Return the lexicographically largest rates over what tenants are due, for given replicas.
+    """Return the lexicographically largest rates over the tenants' fair shares, for given replicas.
 
     Requests are the only resource here; see `program.share_dominant` for several.
 

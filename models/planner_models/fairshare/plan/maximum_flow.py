@@ -39,7 +39,7 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
         opposite[forward], opposite[backward] = backward, forward
         free[forward] = capacity[a]
         place_of[a] = forward
-    place = np.empty(count, dtype=np.int32)
+    next_arc = np.empty(count, dtype=np.int32)
     distance = np.empty(count, dtype=np.int32)
     queue = np.empty(count, dtype=np.int32)
     path = np.empty(count + 1, dtype=np.int32)
@@ -60,33 +60,33 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
                     last += 1
         if distance[0] < 0:
             break
-        place[:] = starts[:count]
+        next_arc[:] = starts[:count]
         v, depth = 0, 0
         while True:
             if v == 1:
-                least = free[path[0]]
+                smallest = free[path[0]]
                 for i in range(1, depth):
-                    least = min(least, free[path[i]])
-                total += least
+                    smallest = min(smallest, free[path[i]])
+                total += smallest
                 cut = 0
                 for i in range(depth - 1, -1, -1):
-                    free[path[i]] -= least
-                    free[opposite[path[i]]] += least
+                    free[path[i]] -= smallest
+                    free[opposite[path[i]]] += smallest
                     if free[path[i]] == 0:
                         cut = i
                 v, depth = to[opposite[path[cut]]], cut
-            found = False
-            while place[v] < starts[v + 1]:
-                r = place[v]
+            is_found = False
+            while next_arc[v] < starts[v + 1]:
+                r = next_arc[v]
                 u = to[r]
                 if distance[u] == distance[v] - 1 and free[r] > 0:
                     path[depth] = r
                     depth += 1
                     v = u
-                    found = True
+                    is_found = True
                     break
-                place[v] += 1
-            if found:
+                next_arc[v] += 1
+            if is_found:
                 continue
             if v == 0:
                 break

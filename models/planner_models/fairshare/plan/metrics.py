@@ -1,4 +1,4 @@
-"""Metrics of system `fairshare`: what tenants get, over what they are due."""
+"""Metrics of system `fairshare`: the tenants' rates over their fair shares."""
 
 from __future__ import annotations
 
@@ -170,10 +170,10 @@ def measure(problem: SharedStore, plan: Sharing, previous: Sharing | None) -> di
     moves = count_moves(problem if previous is None else place_as(problem, previous), content.replicas)
     demand, total = float(problem.demand_kops.sum()), float(served.sum())
     is_even = not len(share) or largest <= 0
-    least = least_share(served, fair)
+    lowest = least_share(served, fair)
     return {
-        "min_share": least,
-        "least_level_kops": least
+        "min_share": lowest,
+        "least_level_kops": lowest
         * float((pool_level(problem) * entitlement(problem) / problem.weight).max()),
         "throughput_kops": total,
         "unmet_kops": max(demand - total, 0.0),

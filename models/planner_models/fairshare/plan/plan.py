@@ -216,7 +216,7 @@ def from_tables(problem: SharedStore, tables: Mapping[str, pd.DataFrame]) -> Sha
 
 
 def read_plan(problem: SharedStore, plan: Sharing) -> Content:
-    """Return the arrays of a plan; raises PlanRejected where it names what does not exist."""
+    """Return the arrays of a plan; raises PlanRejected for unknown names."""
     if len(plan.service) != 1 or plan.queueing not in QUEUEING or plan.replica_choice not in CHOICES:
         raise PlanRejected("service: must be one row with a queueing and a replica_choice that exist")
     partition, node = _find(problem, plan.placement, "placement")
@@ -225,19 +225,19 @@ def read_plan(problem: SharedStore, plan: Sharing) -> Content:
     served, where = _find(problem, plan.serving, "serving")
     nodes = len(problem.nodes)
     keys = replicas.partition * nodes + replicas.node
-    place = np.searchsorted(keys, served * nodes + where)
-    known = place < len(keys)
-    known[known] = keys[place[known]] == (served * nodes + where)[known]
-    if not known.all():
-        row = int(np.argmin(known))
+    index = np.searchsorted(keys, served * nodes + where)
+    is_known = index < len(keys)
+    is_known[is_known] = keys[index[is_known]] == (served * nodes + where)[is_known]
+    if not is_known.all():
+        row = int(np.argmin(is_known))
         raise PlanRejected(
             f"serving row {row + 1}: partition '{plan.serving['partition'].iloc[row]}' of tenant "
             f"'{plan.serving['tenant'].iloc[row]}' has no replica on node '{plan.serving['node'].iloc[row]}'"
         )
     columns = {name: _numbers(plan.serving, "serving", name) for name in ("kops", "split")}
     kops, split = np.zeros(len(keys)), np.zeros(len(keys))
-    np.add.at(kops, place, columns["kops"])
-    np.add.at(split, place, columns["split"])
+    np.add.at(kops, index, columns["kops"])
+    np.add.at(split, index, columns["split"])
     weight = np.zeros((len(problem.tenants), nodes))
     tenant = _find_tenants(problem, plan.shares, "shares")
     np.add.at(

@@ -1,4 +1,4 @@
-"""Measures of what tenants keep where the load or the nodes change, before anything is decided again."""
+"""Measures of the tenants' remaining rates as load or nodes change, before anything is decided again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_isolation(problem: SharedStore, plan: Sharing, content: Content) -> flo
     tenants = len(problem.tenants)
     before = add_up(owner, content.kops, tenants)
     limits = divide_limits(problem, content.replicas, content.weight)
-    kept = 1.0
+    retained = 1.0
     for parity in range(2):
         doubles = np.arange(tenants) % 2 == parity
         demand = problem.demand_of_tenant * np.where(doubles, 2.0, 1.0)
@@ -46,8 +46,8 @@ def find_isolation(problem: SharedStore, plan: Sharing, content: Content) -> flo
         after = add_up(owner, served.kops, tenants)
         due = np.minimum(before, fair_share_kops(problem, demand_kops=demand))
         counts = ~doubles & (due > 0)
-        kept = min(kept, float((after[counts] / due[counts]).min(initial=1.0)))
-    return kept
+        retained = min(retained, float((after[counts] / due[counts]).min(initial=1.0)))
+    return retained
 
 
 def least_share_after_loss(problem: SharedStore, replicas: Replicas) -> float | None:
@@ -63,16 +63,16 @@ def least_share_after_loss(problem: SharedStore, replicas: Replicas) -> float | 
         return 0.0
     if len(working) * len(replicas.partition) > MOST_WORK:
         return None
-    least, network = 1.0, Network(problem, replicas)
+    lowest, network = 1.0, Network(problem, replicas)
     for n in working.tolist():
         rate = problem.rate_kops.copy()
         rate[n] = 0.0
         fair = fair_share_kops(problem, capacity=np.array([rate.sum()]))
         if fair.sum() <= 0:
             return 0.0
-        found = share_max_min(problem, replicas, due=fair, most_levels=1, rate_kops=rate, network=network)
-        least = min([least, *(one.level for one in found.levels)])
-    return least
+        shares = share_max_min(problem, replicas, due=fair, most_levels=1, rate_kops=rate, network=network)
+        lowest = min([lowest, *(level.level for level in shares.levels)])
+    return lowest
 
 
 def _is_lost_with_a_node(problem: SharedStore, replicas: Replicas) -> bool:

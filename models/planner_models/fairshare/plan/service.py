@@ -1,4 +1,4 @@
-"""Rates of tenants whose requests queue at nodes: steady state of each discipline, without latency.
+"""Rates of tenants with requests that queue at nodes: steady state of each discipline, without latency.
 
 Requests of a *user* go to stations, one for each resource of a node, in fixed proportions: a tenant of fixed
 mix is one user with all its nodes, an elastic tenant is a user of its own at each node.
@@ -91,34 +91,36 @@ def gather_users(
     limited = by_node if most_kops is None else sum_by_node(problem, replicas, np.minimum(sent, most_kops))
     t, n = np.nonzero((by_node > 0) & ~fixed[:, None])
     rows = np.flatnonzero(fixed)
-    part = np.divide(by_node, demand[:, None], out=np.zeros_like(by_node), where=demand[:, None] > 0)
-    whole = add_up(problem.tenant[replicas.partition], weights=sent, minlength=len(demand))
-    most = np.where(whole >= demand * (1 - 1e-9), demand, 0.0)  # a partition without replica stops its tenant
+    fraction = np.divide(by_node, demand[:, None], out=np.zeros_like(by_node), where=demand[:, None] > 0)
+    total = add_up(problem.tenant[replicas.partition], weights=sent, minlength=len(demand))
+    upper = np.where(
+        total >= demand * (1 - 1e-9), demand, 0.0
+    )  # a partition without replica stops its tenant
     if most_kops is not None and len(replicas.partition):
         ratio = np.divide(most_kops, sent, out=np.full_like(sent, np.inf), where=sent > 0)
-        least = np.full(len(demand), np.inf)
-        np.minimum.at(least, problem.tenant[replicas.partition], ratio)
-        most = most * np.minimum(least, 1.0)
+        ratio_limit = np.full(len(demand), np.inf)
+        np.minimum.at(ratio_limit, problem.tenant[replicas.partition], ratio)
+        upper = upper * np.minimum(ratio_limit, 1.0)
     ft, fn = np.nonzero((by_node > 0) & fixed[:, None])
-    place = np.full(len(demand), -1)
-    place[rows] = np.arange(len(rows))
-    users = np.concatenate([place[ft], len(rows) + np.arange(len(t))]).astype(np.int64)
+    index_of = np.full(len(demand), -1)
+    index_of[rows] = np.arange(len(rows))
+    users = np.concatenate([index_of[ft], len(rows) + np.arange(len(t))]).astype(np.int64)
     tenants, nodes = np.concatenate([ft, t]), np.concatenate([fn, n])
-    requests = np.concatenate([part[ft, fn], np.ones(len(t))])
+    requests = np.concatenate([fraction[ft, fn], np.ones(len(t))])
     station = (nodes[:, None] * resources + np.arange(resources)).ravel()
     use = (requests[:, None] * problem.per_op[tenants]).ravel()
     local = np.repeat(weight[tenants, nodes], resources)
     user = np.repeat(users, resources)
-    kept = np.flatnonzero(use > 0)
-    kept = kept[np.argsort(station[kept], kind="stable")]
-    starts = np.searchsorted(station[kept], np.arange(len(problem.nodes) * resources + 1))
+    used = np.flatnonzero(use > 0)
+    used = used[np.argsort(station[used], kind="stable")]
+    starts = np.searchsorted(station[used], np.arange(len(problem.nodes) * resources + 1))
     return Users(
-        user=user[kept],
-        station=station[kept].astype(np.int64),
+        user=user[used],
+        station=station[used].astype(np.int64),
         starts=starts.astype(np.int64),
-        use=use[kept],
-        weight=np.where(local > 0, np.maximum(local, LOWEST_WEIGHT * local.max(initial=0.0)), 0.0)[kept],
-        most=np.concatenate([most[rows], limited[t, n]]),
+        use=use[used],
+        weight=np.where(local > 0, np.maximum(local, LOWEST_WEIGHT * local.max(initial=0.0)), 0.0)[used],
+        most=np.concatenate([upper[rows], limited[t, n]]),
         tenant=np.concatenate([rows, t]).astype(np.int64),
         node=np.concatenate([np.full(len(rows), -1), n]).astype(np.int64),
     )
@@ -147,7 +149,7 @@ def fair_levels(  # noqa: C901 - one compiled loop
     for s in range(stations):
         largest = max(largest, users.starts[s + 1] - users.starts[s])
     base = np.empty(largest)
-    least, second = np.full(count, np.inf), np.full(count, np.inf)
+    first, second = np.full(count, np.inf), np.full(count, np.inf)
     first_at, second_at = np.full(count, -1, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     holds = np.ones(stations, dtype=np.bool_)
     for sweep in range(most_sweeps):
@@ -161,23 +163,23 @@ def fair_levels(  # noqa: C901 - one compiled loop
                     continue
                 held, old = holds[s], level[s]
                 total, weights = 0.0, 0.0
-                rest, others = capacity[s], 0.0  # at the old level
+                remainder, others = capacity[s], 0.0  # at the old level
                 for i in range(m):
                     u, weight = users.user[begin + i], users.weight[begin + i]
-                    offer = second[u] if first_at[u] == s else least[u]
+                    offer = second[u] if first_at[u] == s else first[u]
                     load = min(users.most[u], offer) * users.use[begin + i]
                     base[i] = load
                     if weight > 0:
                         weights += weight
                         total += load
                     if load <= old * weight:
-                        rest -= load
+                        remainder -= load
                     else:
                         others += weight
                 holds[s] = weights <= 0 or total > capacity[s]
                 new = 0.0
                 if weights > 0 and holds[s]:
-                    new = fill_station(users.weight, begin, base, m, capacity[s], weights, rest, others)
+                    new = fill_station(users.weight, begin, base, m, capacity[s], weights, remainder, others)
                 elif weights > 0:  # high enough for any one user to take all the slack, but of a tiny weight
                     for i in range(m):
                         weight = users.weight[begin + i]
@@ -198,26 +200,26 @@ def fair_levels(  # noqa: C901 - one compiled loop
                     u = users.user[e]
                     offer = new * users.weight[e] / users.use[e]
                     if first_at[u] == s and offer <= second[u]:
-                        least[u] = offer
-                    elif first_at[u] != s and offer < least[u]:
-                        second[u], second_at[u] = least[u], first_at[u]
-                        least[u], first_at[u] = offer, s
+                        first[u] = offer
+                    elif first_at[u] != s and offer < first[u]:
+                        second[u], second_at[u] = first[u], first_at[u]
+                        first[u], first_at[u] = offer, s
                     elif first_at[u] != s and (
                         offer < second[u] or (second_at[u] == s and offer <= second[u])
                     ):
                         second[u], second_at[u] = offer, s
                     elif first_at[u] == s or second_at[u] == s:  # its offer rises above others
-                        least[u], second[u] = np.inf, np.inf
+                        first[u], second[u] = np.inf, np.inf
                         first_at[u], second_at[u] = -1, -1
                         for k in range(user_starts[u], user_starts[u + 1]):
                             t = station_of[k]
                             offer = level[t] * weight_of[k] / use_of[k]
-                            if offer < least[u]:
-                                second[u], second_at[u] = least[u], first_at[u]
-                                least[u], first_at[u] = offer, t
+                            if offer < first[u]:
+                                second[u], second_at[u] = first[u], first_at[u]
+                                first[u], first_at[u] = offer, t
                             elif offer < second[u]:
                                 second[u], second_at[u] = offer, t
-                    if first_at[u] == s and least[u] < users.most[u]:
+                    if first_at[u] == s and first[u] < users.most[u]:
                         holds[s] = True
                 if held or holds[s]:
                     inner_change = max(inner_change, abs(new - old) / max(new, old, LOWEST))
@@ -227,7 +229,7 @@ def fair_levels(  # noqa: C901 - one compiled loop
                 break
         if change <= converged:
             break
-    rate = np.minimum(users.most, least)
+    rate = np.minimum(users.most, first)
     for s in range(stations):
         begin = users.starts[s]
         total, weights, highest = 0.0, 0.0, 0.0
@@ -265,10 +267,10 @@ def fill_station(
     count: int,
     capacity: float,
     weights: float,
-    rest: float,
+    remaining: float,
     others: float,
 ) -> float:
-    """Return the level at which a station is full whose users want more than its capacity.
+    """Return the level at which a station is full if its users demand more than its capacity.
 
     Newton's method: users that want less than the level gives leave the rest to others. The first step, from
     any level, may lower it, to one that is not too high; later ones raise it.
@@ -279,17 +281,19 @@ def fill_station(
     rest, others  at the level to start from: the capacity without what users want that want less than it
                   gives, and the sum of the other users' weights
     """
-    level = max(rest, 0.0) / others if others > 0 else capacity / weights  # all have what they want: too high
+    level = (
+        max(remaining, 0.0) / others if others > 0 else capacity / weights
+    )  # all have what they want: too high
     before = -1.0
     while level > before:
-        rest, others, before = capacity, 0.0, level
+        remaining, others, before = capacity, 0.0, level
         for i in range(count):
             if base[i] <= before * weight[begin + i]:
-                rest -= base[i]
+                remaining -= base[i]
             else:
                 others += weight[begin + i]
         if others > 0:
-            level = max(rest, 0.0) / others
+            level = max(remaining, 0.0) / others
     return level
 
 
@@ -374,9 +378,9 @@ def load_at(
         u, use = users.user[e], users.use[e]
         sum_paid = paid[u] + use * (price - old)
         if sum_paid > 1.0:
-            part = use * users.most[u] / sum_paid
-            load += part
-            slope += part * use / sum_paid
+            weighted = use * users.most[u] / sum_paid
+            load += weighted
+            slope += weighted * use / sum_paid
         else:
             load += use * users.most[u]
     return load, slope
@@ -385,7 +389,7 @@ def load_at(
 @run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def fit(users: Users, capacity: Floats, rate: Floats) -> Floats:
-    """Return the rates, lowered where a station is above its capacity by what the sweeps left."""
+    """Return the rates, lowered where the sweeps left a station above its capacity."""
     factor = np.ones(len(rate))
     for s in range(len(capacity)):
         load = 0.0
@@ -426,15 +430,15 @@ def fit_rates(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:
 def split_evenly(replicas: Replicas, partitions: int) -> Floats:
     """Return an equal part of its partition's requests for each replica, (K,)."""
     count = np.bincount(replicas.partition, minlength=partitions)
-    part: Floats = 1.0 / np.maximum(count, 1)[replicas.partition]
-    return part
+    share: Floats = 1.0 / np.maximum(count, 1)[replicas.partition]
+    return share
 
 
 def divide_limits(problem: SharedStore, replicas: Replicas, weight: Floats) -> Floats:
     """Return the rate limit of each replica, (K,): local weights, divided among a tenant's replicas there."""
-    at = (problem.tenant[replicas.partition], replicas.node)
+    cells = (problem.tenant[replicas.partition], replicas.node)
     count = sum_by_node(problem, replicas, np.ones(len(replicas.partition)))
-    limits: Floats = (weight / np.maximum(count, 1.0))[at]
+    limits: Floats = (weight / np.maximum(count, 1.0))[cells]
     return limits
 
 
@@ -463,25 +467,25 @@ def serve(
     kops = _serve_split(problem, replicas, split, weight, queueing, limits, demand)[0]
     if replica_choice != WINDOWS:
         return Served(kops, split)
-    best, chosen = kops, split
+    best, best_split = kops, split
     window = sum_by_node(problem, replicas, split) > 0
     sizes = window.astype(float)
-    at = (problem.tenant[replicas.partition], replicas.node)
+    cells = (problem.tenant[replicas.partition], replicas.node)
     for _ in range(WINDOW_ROUNDS):
         if deadline.is_over:
-            return Served(best, chosen)
-        part = sizes[at]
-        total = add_up(replicas.partition, weights=part, minlength=len(problem.partitions))
-        split = part / np.maximum(total, 1e-300)[replicas.partition]
+            return Served(best, best_split)
+        size = sizes[cells]
+        total = add_up(replicas.partition, weights=size, minlength=len(problem.partitions))
+        split = size / np.maximum(total, 1e-300)[replicas.partition]
         kops, offered, load = _serve_split(problem, replicas, split, weight, queueing, limits, demand)
         if kops.sum() >= best.sum():
-            best, chosen = kops, split
+            best, best_split = kops, split
         ratio = np.divide(offered, load, out=np.ones_like(load), where=load > 0)
         step = np.clip(ratio, 0.25, 4.0) ** WINDOW_STEP
         sizes = np.where(window, sizes * step, 0.0)
         sizes /= np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         sizes = np.where(window, np.maximum(sizes, 1e-4), 0.0)
-    return Served(kops, split) if kops.sum() >= best.sum() * (1 - 1e-3) else Served(best, chosen)
+    return Served(kops, split) if kops.sum() >= best.sum() * (1 - 1e-3) else Served(best, best_split)
 
 
 def _serve_split(
@@ -504,10 +508,10 @@ def _serve_split(
     rate = fit(users, capacity, rate)
     shape = (len(problem.tenants), len(problem.nodes))
     of_tenant = np.zeros(shape[0])
-    whole = users.node < 0
-    of_tenant[users.tenant[whole]] = rate[whole]
+    is_tenant = users.node < 0
+    of_tenant[users.tenant[is_tenant]] = rate[is_tenant]
     at_node = np.zeros(shape)
-    at_node[users.tenant[~whole], users.node[~whole]] = rate[~whole]
+    at_node[users.tenant[~is_tenant], users.node[~is_tenant]] = rate[~is_tenant]
     sent = demand_kops[replicas.partition] * split
     owner = problem.tenant[replicas.partition]
     by_node = sum_by_node(problem, replicas, sent)
@@ -515,9 +519,9 @@ def _serve_split(
         sent = np.where(problem.is_fixed[owner], sent, np.minimum(sent, most_kops))
         by_node = sum_by_node(problem, replicas, sent)
     demand = add_up(problem.tenant, demand_kops, len(problem.tenants))
-    part = np.divide(of_tenant, demand, out=np.zeros_like(demand), where=demand > 0)[owner]
+    fraction = np.divide(of_tenant, demand, out=np.zeros_like(demand), where=demand > 0)[owner]
     there = np.divide(at_node, by_node, out=np.zeros(shape), where=by_node > 0)[owner, replicas.node]
-    kops: Floats = sent * np.where(problem.is_fixed[owner], part, there)
+    kops: Floats = sent * np.where(problem.is_fixed[owner], fraction, there)
     load = sum_by_node(problem, replicas, kops)
     slack = np.maximum(problem.rate_kops - load.sum(axis=0), 0.0)
     first = level.reshape(len(problem.nodes), -1)[:, 0]

@@ -28,17 +28,17 @@ def list_changes(problem: SharedStore) -> Iterator[tuple[float, Floats]]:
     row_of = {str(name): row for row, name in enumerate(problem.tenant_names)}
     events = problem.events.sort_values("at_s", kind="stable")
     rows = problem.find_partitions(events)
-    whole = (events["partition"].astype(str) == ANY).to_numpy()
+    is_any = (events["partition"].astype(str) == ANY).to_numpy()
     values, times = events["demand_kops"].to_numpy(float), events["at_s"].to_numpy(float)
     tenants = events["tenant"].astype(str).to_list()
     for at_s, first_row, end in _group(times):
         for k in range(first_row, end):
-            if not whole[k]:
+            if not is_any[k]:
                 demand[rows[k]] = values[k]
                 continue
-            mine = problem.tenant == row_of[tenants[k]]
-            total = float(demand[mine].sum())
-            demand[mine] = values[k] * (demand[mine] / total if total > 0 else proportions[mine])
+            is_owner = problem.tenant == row_of[tenants[k]]
+            total = float(demand[is_owner].sum())
+            demand[is_owner] = values[k] * (demand[is_owner] / total if total > 0 else proportions[is_owner])
         yield at_s, demand.copy()
 
 

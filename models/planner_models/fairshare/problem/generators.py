@@ -138,8 +138,8 @@ def draw_popularity(random: np.random.Generator, tenants: int, partitions: int) 
     popularity /= popularity.sum()
     share = np.full((tenants, partitions), popularity[HOT_KEYS:].sum() / partitions)
     for t in range(tenants):
-        place = random.integers(partitions, size=HOT_KEYS)
-        share[t] += np.bincount(place, weights=popularity[:HOT_KEYS], minlength=partitions)
+        partition_of = random.integers(partitions, size=HOT_KEYS)
+        share[t] += np.bincount(partition_of, weights=popularity[:HOT_KEYS], minlength=partitions)
     return share
 
 
@@ -205,7 +205,7 @@ def figure_4b(*, partitions: Partitions = 12, load: Load = 1.2, seed: Seed = 0) 
 
 
 def figure_5a(*, partitions: Partitions = 64, seed: Seed = 0) -> SharedStore:
-    """Generate the tenants of Figure 5a: bursty and diurnal ones, whose demand changes, and constant ones.
+    """Generate the tenants of Figure 5a: bursty and diurnal ones with changing demand, and constant ones.
 
     Demands are read from the text: at the peak all want more than they are due; before it and after 50 s,
     constant tenants want what others leave. The paper prints no rates.
@@ -222,22 +222,22 @@ def figure_5a(*, partitions: Partitions = 64, seed: Seed = 0) -> SharedStore:
     )
     weight = np.array([1.0, 1.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     names = np.array(["bursty1", "bursty2", "diurnal1", "diurnal2", *(f"constant{k}" for k in range(1, 5))])
-    whole = 8 * RATE_KOPS
-    due = weight / weight.sum() * whole
+    total_kops = 8 * RATE_KOPS
+    due = weight / weight.sum() * total_kops
     start = np.array([0.1, 0.1, 0.2, 0.2, 1.6, 1.6, 1.6, 1.6]) * due
     ramp = [
-        (at, name, (0.2 + 1.3 * at / 20.0) * due[t])
-        for at in np.arange(2.0, 21.0, 2.0).tolist()
+        (at_s, name, (0.2 + 1.3 * at_s / 20.0) * due[t])
+        for at_s in np.arange(2.0, 21.0, 2.0).tolist()
         for t, name in ((2, "diurnal1"), (3, "diurnal2"))
     ]
     burst = [
-        (at, name, part * due[t])
-        for at, part in ((18.0, 1.6), (50.0, 0.1), (70.0, 1.6))
+        (at_s, name, factor * due[t])
+        for at_s, factor in ((18.0, 1.6), (50.0, 0.1), (70.0, 1.6))
         for t, name in ((0, "bursty1"), (1, "bursty2"))
     ]
     tail = [(50.0, name, 0.2 * due[t]) for t, name in ((2, "diurnal1"), (3, "diurnal2"))]
     events = pd.DataFrame(
-        [(at, name, "*", round(float(kops), 6)) for at, name, kops in [*ramp, *burst, *tail]],
+        [(at_s, name, "*", round(float(kops), 6)) for at_s, name, kops in [*ramp, *burst, *tail]],
         columns=["at_s", "tenant", "partition", "demand_kops"],
     ).sort_values(["at_s", "tenant"], ignore_index=True)
     tenants = store.tenants.assign(tenant=names, weight=weight)
@@ -259,15 +259,15 @@ def figure_5b(
     store = figure_3(partitions=partitions, replicas=replicas, load=load, seed=seed)
     other = figure_3(partitions=partitions, replicas=replicas, load=load, seed=seed + 1)
     frames = [
-        source.partitions[["tenant", "partition", "demand_kops"]].assign(at_s=at)
-        for at, source in ((50.0, other), (110.0, store))
+        source.partitions[["tenant", "partition", "demand_kops"]].assign(at_s=at_s)
+        for at_s, source in ((50.0, other), (110.0, store))
     ]
     columns = ["at_s", "tenant", "partition", "demand_kops"]
     return store.with_events(pd.concat(frames, ignore_index=True)[columns])
 
 
 def drf(*, tenants: Tenants = 6, nodes: Nodes = 4, mix: Mix = "elastic", seed: Seed = 0) -> SharedStore:
-    """Generate tenants whose requests use CPU and the network in different amounts."""
+    """Generate tenants with requests that use CPU and the network in different amounts."""
     store = zipf(
         tenants=tenants, partitions=4, nodes=nodes, replicas=min(2, nodes), weights="equal", mix=mix,
         load=3.0, seed=seed,
@@ -309,7 +309,7 @@ def small(*, mix: Mix = "fixed", seed: Seed = 0) -> SharedStore:
 
 
 def sample() -> SharedStore:
-    """Generate a tiny store whose replicas must move, so that every compiled kernel is reached."""
+    """Generate a tiny store with replicas that must move, so that every compiled kernel is reached."""
     store = zipf(
         tenants=4,
         partitions=6,

@@ -65,8 +65,8 @@ class StoreTables:
         """(N,) number of each node's domain; nodes without one are domains of their own."""
         if "domain" not in self.nodes:
             return np.arange(len(self.nodes))
-        given = self.nodes["domain"].fillna("").astype(str).to_numpy(object)
-        names = np.where(given == "", "\0" + self.node_names.astype(str), given.astype(str))
+        domains = self.nodes["domain"].fillna("").astype(str).to_numpy(object)
+        names = np.where(domains == "", "\0" + self.node_names.astype(str), domains.astype(str))
         return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
@@ -89,8 +89,8 @@ class StoreTables:
         """(T,) nodes that each tenant's partitions may be on."""
         if "most_nodes" not in self.tenants:
             return np.full(len(self.tenants), len(self.nodes))
-        most = self.tenants["most_nodes"].to_numpy(float)
-        return np.where(np.isnan(most), len(self.nodes), most).astype(np.int64)
+        limit = self.tenants["most_nodes"].to_numpy(float)
+        return np.where(np.isnan(limit), len(self.nodes), limit).astype(np.int64)
 
     @cached_property
     def demand_of_tenant(self) -> Floats:
@@ -135,8 +135,8 @@ class StoreTables:
     def wanted_replicas(self) -> Ints:
         """(P,) replicas of each partition, at most one for each domain that works."""
         working = len(np.unique(self.domain[~self.is_failed]))
-        wanted = np.minimum(self.tenants["replicas"].to_numpy(float).astype(np.int64), max(working, 1))
-        return np.asarray(wanted[self.tenant])
+        replicas = np.minimum(self.tenants["replicas"].to_numpy(float).astype(np.int64), max(working, 1))
+        return np.asarray(replicas[self.tenant])
 
     def find_partitions(self, frame: pd.DataFrame) -> Ints:
         """Return the partitions that columns `tenant` and `partition` of a table name; -1 for none."""
@@ -188,16 +188,16 @@ class StoreTables:
         has_node = node >= 0  # else it is any
         name_of, names = pd.factorize(self.partition_names)
         marked = np.zeros((len(self.partitions), len(self.nodes)), dtype=bool)
-        for chosen, row, group_of in (
+        for is_chosen, row, group_of in (
             (~any_tenant & ~any_partition, self.find_partitions(table), np.arange(len(marked))),
             (~any_tenant & any_partition, pd.Index(self.tenant_names).get_indexer(tenant), self.tenant),
             (any_tenant & ~any_partition, pd.Index(names).get_indexer(partition), name_of),
             (any_tenant & any_partition, np.zeros(len(table), dtype=np.int64), np.zeros_like(name_of)),
         ):
-            if chosen.any():
+            if is_chosen.any():
                 groups = np.zeros((int(group_of.max()) + 1, len(self.nodes)), dtype=bool)
-                groups[row[chosen & ~has_node]] = True
-                groups[row[chosen & has_node], node[chosen & has_node]] = True
+                groups[row[is_chosen & ~has_node]] = True
+                groups[row[is_chosen & has_node], node[is_chosen & has_node]] = True
                 marked |= groups[group_of]
         return marked
 

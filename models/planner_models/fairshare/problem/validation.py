@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def find_faults(problem: StoreTables) -> list[str]:
-    """Return every fault of tables whose rows are valid by themselves."""
+    """Return every error of tables with rows that are valid by themselves."""
     faults = list(_find_sizes(problem)) or list(_find_unknown(problem))
     if not faults:
         faults += [*_find_tenants(problem), *_find_partitions(problem), *_find_rules(problem)]
@@ -47,7 +47,7 @@ def find_faults(problem: StoreTables) -> list[str]:
 
 
 def find_memory_shortage(problem: StoreTables) -> str | None:
-    """Return why not all replicas fit on the nodes that work, in words; None where memory is enough."""
+    """Return the reason for which not all replicas fit on the working nodes; None if memory suffices."""
     size = float((problem.size_gb * problem.wanted_replicas).sum())
     memory = float(problem.memory_gb.sum())
     if size <= memory * (1 + 1e-9):
@@ -62,16 +62,16 @@ def find_memory_shortage(problem: StoreTables) -> str | None:
 
 def _find_sizes(problem: StoreTables) -> Iterator[str]:
     is_large = False
-    for name, most in (
+    for name, limit in (
         ("nodes", MOST_NODES),
         ("tenants", MOST_TENANTS),
         ("partitions", MOST_PARTITIONS),
         ("events", MOST_EVENTS),
     ):
         frame = getattr(problem, name)
-        if frame is not None and len(frame) > most:
+        if frame is not None and len(frame) > limit:
             is_large = True
-            yield f"{file_name(frame, name)}: has {len(frame):,} rows, must have up to {most:,}"
+            yield f"{file_name(frame, name)}: has {len(frame):,} rows, must have up to {limit:,}"
     if is_large:
         return
     nodes, tenants, partitions = (
@@ -105,17 +105,17 @@ def _find_unknown(problem: StoreTables) -> Iterator[str]:
     yield from owners
     if problem.resources is not None:
         yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
-        own = problem.resources["resource"].astype(str) == REQUESTS
-        for row in np.flatnonzero(own.to_numpy())[:SHOWN_ROWS].tolist():
+        is_requests = problem.resources["resource"].astype(str) == REQUESTS
+        for row in np.flatnonzero(is_requests.to_numpy())[:SHOWN_ROWS].tolist():
             yield (
                 f"{row_name(problem.resources, 'resources', row)}: resource is '{REQUESTS}', must be "
                 "another: rate_kops of nodes is that one"
             )
     if problem.uses is not None:
-        known = set() if problem.resources is None else set(problem.resources["resource"].astype(str))
+        resources = set() if problem.resources is None else set(problem.resources["resource"].astype(str))
         yield from report_unknown_names(problem.uses, "uses", "tenant", tenants, "no tenant")
         yield from report_unknown_names(
-            problem.uses, "uses", "resource", known, "no resource of table resources"
+            problem.uses, "uses", "resource", resources, "no resource of table resources"
         )
     for name, wild in (("placed", set()), ("pinned", {ANY}), ("forbidden", {ANY}), ("events", {ANY})):
         frame = getattr(problem, name)
@@ -135,9 +135,9 @@ def _find_unknown_partitions(
     problem: StoreTables, frame: pd.DataFrame, name: str, wild: set[str]
 ) -> Iterator[str]:
     owners, parts = (problem.partitions[column].astype(str) for column in ("tenant", "partition"))
-    own = pd.MultiIndex.from_arrays([owners, parts])
+    keys = pd.MultiIndex.from_arrays([owners, parts])
     tenant, partition = frame["tenant"].astype(str), frame["partition"].astype(str)
-    missing = own.get_indexer(pd.MultiIndex.from_arrays([tenant, partition])) < 0
+    missing = keys.get_indexer(pd.MultiIndex.from_arrays([tenant, partition])) < 0
     if wild:
         anywhere = (tenant == ANY) & partition.isin(set(parts))
         missing &= ~(partition.isin(wild) | anywhere).to_numpy()
@@ -200,12 +200,12 @@ def _find_rules(problem: StoreTables) -> Iterator[str]:
                     f"tenant '{problem.tenant_names[problem.tenant[p]]}' is pinned to node "
                     f"'{problem.node_names[n]}', where table forbidden forbids it"
                 )
-        most = problem.tenants["replicas"].to_numpy(float)[problem.tenant]
-        for p in np.flatnonzero(pinned.sum(axis=1) > most)[:SHOWN_ROWS].tolist():
+        limit = problem.tenants["replicas"].to_numpy(float)[problem.tenant]
+        for p in np.flatnonzero(pinned.sum(axis=1) > limit)[:SHOWN_ROWS].tolist():
             yield (
                 f"{where}: partition '{problem.partition_names[p]}' of tenant "
                 f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to {pinned[p].sum()} nodes, must be "
-                f"at most its replicas, {most[p]:g}"
+                f"at most its replicas, {limit[p]:g}"
             )
 
 
@@ -233,7 +233,7 @@ def _find_crowded_pins(problem: StoreTables, pinned: Bools, where: str) -> Itera
     p, n = np.nonzero(pinned)
     np.add.at(domains, (p, problem.domain[n]), 1)
     for row in np.flatnonzero((domains > 1).any(axis=1))[:SHOWN_ROWS].tolist():
-        nodes = [str(problem.node_names[one]) for one in np.flatnonzero(pinned[row])]
+        nodes = [str(problem.node_names[node]) for node in np.flatnonzero(pinned[row])]
         yield (
             f"{where}: {partition(row)} is pinned to nodes {few(nodes, MOST_NAMES)}, of which some are in "
             "one domain; a domain has one replica of a partition"

@@ -72,12 +72,12 @@ def figure_3(*, replicas: int, isolation: bool = False, seed: int = 1) -> Shared
 @cache
 def measure(store: SharedStore, design: str, *, until_s: float, weights_from_s: float = 0.0) -> Measured:
     """Return the rates of a run of a design's mechanisms."""
-    chosen = next(one for one in DESIGNS if one.name == design)
-    done = simulate(
-        store, design=chosen, information={}, decision_parameters={}, options=Options(), duration_s=until_s,
+    selected = next(design_ for design_ in DESIGNS if design_.name == design)
+    simulated = simulate(
+        store, design=selected, information={}, decision_parameters={}, options=Options(), duration_s=until_s,
         measured_from_s=0.0, outstanding=OUTSTANDING, weights_from_s=weights_from_s,
     )  # fmt: skip
-    return _read(done)
+    return _read(simulated)
 
 
 @cache
@@ -86,13 +86,13 @@ def measure_first_come(store: SharedStore, *, until_s: float) -> Measured:
     plan = mechanisms.select_replicas(store).plan
     assert plan is not None
     plan.service.loc[0, ["queueing", "replica_choice"]] = [FIRST_COME, WINDOWS]
-    done = run_plan(
+    simulated = run_plan(
         store, plan, weight=read_plan(store, plan).weight, controllers=(), duration_s=until_s,
         measured_from_s=0.0, outstanding=OUTSTANDING,
     )  # fmt: skip
-    return _read(done)
+    return _read(simulated)
 
 
-def _read(done: SimulationResult) -> Measured:
-    times, kops, fair = share_over_time(done.tables["rates"])
-    return Measured(times, kops, fair, int(done.metrics["weight_updates"] or 0))
+def _read(simulated: SimulationResult) -> Measured:
+    times, kops, fair = share_over_time(simulated.tables["rates"])
+    return Measured(times, kops, fair, int(simulated.metrics["weight_updates"] or 0))

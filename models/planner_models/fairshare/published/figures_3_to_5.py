@@ -74,7 +74,7 @@ def find_figure_3(study: Study) -> TargetValues:
     before, after = run.ratio(20, 45), run.ratio(end - 10, end)
     settled, converged = _find_convergence(run, end)
     isolated = {name: measure(twice, name, until_s=25.0) for name in ("unmodified", "fq")}
-    extra = {name: _gain_of_twice(one, 10, 25) for name, one in isolated.items()}
+    extra = {name: _gain_of_twice(measured, 10, 25) for name, measured in isolated.items()}
     others = [
         measure(figure_3(replicas=2, seed=seed), "fq_pp_rs", until_s=25.0).ratio(10, 25) for seed in (1, 2, 3)
     ]
@@ -126,14 +126,17 @@ def _find_convergence(run: Measured, end_s: float) -> tuple[float, str]:
     before, after = (
         float(
             np.mean(
-                [run.ratio(at, at + PERIOD_S) for at in np.arange(from_s, to_s - PERIOD_S + 1e-9, PERIOD_S)]
+                [
+                    run.ratio(time_s, time_s + PERIOD_S)
+                    for time_s in np.arange(from_s, to_s - PERIOD_S + 1e-9, PERIOD_S)
+                ]
             )
         )
         for from_s, to_s in ((WEIGHTS_FROM_S - BEFORE_S, WEIGHTS_FROM_S), (end_s - END_S, end_s))
     )
     goal = before + GAINED * (after - before)
     starts = np.arange(WEIGHTS_FROM_S, end_s - PERIOD_S + 1e-9, PERIOD_S)
-    reached = next((at for at in starts if run.ratio(at, at + PERIOD_S) >= goal), end_s)
+    reached = next((time_s for time_s in starts if run.ratio(time_s, time_s + PERIOD_S) >= goal), end_s)
     words = (
         f"time to {GAINED:.0%} of the gain in rounds of 2 s, whose ratios are {before:.2f} before weight "
         f"allocation and {after:.2f} at the end"
@@ -158,8 +161,8 @@ def _classes(figure: str, until_s: float) -> tuple[dict[float, float], dict[floa
     half = until_s / 2
     kops, fair = run.between(half, until_s)
     classes = sorted(set(store.weight.tolist()))
-    within = {one: run.ratio(half, until_s, store.weight == one) for one in classes}
-    means = {one: float((kops / fair)[store.weight == one].mean()) for one in classes}
+    within = {weight: run.ratio(half, until_s, store.weight == weight) for weight in classes}
+    means = {weight: float((kops / fair)[store.weight == weight].mean()) for weight in classes}
     return within, means, run.ratio(half, until_s)
 
 
@@ -186,7 +189,7 @@ def find_figure_4a(study: Study) -> TargetValues:
         },
         notes={
             "fair_f4a_mmr_class": "by class: "
-            + ", ".join(f"weight {one:g} {value:.2f}" for one, value in within.items()),
+            + ", ".join(f"weight {item:g} {value:.2f}" for item, value in within.items()),
             "fair_f4a_mmr_all": "fitted by the requests outstanding. Queues are shorter than the quantum of "
             "weight 100, so that its tenants do not use all of their turns",
         },
@@ -204,7 +207,7 @@ def find_figure_4b(study: Study) -> TargetValues:
     }
     if study.quick:
         return leave_out(setup, "fair_f4b_mmr")
-    within, means, whole = _classes("4b", 60.0)
+    within, means, overall = _classes("4b", 60.0)
     return TargetValues(
         values={
             **setup,
@@ -212,14 +215,14 @@ def find_figure_4b(study: Study) -> TargetValues:
         },
         notes={
             "fair_f4b_mmr": "the paper prints no weights, and names the variance of its shared test bed as "
-            f"the main cause, which is not simulated; of all tenants, {whole:.2f}; within classes "
+            f"the main cause, which is not simulated; of all tenants, {overall:.2f}; within classes "
             + ", ".join(f"{value:.2f}" for value in within.values()),
         },
     )
 
 
 def find_figure_5a(study: Study) -> TargetValues:
-    """Return the rates of tenants whose demand changes."""
+    """Return the rates of tenants with changing demand."""
     store = slow_down(generators.figure_5a(seed=1), SLOW_NODE_KOPS)
     weight, names, events = store.weight, store.tenant_names.tolist(), store.events
     assert events is not None
@@ -235,8 +238,8 @@ def find_figure_5a(study: Study) -> TargetValues:
         "fair_f5a_spike": times["bursty"][-1],
     }
     for kind in ("bursty", "diurnal", "constant"):
-        mine = np.array([kind in name for name in names])
-        setup |= {f"fair_f5a_{kind}": float(mine.sum()), f"fair_f5a_{kind}_w": float(weight[mine].mean())}
+        mask = np.array([kind in name for name in names])
+        setup |= {f"fair_f5a_{kind}": float(mask.sum()), f"fair_f5a_{kind}_w": float(weight[mask].mean())}
     if study.quick:
         return leave_out(setup, "fair_f5a_ratio", "fair_f5a_spike_result")
     run = measure(store, "pisces", until_s=90.0)

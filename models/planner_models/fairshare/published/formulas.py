@@ -24,7 +24,7 @@ SHARE_TOLERANCE: Final = 0.05
 
 
 def find_formulas(study: Study) -> TargetValues:  # noqa: ARG001 - the signature of a target
-    """Return which formulas hold for our model, our plans and our metrics, on a small store."""
+    """Return the formulas that hold for our model, our plans and our metrics, on a small store."""
     problem = generators.small(seed=1)
     values, notes = _find_table_1(), {}
     plan = optimum.share(problem).plan
@@ -90,7 +90,7 @@ def _measure_shares() -> tuple[bool, str]:
 
 
 def _find_table_1() -> dict[str, float | bool | None]:
-    """Return which constraints of Table 1 our model as printed has: bodies at a random point, and limits."""
+    """Return the constraints of Table 1 in our model as printed: bodies at a random point, and limits."""
     import pyomo.environ as pyo  # only needed for the formal model
 
     problem = generators.small(mix="elastic", seed=1)

@@ -44,8 +44,8 @@ def measure_demand(problem: SharedStore, now: Snapshot, before: Snapshot | None)
     of_tenant = add_up(problem.tenant, kops, len(problem.tenants))
     more = np.zeros(len(of_tenant), dtype=bool)
     more[problem.tenant[now.is_backlogged]] = True
-    whole = float(problem.rate_kops.sum())
-    factor = np.divide(whole, of_tenant, out=np.ones_like(of_tenant), where=more & (of_tenant > 0))
+    total = float(problem.rate_kops.sum())
+    factor = np.divide(total, of_tenant, out=np.ones_like(of_tenant), where=more & (of_tenant > 0))
     kops = kops * np.maximum(factor, 1.0)[problem.tenant]
     kops = np.where(kops < LEAST_KOPS, 0.0, kops)
     return problem.with_demand(kops) if kops.any() else problem
@@ -69,8 +69,8 @@ def allocate_weights(
             return None
         observed = observe(measure_demand(problem, now, before))
         total = served.sum(axis=1, keepdims=True)
-        part = np.divide(served, total, out=np.zeros_like(served), where=total > 0)
-        demand = mechanisms.fit_nodes(observed, fair_share_kops(observed)[:, None] * part)
+        fraction = np.divide(served, total, out=np.zeros_like(served), where=total > 0)
+        demand = mechanisms.fit_nodes(observed, fair_share_kops(observed)[:, None] * fraction)
         if exchange == "flow":
             weight = mechanisms.allocate_by_flow(observed, now.replicas, demand)
         else:
@@ -99,22 +99,22 @@ def select_replicas(*, step: float, target: float, period_s: float) -> Controlle
 
     def decide(now: Snapshot, last: Round[Change] | None) -> Change | None:
         latency, window = now.latency_s, now.windows
-        known = latency > 0
-        if not known.any():
+        is_known = latency > 0
+        if not is_known.any():
             return None
-        weight = np.where(known, window, 0.0)
+        weight = np.where(is_known, window, 0.0)
         total = weight.sum(axis=1, keepdims=True)
         base = np.divide(
             (weight * latency).sum(axis=1, keepdims=True), total, out=np.zeros_like(total), where=total > 0
         )
-        ratio = np.divide(base, latency, out=np.ones_like(latency), where=known & (base > 0))
+        ratio = np.divide(base, latency, out=np.ones_like(latency), where=is_known & (base > 0))
         ratio = np.clip(ratio, 1 / LARGEST_STEP, LARGEST_STEP)
         answers = now.served - (0 if last is None else last.observed.served)
         steps = step * (1.0 - (1.0 - SMOOTHING) ** answers)
         window = window * ((1 - steps) + steps * ratio) + steps * target
-        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        mean = np.where(known, window, 0.0).sum(axis=1, keepdims=True) / count
-        window = np.where(known & (mean > 0), window / np.where(mean > 0, mean, 1.0), window)
+        count = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
+        mean = np.where(is_known, window, 0.0).sum(axis=1, keepdims=True) / count
+        window = np.where(is_known & (mean > 0), window / np.where(mean > 0, mean, 1.0), window)
         return Change(windows=np.maximum(window, LEAST_WINDOW))
 
     return Controller(name="replicas", decide=decide, period_s=period_s, first_s=period_s)

@@ -1,4 +1,4 @@
-"""A shared store in simulated time: its queues, what controllers observe of them, and what they change."""
+"""A shared store in simulated time: its queues, the controllers' observations of them, and their changes."""
 
 from __future__ import annotations
 
@@ -110,16 +110,16 @@ class StoreExecution:
     def advance(self, until_s: float) -> None:
         """Serve requests until a time, with the changes of demand on the way."""
         while self.now_s < until_s:
-            whole = (np.floor(self.now_s / INTERVAL_S + 1e-9) + 1) * INTERVAL_S
+            interval_end = (np.floor(self.now_s / INTERVAL_S + 1e-9) + 1) * INTERVAL_S
             change = self._changes[0][0] if self._changes else np.inf
             if change <= self.now_s:
                 self.demand = self._changes.pop(0)[1]
                 self._refresh()
                 continue
-            end = min(until_s, whole, change)
+            end = min(until_s, interval_end, change)
             pass_time(self._store, self._queues, self._counts, end, self._random)
             self.now_s = end
-            if end == whole:
+            if end == interval_end:
                 self._record_interval()
             if self._delays_before is None and end >= self._from_s:
                 self._delays_before = self._counts.delays.copy()
@@ -137,7 +137,7 @@ class StoreExecution:
         self._refresh()
 
     def observe(self) -> Snapshot:
-        """Return what can be measured now."""
+        """Return the current measurements."""
         backlogged = np.zeros(len(self._order), dtype=bool)
         backlogged[self._order] = np.repeat(self._queues.idle < 0, np.diff(self._first))
         sent = np.zeros(len(self._order), dtype=np.int64)
@@ -178,8 +178,8 @@ class StoreExecution:
 
     def _outstanding(self, each: int, present: Bools) -> Ints:
         """Return the requests that each source keeps waiting, (S,), at least 1."""
-        given = self.problem.outstanding
-        of_tenant = np.where(np.isnan(given), each * np.maximum(present.sum(axis=1), 1), given)
+        outstanding = self.problem.outstanding
+        of_tenant = np.where(np.isnan(outstanding), each * np.maximum(present.sum(axis=1), 1), outstanding)
         parts = np.bincount(self._owner, minlength=len(of_tenant))
         return np.maximum(np.round(of_tenant / np.maximum(parts, 1)), 1).astype(np.int64)[self._owner]
 
@@ -190,19 +190,19 @@ class StoreExecution:
         rank[self._order] = np.arange(partitions)
         works = problem.rate_kops[self.replicas.node] > 0
         partition, node = rank[self.replicas.partition], self.replicas.node
-        chosen = np.lexsort((node, partition))
-        chosen = chosen[works[chosen]]
-        partition, node = partition[chosen], node[chosen].astype(np.int64)
+        rows = np.lexsort((node, partition))
+        rows = rows[works[rows]]
+        partition, node = partition[rows], node[rows].astype(np.int64)
         if self.plan.replica_choice == WINDOWS:
-            part = self.windows[problem.tenant[self.replicas.partition[chosen]], node]
+            weight = self.windows[problem.tenant[self.replicas.partition[rows]], node]
         else:
-            part = self.split[chosen]
+            weight = self.split[rows]
         count = np.bincount(partition, minlength=partitions)
-        total = add_up(partition, part, partitions)
-        part = np.where(total[partition] > 0, part, 1.0)
-        total = add_up(partition, part, partitions)
+        total = add_up(partition, weight, partitions)
+        weight = np.where(total[partition] > 0, weight, 1.0)
+        total = add_up(partition, weight, partitions)
         start = np.concatenate([[0], np.cumsum(count)])
-        sums = np.cumsum(part / total[partition])
+        sums = np.cumsum(weight / total[partition])
         before = np.concatenate([[0.0], sums])[start[:-1]]
         chance = sums - before[partition]
         demand = np.where(count > 0, self.demand[self._order], 0.0)
@@ -212,9 +212,12 @@ class StoreExecution:
         pace = np.where(is_short, 0.0, pace)  # a partition without replica stops its source
         running = np.cumsum(demand)
         offset = np.concatenate([[0.0], running])[self._first[:-1]]
-        whole = add_up(sources, demand, len(self._owner))
+        total_demand = add_up(sources, demand, len(self._owner))
         popular = np.divide(
-            running - offset[sources], whole[sources], out=np.ones_like(running), where=whole[sources] > 0
+            running - offset[sources],
+            total_demand[sources],
+            out=np.ones_like(running),
+            where=total_demand[sources] > 0,
         )
         popular = np.where(popular > 1 - 1e-12, 1.0, popular)
         quantum = np.maximum(self.weight * self._of_weight, LEAST_QUANTUM)
@@ -246,10 +249,10 @@ class StoreExecution:
         self._recorded = served
 
 
-def quantile_s(delays: Ints, part: float) -> float | None:
+def quantile_s(delays: Ints, quantile: float) -> float | None:
     """Return the latency that a part of the requests does not exceed, s; None without requests."""
     total = int(delays.sum())
     if not total:
         return None
-    place = int(np.searchsorted(np.cumsum(delays), part * total))
-    return float(LEAST_LATENCY_S * 10 ** ((place + 0.5) / BINS_OF_FACTOR_10))
+    bin_index = int(np.searchsorted(np.cumsum(delays), quantile * total))
+    return float(LEAST_LATENCY_S * 10 ** ((bin_index + 0.5) / BINS_OF_FACTOR_10))

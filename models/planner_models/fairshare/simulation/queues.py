@@ -131,44 +131,44 @@ def start_queues(store: Store, outstanding: Ints) -> tuple[Queues, Counts]:
 
 
 @njit(cache=True, nogil=True)
-def sink(queues: Queues, at: int) -> None:
+def sink(queues: Queues, index: int) -> None:
     """Move the event at a place of the heap down to where it belongs."""
-    heap, due, place = queues.heap, queues.due_s, queues.place
-    event = heap[at]
+    heap, due, position_of = queues.heap, queues.due_s, queues.place
+    event = heap[index]
     while True:
-        child = 2 * at + 1
+        child = 2 * index + 1
         if child >= len(heap):
             break
         if child + 1 < len(heap) and due[heap[child + 1]] < due[heap[child]]:
             child += 1
         if due[heap[child]] >= due[event]:
             break
-        heap[at] = heap[child]
-        place[heap[at]] = at
-        at = child
-    heap[at] = event
-    place[event] = at
+        heap[index] = heap[child]
+        position_of[heap[index]] = index
+        index = child
+    heap[index] = event
+    position_of[event] = index
 
 
 @njit(cache=True, nogil=True)
 def set_due(queues: Queues, event: int, due_s: float) -> None:
     """Change the time of an event."""
-    heap, due, place = queues.heap, queues.due_s, queues.place
+    heap, due, position_of = queues.heap, queues.due_s, queues.place
     earlier = due_s < due[event]
     due[event] = due_s
-    at = place[event]
+    index = position_of[event]
     if not earlier:
-        sink(queues, at)
+        sink(queues, index)
         return
-    while at > 0:
-        above = (at - 1) // 2
+    while index > 0:
+        above = (index - 1) // 2
         if due[heap[above]] <= due_s:
             break
-        heap[at] = heap[above]
-        place[heap[at]] = at
-        at = above
-    heap[at] = event
-    place[event] = at
+        heap[index] = heap[above]
+        position_of[heap[index]] = index
+        index = above
+    heap[index] = event
+    position_of[event] = index
 
 
 @run_small_in_python(max_elements=1_000)

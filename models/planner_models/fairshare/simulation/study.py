@@ -171,8 +171,8 @@ def run_plan(
     rates, rounds = outcome.tables["rates"], outcome.rounds
     figures = _measure(rates, measured_from_s)
     applied = (rounds["controller"] == "weights") & (rounds["outcome"] == "applied")
-    for name, part in (("median_latency_ms", 0.5), ("p99_latency_ms", 0.99)):
-        delay = quantile_s(execution.delays, part)
+    for name, quantile in (("median_latency_ms", 0.5), ("p99_latency_ms", 0.99)):
+        delay = quantile_s(execution.delays, quantile)
         figures[name] = None if delay is None else 1e3 * delay
     figures["weight_updates"] = float(applied.sum())
     return SimulationResult(
@@ -235,13 +235,13 @@ def _measure(rates: pd.DataFrame, from_s: float) -> dict[str, float | None]:
     used = times >= from_s - 1e-9
     if not used.any():
         return dict.fromkeys(names)
-    least, ratio = ratios(kops[used].mean(axis=0), fair[used].mean(axis=0))
+    lowest, ratio = ratios(kops[used].mean(axis=0), fair[used].mean(axis=0))
     each = np.array([ratios(rate, due)[1] for rate, due in zip(kops, fair, strict=True)])
     tail = max(len(each) // 4, 1)
     low = np.flatnonzero(each < SETTLED * float(np.median(each[-tail:])))
     settled = 0.0 if not len(low) else float(times[low[-1]] + 1.0)
     return {
-        "min_share": least,
+        "min_share": lowest,
         "min_max_ratio": ratio,
         "throughput_kops": float(kops[used].sum(axis=1).mean()),
         "settled_s": settled if settled <= times[-1] else None,
