@@ -1,4 +1,4 @@
-"""Bidders that learn from Accept: each CDN changes its prices and promises by what was accepted.
+"""Bidders that learn from Accept: each CDN changes its prices and promises by the accepted bids.
 
 A promise is the share of a cluster's residual capacity that its CDN announces.
 

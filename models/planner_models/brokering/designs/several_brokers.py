@@ -51,8 +51,8 @@ def assign_independently(
     problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
     deadline = Deadline.of(options)
     decisions = [
-        assignment.assign(part, options=_with_share_of_time(options, deadline, brokers - number))
-        for number, part in enumerate(problems)
+        assignment.assign(subproblem, options=_with_share_of_time(options, deadline, brokers - number))
+        for number, subproblem in enumerate(problems)
     ]
     plans = [decision.plan for decision in decisions if decision.plan is not None]
     if len(plans) < brokers:
@@ -101,11 +101,11 @@ def assign_in_transactions(
         decisions = [
             assignment.assign(
                 problem.with_client_counts(count).with_clusters(
-                    capacity_mbps=own, background_mbps=no_background
+                    capacity_mbps=own_capacity, background_mbps=no_background
                 ),
                 options=_with_share_of_time(options, deadline, ROUNDS_AHEAD * brokers),
             )
-            for count, own in zip(counts, promised, strict=True)
+            for count, own_capacity in zip(counts, promised, strict=True)
         ]
         plans = [decision.plan for decision in decisions if decision.plan is not None]
         if len(plans) < brokers:

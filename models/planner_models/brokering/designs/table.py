@@ -20,7 +20,7 @@ def _design(
     count: Callable[..., Any] = signalling.count_rounds,
     decide: Callable[..., Any] = assignment.assign,
 ) -> Design[Any, Any]:
-    """Return a design whose brokers decide on that observation; the formal model is of one broker's."""
+    """Return a design with brokers that decide on that observation; the formal model is of one broker's."""
     return Design(
         name=name,
         decide=decide,

@@ -162,7 +162,7 @@ def _full_clusters(
     full = np.flatnonzero(relaxation.dual_price > 0)
     full = full[np.argsort(-relaxation.dual_price[full], kind="stable")]
     trials = []
-    for place, cluster in enumerate(full[:MAX_ROWS].tolist()):
+    for rank, cluster in enumerate(full[:MAX_ROWS].tolist()):
         capacity = transport.capacity_mbps.copy()
         capacity[cluster] += ADDED_MBPS
         change = Change(
@@ -174,7 +174,7 @@ def _full_clusters(
                 "dual_price_per_gbps": float(relaxation.dual_price[cluster]) * 1000 * factor,
             },
         )
-        tried = place < limit
+        tried = rank < limit
         trials.append(
             reoptimization.solve(change) if tried else Trial(change=change, metrics=None, gain=None)
         )

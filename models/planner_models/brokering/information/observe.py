@@ -85,8 +85,8 @@ def estimate(
     factor = add_noise(np.ones(len(capacity)), noise, rng)
     score = add_noise(score, noise, rng)
     if granularity_km > 0:
-        at = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
-        corner = globe.squares(*at, side_km=granularity_km, radius_km=geography.EARTH_RADIUS_KM)
+        coordinates = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
+        corner = globe.squares(*coordinates, side_km=granularity_km, radius_km=geography.EARTH_RADIUS_KM)
         square = np.unique(corner, axis=0, return_inverse=True)[1].ravel()
         score = average_within(score, square, problem.demand_mbps)
     return problem.with_observation(
@@ -104,11 +104,11 @@ def with_degradation(observe: Callable[..., Brokering]) -> Callable[..., Brokeri
 
     @functools.wraps(observe)
     def observe_estimates(problem: Brokering, **parameters: Any) -> Brokering:
-        given = {each.name: parameters.pop(each.name) for each in degradations if each.name in parameters}
-        return observe(estimate(problem, **given), **parameters)
+        arguments = {each.name: parameters.pop(each.name) for each in degradations if each.name in parameters}
+        return observe(estimate(problem, **arguments), **parameters)
 
-    own = inspect.signature(observe)
-    together = own.replace(parameters=[*own.parameters.values(), *degradations])
+    signature = inspect.signature(observe)
+    together = signature.replace(parameters=[*signature.parameters.values(), *degradations])
     vars(observe_estimates).update(__signature__=together)
     observe_estimates.__annotations__ = {**estimate.__annotations__, **observe.__annotations__}
     return observe_estimates

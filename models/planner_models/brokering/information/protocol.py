@@ -21,7 +21,7 @@ from planner_models.brokering.problem.problem import Brokering
 
 
 def share_messages(problem: Brokering) -> pd.DataFrame:
-    """Return one row for each kind of client: its share_id, and how many there are.
+    """Return one row for each kind of client: its share_id, and its number.
 
     Columns: share_id, location, isp, content_id, data_size (bitrate of each client, kbit/s), client_count.
     """
@@ -44,16 +44,16 @@ def bid_messages(observed: Brokering, shares: pd.DataFrame) -> pd.DataFrame:
     observed  the broker's observation, such as `observe.marketplace(problem)`: its offers are by
               location, and so the same for all shares there
     """
-    place = observed.location_index.get_indexer(pd.Index(shares["location"]))
-    share, cluster = np.nonzero(observed.offered[place])
-    at = place[share]
+    location = observed.location_index.get_indexer(pd.Index(shares["location"]))
+    share, cluster = np.nonzero(observed.offered[location])
+    location_of = location[share]
     return pd.DataFrame(
         {
             "cluster_id": observed.clusters["cluster"].to_numpy()[cluster],
             "share_id": shares["share_id"].to_numpy()[share],
-            "performance_estimate": observed.score[at, cluster],
+            "performance_estimate": observed.score[location_of, cluster],
             "capacity": observed.residual_mbps[cluster],
-            "price": observed.price[at, cluster],
+            "price": observed.price[location_of, cluster],
         }
     )
 
@@ -64,14 +64,14 @@ def accept_messages(observed: Brokering, shares: pd.DataFrame, plan: Assignment)
         shares.rename(columns={"content_id": "content", "data_size": "bitrate_kbps"}),
         on=["location", "isp", "content", "bitrate_kbps"],
     )
-    place = observed.location_index.get_indexer(pd.Index(frame["location"]))
+    location = observed.location_index.get_indexer(pd.Index(frame["location"]))
     cluster = observed.cluster_index.get_indexer(pd.Index(frame["cluster"]))
     return pd.DataFrame(
         {
             "cluster_id": frame["cluster"].to_numpy(),
             "share_id": frame["share_id"].to_numpy(),
-            "performance_estimate": observed.score[place, cluster],
+            "performance_estimate": observed.score[location, cluster],
             "capacity": frame["clients"].to_numpy(float) * frame["bitrate_kbps"].to_numpy(float) / 1000,
-            "price": observed.price[place, cluster],
+            "price": observed.price[location, cluster],
         }
     )

@@ -49,7 +49,7 @@ def solve_by_classes(
     order = np.lexsort((-problem.bitrate_mbps, problem.similar))  # of each class, the largest bitrate first
     classes = np.unique(problem.similar, return_inverse=True)[1].ravel()
     best: Relaxation | None = None
-    least = np.inf
+    lowest = np.inf
     for _ in range(MAX_ROUNDS):
         aggregated = _aggregate(problem, classes)
         relaxation = solve(aggregated, None if best is None else aggregated.cheapest_arcs(best.dual_price))
@@ -59,8 +59,8 @@ def solve_by_classes(
         assigned = _disaggregate(problem, relaxation.assigned, classes, order)
         arcs = assigned.tocoo()
         cost = float(problem.cost[arcs.row, arcs.col] @ arcs.data)
-        if best is None or cost < least:
-            least, held = cost, assigned
+        if best is None or cost < lowest:
+            lowest, held = cost, assigned
             best = (
                 replace(relaxation, assigned=held, bound=bound)
                 if best is None
@@ -70,7 +70,7 @@ def solve_by_classes(
         if bound > best.bound:
             best = replace(best, dual_price=relaxation.dual_price, bound=bound)
         assert best.bound is not None
-        if least - best.bound <= ENOUGH_GAP * abs(least):
+        if lowest - best.bound <= ENOUGH_GAP * abs(lowest):
             break
         if deadline.is_over:
             break
@@ -132,7 +132,7 @@ def _disaggregate(
 
 
 def _ends(share: Floats, in_class: Ints) -> Floats:
-    """Return where each part ends, (rows,), rows sorted by class; the parts of class a fill [a, a + 1]."""
+    """Return the end of each part, (rows,), rows sorted by class; the parts of class a fill [a, a + 1]."""
     total = np.cumsum(share)
     last = np.flatnonzero(np.append(np.diff(in_class) != 0, True))
     before = np.append(0.0, total[last[:-1]])
@@ -155,19 +155,19 @@ def _divide(
     traffic = (problem.bitrate_mbps * problem.count)[order]
     mbps = np.bincount(in_class, weights=traffic)
     start = _ends(traffic / mbps[in_class], in_class) - traffic / mbps[in_class] - in_class
-    part = np.minimum((np.clip(start, 0.0, 1.0) * PARTS).astype(np.int64), PARTS - 1)
+    chunk = np.minimum((np.clip(start, 0.0, 1.0) * PARTS).astype(np.int64), PARTS - 1)
     rank = np.arange(len(order)) - np.searchsorted(in_class, in_class)
-    part = np.where(sizes[in_class] <= PARTS, rank, part)
-    part = np.where(np.isin(in_class, divided), part, 0)
+    chunk = np.where(sizes[in_class] <= PARTS, rank, chunk)
+    chunk = np.where(np.isin(in_class, divided), chunk, 0)
     finer = np.empty(len(classes), dtype=np.int64)
     clusters = problem.cost.shape[1]
-    key = (in_class * np.int64(PARTS) + part) * clusters + cheapest[order]
+    key = (in_class * np.int64(PARTS) + chunk) * clusters + cheapest[order]
     finer[order] = np.unique(key, return_inverse=True)[1].ravel()
     return finer
 
 
 def _disaggregate_shortage(relaxation: Relaxation, classes: Ints) -> Relaxation:
-    """Return the relaxation with the groups of the classes whose traffic exceeds the clusters."""
+    """Return the relaxation with the groups of the classes with more traffic than the clusters."""
     if relaxation.shortage is None:
         return relaxation
     short, clusters = relaxation.shortage

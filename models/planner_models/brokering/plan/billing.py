@@ -48,8 +48,8 @@ def bill(
     pairs = [contract_traffic(problem, plan) for problem, plan in zip(problems, plans, strict=True)]
     mbps = pd.DataFrame(
         [
-            pd.Series(one, index=_contract_keys(problem))
-            for problem, (one, _) in zip(problems, pairs, strict=True)
+            pd.Series(payment, index=_contract_keys(problem))
+            for problem, (payment, _) in zip(problems, pairs, strict=True)
         ]
     ).reindex(columns=_contract_keys(problems[-1]), fill_value=0.0)
     frame = _bill_contracts(problems[-1], mbps.fillna(0.0).to_numpy(float), rule)
@@ -78,7 +78,7 @@ def hourly_bills(problem: Brokering, plan: Assignment) -> dict[BillingRule, floa
 
 
 def hourly_cost(problem: Brokering, plan: Assignment) -> float:
-    """Return what an hour of the plan costs: the traffic of this window and the commitments.
+    """Return the cost of an hour of the plan: the traffic of this window and the commitments.
 
     Prices are those of `prices_paid`; committed traffic that is not sent is paid for at its contract's.
     """

@@ -63,20 +63,20 @@ class ClientKinds:
         is_unknown = self._bitrates[level] != bitrate
         key = level.astype(np.int64)
         for name, index in self._labels.items():
-            place = index.get_indexer(pd.Index(frame[name])).astype(np.int64)
-            is_unknown |= place < 0
-            key = key * np.int64(len(index)) + place
+            code = index.get_indexer(pd.Index(frame[name])).astype(np.int64)
+            is_unknown |= code < 0
+            key = key * np.int64(len(index)) + code
         return np.where(is_unknown, -1, key)
 
     def look_up(self, frame: pd.DataFrame, table: str = "clients") -> Ints:
         """Return the kind of each row, (rows,); PlanRejected for one that the problem does not have."""
         key = self._key(frame)
-        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        unknown = np.flatnonzero((key < 0) | (self._keys[place] != key))
+        position = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        unknown = np.flatnonzero((key < 0) | (self._keys[position] != key))
         if len(unknown):
             row = frame.iloc[int(unknown[0])]
             raise PlanRejected(f"{table} row {int(unknown[0]) + 1}: {self.describe(row)} are no clients")
-        return place.astype(np.int64)
+        return position.astype(np.int64)
 
     @staticmethod
     def describe(row: Any) -> str:
@@ -155,10 +155,10 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
     that cannot be.
     """
     _require_records(problem, plan)
-    done = read_assignment(problem, plan)
-    total = done.load_mbps + problem.background_mbps
+    assignment = read_assignment(problem, plan)
+    total = assignment.load_mbps + problem.background_mbps
     allowed = problem.capacity_mbps
-    over = np.flatnonzero(is_overloaded(problem, done.load_mbps))
+    over = np.flatnonzero(is_overloaded(problem, assignment.load_mbps))
     capacity = Violations.of(
         "capacity",
         where=problem.clusters["cluster"].iloc[over].tolist(),
@@ -166,7 +166,9 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
         allowed=allowed[over],
         unit="Mbit/s",
     )
-    missing = np.bincount(done.kind_location, weights=done.missing, minlength=len(problem.locations))
+    missing = np.bincount(
+        assignment.kind_location, weights=assignment.missing, minlength=len(problem.locations)
+    )
     expected = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
     short = np.flatnonzero(missing > 0)
     demand = Violations.of(
@@ -227,16 +229,16 @@ def _require_numbers(numbers: Floats, table: str, column: str) -> None:
     """Raise PlanRejected unless the numbers are 1, 2, 3, ... in this order."""
     wrong = np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))
     if len(wrong):
-        place = int(wrong[0])
-        raise PlanRejected(f"{table}: {column} is {numbers[place]:g} where {place + 1} is expected")
+        first = int(wrong[0])
+        raise PlanRejected(f"{table}: {column} is {numbers[first]:g} where {first + 1} is expected")
 
 
-def _require_known(frame: pd.DataFrame, table: str, column: str, known: pd.Series) -> None:
-    unknown = ~frame[column].isin(known).to_numpy()
+def _require_known(frame: pd.DataFrame, table: str, column: str, names: pd.Series) -> None:
+    unknown = ~frame[column].isin(names).to_numpy()
     if unknown.any():
         row = int(np.argmax(unknown))
         name = str(frame[column].iloc[row])
-        raise PlanRejected(f"{table} row {row + 1}: '{name}' is no {column}" + did_you_mean(name, known))
+        raise PlanRejected(f"{table} row {row + 1}: '{name}' is no {column}" + did_you_mean(name, names))
 
 
 def _rule_violations(limit: str, plan: Assignment, rows: Bools) -> Violations:
@@ -253,6 +255,6 @@ def _rule_violations(limit: str, plan: Assignment, rows: Bools) -> Violations:
 
 
 def is_overloaded(problem: Brokering, load_mbps: Floats) -> Bools:
-    """Return which clusters serve this broker's clients and have more load than capacity, (C,)."""
+    """Return the clusters with this broker's clients and more load than capacity, a mask (C,)."""
     total = load_mbps + problem.background_mbps
     return (load_mbps > 0) & exceeds(total, problem.capacity_mbps, relative=EXACT)

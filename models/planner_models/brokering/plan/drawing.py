@@ -22,17 +22,21 @@ def draw(problem: Brokering, plan: Assignment) -> Sequence[Drawing]:
 
     Congested clusters lose the clients that they serve; places lose those that no cluster serves.
     """
-    done = read_assignment(problem, plan)
-    load = problem.background_mbps + done.load_mbps
+    assignment = read_assignment(problem, plan)
+    load = problem.background_mbps + assignment.load_mbps
     # a cluster that is full but for rounding is not congested
-    is_full = (done.load_mbps > 0) & ~is_overloaded(problem, done.load_mbps)
+    is_full = (assignment.load_mbps > 0) & ~is_overloaded(problem, assignment.load_mbps)
     load = np.where(is_full, np.minimum(load, problem.capacity_mbps), load)
-    count = done.count.astype(float)
-    served = np.bincount(done.cluster, weights=count, minlength=len(load))
-    assigned = np.bincount(done.location, weights=count, minlength=len(problem.locations))
+    count = assignment.count.astype(float)
+    served = np.bincount(assignment.cluster, weights=count, minlength=len(load))
+    assigned = np.bincount(assignment.location, weights=count, minlength=len(problem.locations))
     clients = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
     flows = pd.DataFrame(
-        {"cluster": done.cluster, "location": done.location, "mbps": done.count * done.bitrate_mbps}
+        {
+            "cluster": assignment.cluster,
+            "location": assignment.location,
+            "mbps": assignment.count * assignment.bitrate_mbps,
+        }
     )
     is_remote = problem.cluster_location[flows["cluster"]] != flows["location"]
     by_pair = flows[is_remote].groupby(["cluster", "location"], as_index=False).agg({"mbps": "sum"})
@@ -46,7 +50,7 @@ def draw(problem: Brokering, plan: Assignment) -> Sequence[Drawing]:
         problem,
         title,
         load_mbps=load,
-        congested=np.where(is_overloaded(problem, done.load_mbps), served, 0.0),
+        congested=np.where(is_overloaded(problem, assignment.load_mbps), served, 0.0),
         shed=np.maximum(clients - assigned, 0.0),
         flows=largest,
     )
@@ -54,7 +58,7 @@ def draw(problem: Brokering, plan: Assignment) -> Sequence[Drawing]:
         picture,
         Distribution(
             title="Load of the clusters that serve clients, background included",
-            values={"clusters": pd.Series(percent[done.load_mbps > 0])},
+            values={"clusters": pd.Series(percent[assignment.load_mbps > 0])},
             what="load",
             unit="%",
             limit=100.0,

@@ -1,4 +1,4 @@
-"""Clusters, CDNs and places of a market: what can be done to one, and what an assignment does with it."""
+"""Clusters, CDNs and locations of a market: their actions, and their use by an assignment."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _price_capacity(problem: Brokering, decided: Decided) -> Floats | None:
     It is that of the relaxation to divisible clients, which large markets are not solved for. It is kept as
     long as the decision is in use.
     """
-    known = _prices.get(decided.decision)
-    if known is not None and known[0]() is problem:
-        return known[1]
+    cached = _prices.get(decided.decision)
+    if cached is not None and cached[0]() is problem:
+        return cached[1]
     price: Floats | None = None
     if len(problem.groups.count) * len(problem.clusters) <= MOST_PRICED:
         relaxation = solve_relaxation(transportation_problem(problem))
@@ -63,7 +63,7 @@ def _read(problem: Brokering, decided: Decided) -> AssignmentArrays:
 
 
 def _list_rows(
-    done: AssignmentArrays, rows: Bools, names: Sequence[str], of_row: Any, *, column: str, title: str
+    assignment: AssignmentArrays, rows: Bools, names: Sequence[str], of_row: Any, *, column: str, title: str
 ) -> Section:
     """Return clients and traffic of some rows of an assignment, summed by name, the largest first.
 
@@ -71,15 +71,15 @@ def _list_rows(
     names   of what the rows are summed by
     of_row  (P,) place in `names`
     """
-    count = done.count.astype(float)
+    count = assignment.count.astype(float)
     clients, mbps = (
-        np.bincount(of_row[rows], weights=part[rows], minlength=len(names))
-        for part in (count, count * done.bitrate_mbps)
+        np.bincount(of_row[rows], weights=weights[rows], minlength=len(names))
+        for weights in (count, count * assignment.bitrate_mbps)
     )
     used = np.flatnonzero(clients > 0)
     used = used[np.argsort(-mbps[used], kind="stable")]
     shown, others = used[:MOST_USERS], used[MOST_USERS:]
-    table = [(names[one], clients[one], mbps[one]) for one in shown.tolist()]
+    table = [(names[row], clients[row], mbps[row]) for row in shown.tolist()]
     if len(others):
         table.append((counted(len(others), "others"), clients[others].sum(), mbps[others].sum()))
     frame = pd.DataFrame(table, columns=[column, "clients", "load_mbps"])
@@ -88,21 +88,23 @@ def _list_rows(
     return Section(title=title, frame=frame, units={"clients": "clients", "load_mbps": "Mbit/s", "share": ""})
 
 
-def _cost_per_hour(problem: Brokering, done: AssignmentArrays, rows: Bools) -> float:
-    price = billing.prices_paid(problem, done.location[rows], done.cluster[rows])
-    mbps = done.count[rows] * done.bitrate_mbps[rows]
+def _cost_per_hour(problem: Brokering, assignment: AssignmentArrays, rows: Bools) -> float:
+    price = billing.prices_paid(problem, assignment.location[rows], assignment.cluster[rows])
+    mbps = assignment.count[rows] * assignment.bitrate_mbps[rows]
     return float(np.nan_to_num(price) @ mbps) * problem.terms.units_per_mbps_hour
 
 
-def _places_of(problem: Brokering, done: AssignmentArrays, rows: Bools) -> Section:
+def _places_of(problem: Brokering, assignment: AssignmentArrays, rows: Bools) -> Section:
     names = problem.locations["location"].astype(str).tolist()
-    return _list_rows(done, rows, names, done.location, column="place", title="Places with the most traffic")
+    return _list_rows(
+        assignment, rows, names, assignment.location, column="place", title="Places with the most traffic"
+    )
 
 
-def _clusters_of(problem: Brokering, done: AssignmentArrays, rows: Bools) -> Section:
+def _clusters_of(problem: Brokering, assignment: AssignmentArrays, rows: Bools) -> Section:
     names = list_clusters(problem)
     return _list_rows(
-        done, rows, names, done.cluster, column="cluster", title="Clusters with the most traffic"
+        assignment, rows, names, assignment.cluster, column="cluster", title="Clusters with the most traffic"
     )
 
 
@@ -122,16 +124,16 @@ def describe_cluster(
 ) -> ElementReport:
     """Return load, capacity, price and cost of a cluster, and the places with most of its traffic."""
     cluster = list_clusters(problem).index(CLUSTERS.require(problem, name))
-    done = _read(problem, decided)
-    rows = done.cluster == cluster
-    own, background = float(done.load_mbps[cluster]), float(problem.background_mbps[cluster])
-    capacity, clients = float(problem.capacity_mbps[cluster]), float(done.count[rows].sum())
-    is_congested = bool(is_overloaded(problem, done.load_mbps)[cluster])
+    assignment = _read(problem, decided)
+    rows = assignment.cluster == cluster
+    load, background = float(assignment.load_mbps[cluster]), float(problem.background_mbps[cluster])
+    capacity, clients = float(problem.capacity_mbps[cluster]), float(assignment.count[rows].sum())
+    is_congested = bool(is_overloaded(problem, assignment.load_mbps)[cluster])
     price = _price_capacity(problem, decided)
     factor, unit = money_per_objective(problem)
     facts = (
-        _fact("Load", 100 * (own + background) / capacity if capacity > 0 else None, "%"),
-        _fact("Traffic of this broker", own, "Mbit/s"),
+        _fact("Load", 100 * (load + background) / capacity if capacity > 0 else None, "%"),
+        _fact("Traffic of this broker", load, "Mbit/s"),
         _fact("Background traffic", background, "Mbit/s"),
         _fact("Capacity", capacity, "Mbit/s"),
         _fact("Clients", clients, "clients"),
@@ -141,14 +143,16 @@ def describe_cluster(
             None if price is None else 1000 * factor * float(price[cluster]),
             f"{unit} per Gbit/s".strip(),
         ),
-        _fact("Cost of its traffic", _cost_per_hour(problem, done, rows), f"{problem.terms.currency}/h"),
+        _fact(
+            "Cost of its traffic", _cost_per_hour(problem, assignment, rows), f"{problem.terms.currency}/h"
+        ),
         Fact(label="CDN", value=str(problem.clusters["cdn"].iloc[cluster])),
     )
-    return ElementReport(facts=facts, sections=(_places_of(problem, done, rows),))
+    return ElementReport(facts=facts, sections=(_places_of(problem, assignment, rows),))
 
 
 def say_upgrade(problem: Brokering, action: Action, name: str) -> str:
-    """Return what an upgrade adds to a cluster, in words."""
+    """Return the capacity that an upgrade adds to a cluster, as text."""
     cluster = list_clusters(problem).index(CLUSTERS.require(problem, name))
     return amount(float(problem.capacity_mbps[cluster]) * ((action.value or 1.0) - 1), "Mbit/s")
 
@@ -159,22 +163,22 @@ def rank_clusters(
     action: Action,
     options: Options,  # noqa: ARG001 - the signature of `ranking`
 ) -> Mapping[str, float | None]:
-    """Return the clusters whose upgrade may serve more clients, by dual prices and then by load.
+    """Return the clusters with an upgrade that may serve more clients, by dual prices and then by load.
 
     No upgrade serves more clients than those that are not served.
     """
     missing = (decided.metrics["clients"] or 0.0) - (decided.metrics["served"] or 0.0)
     if missing <= 0:
         return {}
-    done = _read(problem, decided)
+    assignment = _read(problem, decided)
     price = _price_capacity(problem, decided)
     added = problem.capacity_mbps * ((action.value or 1.0) - 1)
     gain = np.zeros(len(added)) if price is None else price * added
-    load = done.load_mbps + problem.background_mbps
+    load = assignment.load_mbps + problem.background_mbps
     full = np.divide(load, problem.capacity_mbps, out=np.zeros(len(load)), where=problem.capacity_mbps > 0)
     names = list_clusters(problem)
     order = np.lexsort((-full, -gain))
-    return {names[one]: missing for one in order.tolist() if gain[one] > 0 or full[one] > 0}
+    return {names[cluster]: missing for cluster in order.tolist() if gain[cluster] > 0 or full[cluster] > 0}
 
 
 # --- CDNs ---------------------------------------------------------------------------------
@@ -193,28 +197,28 @@ def describe_cdn(
 ) -> ElementReport:
     """Return traffic, capacity and cost of a CDN, and its clusters and places with the most traffic."""
     is_own = problem.cdn == problem.cdn_names.index(CDNS.require(problem, name))
-    done = _read(problem, decided)
-    rows = is_own[done.cluster]
-    own, everything = float(done.load_mbps[is_own].sum()), float(done.load_mbps.sum())
+    assignment = _read(problem, decided)
+    rows = is_own[assignment.cluster]
+    own_load, everything = float(assignment.load_mbps[is_own].sum()), float(assignment.load_mbps.sum())
     capacity = float(problem.capacity_mbps[is_own].sum())
-    load = own + float(problem.background_mbps[is_own].sum())
-    congested = is_overloaded(problem, done.load_mbps)[done.cluster] & rows
-    cost = _cost_per_hour(problem, done, rows)
-    per_hour = own * problem.terms.units_per_mbps_hour
+    load = own_load + float(problem.background_mbps[is_own].sum())
+    congested = is_overloaded(problem, assignment.load_mbps)[assignment.cluster] & rows
+    cost = _cost_per_hour(problem, assignment, rows)
+    per_hour = own_load * problem.terms.units_per_mbps_hour
     terms = problem.terms
     facts = (
-        _fact("Traffic of this broker", own, "Mbit/s"),
-        _fact("Share of the broker's traffic", 100 * own / everything if everything > 0 else 0.0, "%"),
+        _fact("Traffic of this broker", own_load, "Mbit/s"),
+        _fact("Share of the broker's traffic", 100 * own_load / everything if everything > 0 else 0.0, "%"),
         _fact("Load, background included", 100 * load / capacity if capacity > 0 else None, "%"),
         _fact("Capacity", capacity, "Mbit/s"),
-        _fact("Clients", float(done.count[rows].sum()), "clients"),
-        _fact("Congested clients", float(done.count[congested].sum()), "clients"),
+        _fact("Clients", float(assignment.count[rows].sum()), "clients"),
+        _fact("Congested clients", float(assignment.count[congested].sum()), "clients"),
         _fact("Cost of its traffic", cost, f"{terms.currency}/h"),
         _fact("Mean price", cost / per_hour if per_hour > 0 else None, f"{terms.currency}/{terms.cost_per}"),
         _fact("Clusters", float(is_own.sum())),
     )
     return ElementReport(
-        facts=facts, sections=(_places_of(problem, done, rows), _clusters_of(problem, done, rows))
+        facts=facts, sections=(_places_of(problem, assignment, rows), _clusters_of(problem, assignment, rows))
     )
 
 
@@ -233,27 +237,29 @@ def describe_place(
     options: Options,  # noqa: ARG001 - the signature of `describe`
 ) -> ElementReport:
     """Return clients, demand and performance of a place, and the clusters that serve it."""
-    place = problem.location_index.get_loc(PLACES.require(problem, name))
-    done = _read(problem, decided)
-    rows = done.location == place
-    count = done.count[rows].astype(float)
-    clients = float(problem.count[problem.location == place].sum())
-    congested = is_overloaded(problem, done.load_mbps)[done.cluster] & rows
+    location = problem.location_index.get_loc(PLACES.require(problem, name))
+    assignment = _read(problem, decided)
+    rows = assignment.location == location
+    count = assignment.count[rows].astype(float)
+    clients = float(problem.count[problem.location == location].sum())
+    congested = is_overloaded(problem, assignment.load_mbps)[assignment.cluster] & rows
     served = float(count.sum())
 
     def mean(values: Floats) -> float | None:
-        return float(values[place, done.cluster[rows]] @ count) / served if served else None
+        return float(values[location, assignment.cluster[rows]] @ count) / served if served else None
 
     facts = (
         _fact("Clients", clients, "clients"),
         _fact("Clients without a cluster", clients - served, "clients"),
-        _fact("Congested clients", float(done.count[congested].sum()), "clients"),
-        _fact("Demand", float(problem.demand_mbps[place]), "Mbit/s"),
+        _fact("Congested clients", float(assignment.count[congested].sum()), "clients"),
+        _fact("Demand", float(problem.demand_mbps[location]), "Mbit/s"),
         _fact("Mean distance to the cluster", mean(problem.distance_km), "km"),
         _fact("Mean score", mean(problem.score)),
-        _fact("Cost of its traffic", _cost_per_hour(problem, done, rows), f"{problem.terms.currency}/h"),
+        _fact(
+            "Cost of its traffic", _cost_per_hour(problem, assignment, rows), f"{problem.terms.currency}/h"
+        ),
     )
-    return ElementReport(facts=facts, sections=(_clusters_of(problem, done, rows),))
+    return ElementReport(facts=facts, sections=(_clusters_of(problem, assignment, rows),))
 
 
 CLUSTERS: Final = ElementKind[Brokering](

@@ -126,26 +126,26 @@ METRICS: Final = (
 
 def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -> dict[str, float | None]:
     """Return every metric of the plan, from the true problem and the plans alone."""
-    done = read_assignment(problem, plan)
-    at = done.location, done.cluster
-    count = done.count.astype(float)
-    traffic = count * done.bitrate_mbps
-    cost, score = problem.price[at], problem.score[at]
+    assignment = read_assignment(problem, plan)
+    cells = assignment.location, assignment.cluster
+    count = assignment.count.astype(float)
+    traffic = count * assignment.bitrate_mbps
+    cost, score = problem.price[cells], problem.score[cells]
     terms = problem.terms
     performance = float(score @ (traffic if terms.performance_per == "bit" else count))
-    overloaded = is_overloaded(problem, done.load_mbps)
+    overloaded = is_overloaded(problem, assignment.load_mbps)
     served = float(count.sum())
     by_cdn = profit.profit_by_cdn(problem, plan)
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
-    priced = problem.priced_bitrate_mbps(done.location, done.bitrate_mbps)
+    priced = problem.priced_bitrate_mbps(assignment.location, assignment.bitrate_mbps)
     weighted_money = float((cost * count) @ priced) * terms.units_per_mbps_hour
     weighted = terms.performance_weight * performance + terms.cost_weight * weighted_money
     relief = overload_relief.Relief(weighted, 0, 0.0)
-    if overload_relief.is_needed(problem, done):
-        relief = overload_relief.relieve_plan(problem, done)
-    congested = float(count @ overloaded[done.cluster])
+    if overload_relief.is_needed(problem, assignment):
+        relief = overload_relief.relieve_plan(problem, assignment)
+    congested = float(count @ overloaded[assignment.cluster])
     return {
         "served": served - congested,
         "clients": float(problem.count.sum()),
@@ -153,11 +153,13 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "objective": relief.weighted_cost + relief.penalty,
         "median_cost": weighted_median(cost, count),
         "median_score": weighted_median(score, count),
-        "median_distance_km": weighted_median(problem.distance_km[at], count),
+        "median_distance_km": weighted_median(problem.distance_km[cells], count),
         "median_load_percent": _median_load(
-            done.load_mbps, done.load_mbps + problem.background_mbps, problem.capacity_mbps
+            assignment.load_mbps, assignment.load_mbps + problem.background_mbps, problem.capacity_mbps
         ),
-        "median_own_load_percent": _median_load(done.load_mbps, done.load_mbps, problem.residual_mbps),
+        "median_own_load_percent": _median_load(
+            assignment.load_mbps, assignment.load_mbps, problem.residual_mbps
+        ),
         "congested_percent": 100 * congested / served if served else None,
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if served else None,
         "mean_score": float(score @ count) / served if served else None,
@@ -165,7 +167,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "contract_bill_per_hour": _contract_bill(by_cdn),
         "billed_by_bits_per_hour": bills["bits"],
         "billed_by_95th_per_hour": bills["95th percentile"],
-        "bids_per_hour": float(bid_price[done.cluster] @ traffic) * terms.units_per_mbps_hour,
+        "bids_per_hour": float(bid_price[assignment.cluster] @ traffic) * terms.units_per_mbps_hour,
         "unserved": float(relief.unserved),
         "shed": max(float(problem.count.sum()) - served, 0.0),
         "congested": congested,
@@ -211,10 +213,10 @@ def moved_traffic_percent(
     shares = []
     for level in ("cluster", "cdn"):
         now, before = (
-            part.assignments.assign(cdn=part.assignments["cluster"].map(cdn_of))
+            each_plan.assignments.assign(cdn=each_plan.assignments["cluster"].map(cdn_of))
             .groupby([*kind, level], dropna=False)["clients"]
             .sum()
-            for part in (plan, previous)
+            for each_plan in (plan, previous)
         )
         both = pd.concat({"now": now, "before": before}, axis=1).fillna(0.0)
         bitrate = both.index.get_level_values("bitrate_kbps").to_numpy(float)

@@ -157,9 +157,9 @@ def _improving_arcs(
 ) -> Bools:
     """Return the arcs of negative reduced cost that are not active yet, (G, C)."""
     surcharge = dual_price * problem.bitrate_mbps[:, None]
-    least = (np.where(active, problem.cost, np.inf) + surcharge).min(axis=1)
+    lowest = (np.where(active, problem.cost, np.inf) + surcharge).min(axis=1)
     improving = ~active & offered
-    improving &= problem.cost + surcharge < (least - REDUCED_COST_TOLERANCE * np.abs(least))[:, None]
+    improving &= problem.cost + surcharge < (lowest - REDUCED_COST_TOLERANCE * np.abs(lowest))[:, None]
     return improving
 
 
@@ -174,14 +174,16 @@ def solve_with_shedding(problem: TransportationProblem, deadline: Deadline = NEV
     offered = np.isfinite(problem.cost)
     pooled_shed, limit_mbps = _pool_capacity(problem)
     if problem.similar is not None:  # clients of small bitrates are served, of large ones are shed
-        part = np.searchsorted([limit_mbps / SIMILAR_RATIO, limit_mbps * SIMILAR_RATIO], problem.bitrate_mbps)
-        problem = replace(problem, similar=problem.similar * 3 + part)
-    least: float | None = pooled_shed
+        rate_class = np.searchsorted(
+            [limit_mbps / SIMILAR_RATIO, limit_mbps * SIMILAR_RATIO], problem.bitrate_mbps
+        )
+        problem = replace(problem, similar=problem.similar * 3 + rate_class)
+    lowest: float | None = pooled_shed
     if not offered.all():
         unit = replace(problem, cost=np.where(offered, 0.0, np.inf)).with_shedding(1.0)
-        least = solve_relaxation(unit, deadline=deadline).bound
-    assert least is not None
-    shed = max(int(np.ceil(least - WHOLE_TOLERANCE * max(least, 1.0))), 0)
+        lowest = solve_relaxation(unit, deadline=deadline).bound
+    assert lowest is not None
+    shed = max(int(np.ceil(lowest - WHOLE_TOLERANCE * max(lowest, 1.0))), 0)
     price = SHED_COST * max(float(np.max(problem.cost, initial=0.0, where=offered)), 1.0)
     priced = solve_relaxation(problem.with_shedding(price), deadline=deadline)
     assert priced.bound is not None
@@ -255,7 +257,7 @@ class _Network:
         return assigned, full
 
     def find_shortage(self, offered: Bools) -> tuple[Ints, Ints]:
-        """Return groups whose traffic exceeds the clusters on offer to them, and these: a minimum cut."""
+        """Return groups with more traffic than the clusters on offer to them, and these: a minimum cut."""
         from ortools.graph.python import max_flow
 
         groups, clusters = offered.shape
@@ -294,13 +296,13 @@ def _dual_prices(
     largest = np.maximum.reduceat(gain[order], first, axis=0)  # by cluster that has clients
     origin = cluster[order][first]
     from_full = full[origin]
-    least = np.maximum(largest[~from_full].max(axis=0, initial=0.0), 0.0)
-    place = np.searchsorted(tight, origin[from_full])
+    prices = np.maximum(largest[~from_full].max(axis=0, initial=0.0), 0.0)
+    origin_index = np.searchsorted(tight, origin[from_full])
     between = largest[from_full]
     for _ in range(len(tight)):
-        raised = np.maximum(least, (least[place][:, None] + between).max(axis=0, initial=0.0))
-        if (raised <= least + 1e-12 * np.maximum(least, 1e-12)).all():
+        raised = np.maximum(prices, (prices[origin_index][:, None] + between).max(axis=0, initial=0.0))
+        if (raised <= prices + 1e-12 * np.maximum(prices, 1e-12)).all():
             break
-        least = raised
-    price[tight] = least
+        prices = raised
+    price[tight] = prices
     return price

@@ -25,9 +25,9 @@ from planner_models.brokering.problem.problem import Brokering
 NOT_ON_OFFER_COST = 1e300  # a client that should not be there at all loses nothing by moving
 
 
-def is_needed(problem: Brokering, done: AssignmentArrays) -> bool:
+def is_needed(problem: Brokering, result: AssignmentArrays) -> bool:
     """Return whether a cluster is overloaded, or a client has no cluster."""
-    return bool(is_overloaded(problem, done.load_mbps).any() or done.count.sum() < problem.count.sum())
+    return bool(is_overloaded(problem, result.load_mbps).any() or result.count.sum() < problem.count.sum())
 
 
 class Relief(NamedTuple):
@@ -47,15 +47,15 @@ _relieved: WeakKeyDictionary[Brokering, tuple[tuple[Ints, ...], Relief]] = WeakK
 """The plan of each problem that was relieved last, and its relief."""
 
 
-def relieve_plan(problem: Brokering, done: AssignmentArrays) -> Relief:
-    """Return what a plan comes to after all clients without capacity have moved."""
-    arrays = (done.kind, done.cluster, done.count)
+def relieve_plan(problem: Brokering, assignment: AssignmentArrays) -> Relief:
+    """Return the result of a plan after all clients without capacity have moved."""
+    arrays = (assignment.kind, assignment.cluster, assignment.count)
     last = _relieved.get(problem)  # a design, the engine and explanations ask for the same plan
     if last and all(np.array_equal(*pair) for pair in zip(last[0], arrays, strict=True)):
         return last[1]
     cost = client_cost(problem)
     transport = transportation_problem(problem, cost.copy())
-    assigned, waiting = relieve(transport, count_by_group(problem, done))
+    assigned, waiting = relieve(transport, count_by_group(problem, assignment))
     unserved = int(waiting.sum())
     penalty = unserved * transport.unserved_cost if unserved else 0.0
     np.nan_to_num(cost, copy=False)  # no client is where there is no price
@@ -64,14 +64,14 @@ def relieve_plan(problem: Brokering, done: AssignmentArrays) -> Relief:
     return relief
 
 
-def count_by_group(problem: Brokering, done: AssignmentArrays) -> Ints:
+def count_by_group(problem: Brokering, assignment: AssignmentArrays) -> Ints:
     """Return the clients of each group that a plan sends to each cluster, (G, C)."""
     groups, kinds = problem.groups, ClientKinds(problem)
     group = np.full(len(kinds.demand), -1, dtype=np.int64)
     group[kinds.look_up(problem.clients)] = groups.of_row
     assigned = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int64)
-    used = done.count > 0
-    np.add.at(assigned, (group[done.kind[used]], done.cluster[used]), done.count[used])
+    used = assignment.count > 0
+    np.add.at(assigned, (group[assignment.kind[used]], assignment.cluster[used]), assignment.count[used])
     return assigned
 
 

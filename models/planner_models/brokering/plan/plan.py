@@ -52,15 +52,15 @@ class MessageCounts:
     @classmethod
     def total(cls, parts: Sequence[MessageCounts | None]) -> MessageCounts | None:
         """Return the messages of several brokers or rounds together; None where one is unknown."""
-        known = [part for part in parts if part is not None]
-        if not known or len(known) < len(parts):
+        counted = [count for count in parts if count is not None]
+        if not counted or len(counted) < len(parts):
             return None
         return cls(
-            rounds=sum(part.rounds for part in known),
-            shares=sum(part.shares for part in known),
-            offers=sum(part.offers for part in known),
-            figures=max(part.figures for part in known),
-            accepted=sum(part.accepted for part in known),
+            rounds=sum(count.rounds for count in counted),
+            shares=sum(count.shares for count in counted),
+            offers=sum(count.offers for count in counted),
+            figures=max(count.figures for count in counted),
+            accepted=sum(count.accepted for count in counted),
         )
 
 
@@ -167,9 +167,9 @@ def sum_clients(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.groupby(keys, sort=False)["clients"].sum().reset_index()
 
 
-def _common_pieces(one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
+def _common_pieces(first: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the common refinement of two partitions: part of either for each piece, and its length."""
-    ends = np.cumsum(one), np.cumsum(other)
+    ends = np.cumsum(first), np.cumsum(other)
     cuts = np.unique(np.concatenate([[0], *ends]))
     start, length = cuts[:-1], np.diff(cuts)
     return (

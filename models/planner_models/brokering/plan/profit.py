@@ -48,16 +48,16 @@ def profit_by_country(problem: Brokering, plan: Assignment, *, markup: float = M
 def _profit_by_owner(
     problem: Brokering, plan: Assignment, owner: Ints, names: list[str], column: str, markup: float
 ) -> pd.DataFrame:
-    done = read_assignment(problem, plan)
-    traffic = done.count * done.bitrate_mbps
+    assignment = read_assignment(problem, plan)
+    traffic = assignment.count * assignment.bitrate_mbps
     per_hour = problem.terms.units_per_mbps_hour
-    owner_of_row = owner[done.cluster]
+    owner_of_row = owner[assignment.cluster]
 
     def total(amount: Floats) -> Floats:
         return np.bincount(owner_of_row, weights=amount, minlength=len(names)).astype(float)
 
-    cost = total(traffic * problem.unit_cost[done.cluster]) * per_hour
-    flat_price = problem.contract_price[done.location, problem.cdn[done.cluster]]
+    cost = total(traffic * problem.unit_cost[assignment.cluster]) * per_hour
+    flat_price = problem.contract_price[assignment.location, problem.cdn[assignment.cluster]]
     paid = total(np.where(traffic > 0, traffic * flat_price, 0.0)) * per_hour * markup
     ratio = np.divide(paid, cost, out=np.full(len(names), np.nan), where=cost > 0)
     columns = (total(traffic), cost, paid, ratio, paid - cost, (markup - 1) * cost)

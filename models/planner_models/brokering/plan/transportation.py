@@ -89,12 +89,12 @@ class TransportationProblem:
 
         In the Lagrangian relaxation of capacity, every client is in the cluster of least cost plus price.
         """
-        least = np.empty(len(self.count))
-        for rows in _blocks(len(least)):
+        lowest = np.empty(len(self.count))
+        for rows in _blocks(len(lowest)):
             surcharge = np.multiply.outer(self.bitrate_mbps[rows], dual_price)
             surcharge += self.cost[rows]
-            least[rows] = surcharge.min(axis=1, initial=np.inf)
-        return float(least @ self.count) - float(dual_price @ self.capacity_mbps)
+            lowest[rows] = surcharge.min(axis=1, initial=np.inf)
+        return float(lowest @ self.count) - float(dual_price @ self.capacity_mbps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,11 +155,11 @@ def client_cost(problem: Brokering) -> Floats:
     hourly = terms.cost_weight * terms.units_per_mbps_hour * priced
     cost: Floats = np.empty((len(groups.count), len(problem.clusters)))
     for rows in _blocks(len(cost)):
-        location, part = groups.location[rows], cost[rows]
-        np.multiply(problem.score[location], terms.performance_weight, out=part)
+        location, score_cost = groups.location[rows], cost[rows]
+        np.multiply(problem.score[location], terms.performance_weight, out=score_cost)
         if terms.performance_per == "bit":
-            part *= groups.bitrate_mbps[rows, None]
-        part += problem.price[location] * hourly[rows, None]
+            score_cost *= groups.bitrate_mbps[rows, None]
+        score_cost += problem.price[location] * hourly[rows, None]
     return cost
 
 

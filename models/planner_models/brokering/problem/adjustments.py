@@ -67,7 +67,7 @@ def adjust(
         tuple[str, ...], Field(description="CDNs that leave the market, with all their clusters")
     ] = (),
 ) -> Brokering:
-    """Return the problem with other weights, prices and demand, without what failed, with other capacities.
+    """Return the problem with other weights, prices, demand and capacities, without failed elements.
 
     Background traffic is not scaled. `capacity_scale` is applied before `free_scale`. Where no cluster is
     left, all clusters stay in the table and must serve nobody.
@@ -76,8 +76,8 @@ def adjust(
     """
     weights = {"performance_weight": performance_weight, "cost_weight": cost_weight}
     terms = {**weights, "performance_per": performance_per}
-    if given := {name: value for name, value in terms.items() if value is not None}:
-        problem = problem.with_terms(**given)
+    if changes := {name: value for name, value in terms.items() if value is not None}:
+        problem = problem.with_terms(**changes)
     problem = _change_prices(problem, price_factors)
     problem = _change_demand(problem, demand_factors)
     if capacity_factors:
@@ -96,11 +96,11 @@ def adjust(
 
 def _factors(key: str, kind: str, names: pd.Series, factors: Mapping[str, float]) -> Floats:
     """Return the factor of each name, shape (names,)."""
-    known = set(names)
+    names_known = set(names)
     faults = [
-        f"problem.{key}: '{name}' is no {kind}" + did_you_mean(name, list(known))
+        f"problem.{key}: '{name}' is no {kind}" + did_you_mean(name, list(names_known))
         for name in factors
-        if name not in known
+        if name not in names_known
     ]
     if faults:
         raise InputError(*faults)
@@ -186,7 +186,7 @@ def remove_clusters(problem: Brokering, clusters: Sequence[str], others: Sequenc
 
 
 def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> Bools:
-    """Return which clusters match none of the names or patterns, (C,)."""
+    """Return the clusters that match none of the names or patterns, a mask (C,)."""
     names = problem.clusters["cluster"].tolist()
     failed: set[str] = set()
     faults = []
@@ -207,12 +207,12 @@ def _completed_scores(problem: Brokering) -> pd.DataFrame | None:
         return None
     is_given = np.zeros((len(problem.locations), len(problem.clusters)), dtype=bool)
     is_given[problem.locate_pairs(scores)] = True
-    place, cluster = np.nonzero(~is_given)
-    if not len(place):
+    location, cluster = np.nonzero(~is_given)
+    if not len(location):
         return scores
     filled = {
-        "location": problem.locations["location"].to_numpy()[place],
+        "location": problem.locations["location"].to_numpy()[location],
         "cluster": problem.clusters["cluster"].to_numpy()[cluster],
-        "score": problem.score[place, cluster],
+        "score": problem.score[location, cluster],
     }
     return pd.concat([scores, pd.DataFrame(filled)], ignore_index=True)

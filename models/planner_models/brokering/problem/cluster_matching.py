@@ -27,7 +27,7 @@ def match_by_rank(
     offered  (L, C) clusters that may be offered at all
     source   Mukerjee 2018, 3.5.1 (CDN matching algorithm and bidding)
     """
-    chosen = np.zeros_like(offered)
+    selected = np.zeros_like(offered)
     for owner in np.unique(cdn):
         own_clusters = np.flatnonzero(cdn == owner)
         # by cost first, so that a stable order of candidates is the order of cost
@@ -45,8 +45,8 @@ def match_by_rank(
         )
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.broadcast_to(np.arange(len(own_clusters)), order.shape), axis=1)
-        chosen[:, own_clusters] = candidate & (rank < bids)
-    return chosen
+        selected[:, own_clusters] = candidate & (rank < bids)
+    return selected
 
 
 def match_stably(
@@ -62,7 +62,7 @@ def match_stably(
     capacity_mbps  (C,) that each cluster can still carry
     source         Gale and Shapley 1962; Maggs and Sitaraman 2015 (stable allocation in a CDN)
     """
-    chosen = np.zeros_like(offered)
+    selected = np.zeros_like(offered)
     for owner in np.unique(cdn):
         own_clusters = np.flatnonzero(cdn == owner)
         own_score = np.where(offered[:, own_clusters], score[:, own_clusters], np.inf)
@@ -75,7 +75,7 @@ def match_stably(
             if sent > 0:
                 unserved[location] -= sent
                 residual[cluster] -= sent
-                chosen[location, own_clusters[cluster]] = True
-        without = np.flatnonzero(~chosen[:, own_clusters].any(axis=1) & np.isfinite(own_score).any(axis=1))
-        chosen[without, own_clusters[own_score[without].argmin(axis=1)]] = True
-    return chosen
+                selected[location, own_clusters[cluster]] = True
+        without = np.flatnonzero(~selected[:, own_clusters].any(axis=1) & np.isfinite(own_score).any(axis=1))
+        selected[without, own_clusters[own_score[without].argmin(axis=1)]] = True
+    return selected

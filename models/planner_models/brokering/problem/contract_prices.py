@@ -21,13 +21,13 @@ def find_contracts(
     CDN's contracts do not cover the location. A CDN without any contract has a row after the last one: the
     first such CDN has row len(contracts), the next one the row after that.
     """
-    found = np.full((len(countries), len(cdn_names)), -1, dtype=np.int64)
+    contracts_of = np.full((len(countries), len(cdn_names)), -1, dtype=np.int64)
     rows = 0 if contracts is None else len(contracts)
     owners = set() if contracts is None else set(contracts["cdn"])
     without = [cdn for cdn, name in enumerate(cdn_names) if name not in owners]
-    found[:, without] = rows + np.arange(len(without))
+    contracts_of[:, without] = rows + np.arange(len(without))
     if contracts is None:
-        return found
+        return contracts_of
     # a code that is a continent's too means the continent: where such a country has locations, it is refused
     country = [name if name not in geography.CONTINENTS else "" for name in countries]
     country_name = [geography.COUNTRIES_BESIDE_CONTINENTS.get(name, "") for name in countries]
@@ -36,11 +36,11 @@ def find_contracts(
     world = [geography.WORLD] * len(countries)
     row_of = pd.Series(np.arange(rows), index=contracts["region"].to_numpy(object))
     for cdn, name in enumerate(cdn_names):
-        own = row_of[(contracts["cdn"] == name).to_numpy()]
+        rows_of = row_of[(contracts["cdn"] == name).to_numpy()]
         for region in (world, continent, continent_name, country, country_name):
-            row = own.reindex(region, fill_value=-1).to_numpy(np.int64)
-            found[:, cdn] = np.where(row < 0, found[:, cdn], row)
-    return found
+            row = rows_of.reindex(region, fill_value=-1).to_numpy(np.int64)
+            contracts_of[:, cdn] = np.where(row < 0, contracts_of[:, cdn], row)
+    return contracts_of
 
 
 def derived_prices(
@@ -55,12 +55,12 @@ def derived_prices(
     """
     first = cluster_matching.match_by_rank(score, unit_cost, cdn, offered, bids=1)
     price = np.zeros(int(cdn.max(initial=-1)) + 1)
-    for one in range(len(price)):
-        clusters = np.flatnonzero(cdn == one)
-        chosen = first[:, clusters]
-        served = chosen.any(axis=1) & (demand_mbps > 0)
-        cost = unit_cost[clusters][chosen.argmax(axis=1)][served]
+    for index in range(len(price)):
+        clusters = np.flatnonzero(cdn == index)
+        selected = first[:, clusters]
+        served = selected.any(axis=1) & (demand_mbps > 0)
+        cost = unit_cost[clusters][selected.argmax(axis=1)][served]
         demand = demand_mbps[served]
         average = cost @ demand / demand.sum() if demand.sum() > 0 else unit_cost[clusters].mean()
-        price[one] = float(average)
+        price[index] = float(average)
     return price

@@ -70,7 +70,7 @@ def draw_market(
             ],
         }
     )
-    places = pd.DataFrame(
+    locations_table = pd.DataFrame(
         {
             "node": place_names,
             "label": locations["location"].astype(str),
@@ -97,7 +97,7 @@ def draw_market(
     )
     return NetworkMap(
         title=title,
-        nodes=pd.concat([nodes, places[clients > 0]], ignore_index=True),
+        nodes=pd.concat([nodes, locations_table[clients > 0]], ignore_index=True),
         links=links,
         value="load",
         unit="%",
@@ -122,10 +122,10 @@ def name_places(problem: Brokering) -> list[str]:
 
 def _spread(problem: Brokering) -> tuple[Floats, Floats]:
     """Return latitude and longitude of each cluster, (C,): those of one place stand beside each other."""
-    at, axes = problem.cluster_location, ("latitude", "longitude")
-    latitude, longitude = (problem.locations[name].to_numpy(float)[at] for name in axes)
+    location, axes = problem.cluster_location, ("latitude", "longitude")
+    latitude, longitude = (problem.locations[name].to_numpy(float)[location] for name in axes)
     extent = max(float(np.ptp(problem.locations[name])) for name in axes) or 1.0
-    number_here = pd.Series(at).groupby(at).cumcount().to_numpy(float)
+    number_here = pd.Series(location).groupby(location).cumcount().to_numpy(float)
     distance = APART * extent * np.sqrt(number_here + 1.0)
     angle = GOLDEN_ANGLE * number_here
     narrow = np.maximum(np.cos(np.radians(latitude)), 0.2)

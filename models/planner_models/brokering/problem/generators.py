@@ -155,20 +155,20 @@ def world(
     cost = _draw_country_costs(cities, cost_range, SHAPE.country_noise, random)
     mean_cost = cities["country"].map(cost).to_numpy(float)
     weight = cities["population"].to_numpy(float) ** SHAPE.city_pull * mean_cost**-SHAPE.client_thrift
-    at = _draw_cities(random, weight, places)
-    count = random.multinomial(clients, weight[at] / weight[at].sum())
+    city_index = _draw_cities(random, weight, places)
+    count = random.multinomial(clients, weight[city_index] / weight[city_index].sum())
 
     hub = cities["population"].to_numpy(float) ** SHAPE.hub_pull * mean_cost**-SHAPE.hub_thrift
     hubs = np.isin(np.arange(len(cities)), _draw_cities(random, hub, SHAPE.hubs))
     owner, site = _place_clusters(cities, mean_cost, hubs, SHAPE.styles(), random)
     if city_cdns:
-        chosen = random.choice(np.unique(site), size=city_cdns)
+        selected_sites = random.choice(np.unique(site), size=city_cdns)
         names = np.array([f"city{i + 1}" for i in range(city_cdns)], dtype=object)
-        owner, site = np.concatenate([owner, names]), np.concatenate([site, chosen])
+        owner, site = np.concatenate([owner, names]), np.concatenate([site, selected_sites])
     within = 1 + cost_spread * random.standard_normal(len(site))
-    _, place, cdns = np.unique(site, return_inverse=True, return_counts=True)
+    _, site_index, cdns = np.unique(site, return_inverse=True, return_counts=True)
 
-    used = np.union1d(at, site)
+    used = np.union1d(city_index, site)
     names = cities["location"].to_numpy(object)
     locations = cities.iloc[used][["location", "country", "latitude", "longitude"]].reset_index(drop=True)
     clusters = pd.DataFrame(
@@ -178,11 +178,11 @@ def world(
             "location": names[site],
             "capacity_mbps": 0.0,
             "bandwidth_cost": mean_cost[site] * np.maximum(within, MIN_COST_SHARE),
-            "colocation_cost": SHAPE.colocation * mean_cost[site] / (1 + np.log(cdns[place])),
+            "colocation_cost": SHAPE.colocation * mean_cost[site] / (1 + np.log(cdns[site_index])),
         }
     )
     problem = Brokering(
-        clients=_draw_clients(names[at], count, contents, random),
+        clients=_draw_clients(names[city_index], count, contents, random),
         locations=locations,
         clusters=clusters,
         scores=_draw_scores(locations, np.searchsorted(used, site), clusters, random),
@@ -222,8 +222,8 @@ def city_centric(
 
 def _load_cities() -> pd.DataFrame:
     """Return cities of 100,000 people and more: location, country, latitude, longitude, population."""
-    known = geonames.cities().query("population >= 100_000").rename(columns={"name": "location"})
-    frame = known[["location", "country", "latitude", "longitude", "population"]]
+    cities = geonames.cities().query("population >= 100_000").rename(columns={"name": "location"})
+    frame = cities[["location", "country", "latitude", "longitude", "population"]]
     frame = frame.sort_values(["population", "location"], ascending=[False, True], kind="stable")
     namesakes = frame.groupby(["location", "country"]).cumcount() + 1
     frame["location"] += " " + frame["country"] + np.where(namesakes > 1, namesakes.astype(str), "")
@@ -262,9 +262,9 @@ def _place_clusters(
             if not (at_home & (weight > 0)).any():  # without a hub there, any city of the continent
                 weight = population**style.pull * cost ** (-style.thrift)
             weight = np.where(at_home, weight, 0.0)
-        chosen = _draw_cities(random, weight, style.clusters)
-        owner += [style.name] * len(chosen)
-        site += chosen.tolist()
+        selected = _draw_cities(random, weight, style.clusters)
+        owner += [style.name] * len(selected)
+        site += selected.tolist()
     return np.array(owner, dtype=object), np.array(site, dtype=np.int64)
 
 
@@ -282,15 +282,15 @@ def _draw_clients(
     level_share[[0, -1]] = END_BITRATE_SHARE
     share = np.multiply.outer(popularity / popularity.sum(), level_share).ravel()
     drawn = random.multinomial(count, share / share.sum())
-    place, kind = np.nonzero(drawn)
+    location, kind = np.nonzero(drawn)
     content, level = np.divmod(kind, len(BITRATES_KBPS))
     return pd.DataFrame(
         {
-            "location": names[place],
+            "location": names[location],
             "isp": "any",
             "content": np.array([f"video{i + 1}" for i in range(contents)], dtype=object)[content],
             "bitrate_kbps": BITRATES_KBPS[level].astype(float),
-            "clients": drawn[place, kind].astype(float),
+            "clients": drawn[location, kind].astype(float),
         }
     )
 
@@ -303,18 +303,18 @@ def _draw_scores(
 ) -> pd.DataFrame:
     """Draw scores of the one CDN that measures, for some pairs; all others follow by regression."""
     latitude, longitude = (locations[name].to_numpy(float) for name in ("latitude", "longitude"))
-    mine = np.flatnonzero((clusters["cdn"] == "distributed").to_numpy())
-    there = site[mine]
+    distributed = np.flatnonzero((clusters["cdn"] == "distributed").to_numpy())
+    there = site[distributed]
     distance = geography.distance_km(latitude, longitude, latitude[there], longitude[there])
     last_mile = random.lognormal(0.0, SHAPE.place_noise, size=(len(locations), 1))
     path = random.lognormal(0.0, SHAPE.path_noise, size=distance.shape)
     score = (SHAPE.score_base + SHAPE.score_per_km * distance) * last_mile * path
-    place, cluster = np.nonzero(random.random(distance.shape) < SHAPE.measured)
+    location, cluster = np.nonzero(random.random(distance.shape) < SHAPE.measured)
     return pd.DataFrame(
         {
-            "location": locations["location"].to_numpy(object)[place],
-            "cluster": clusters["cluster"].to_numpy(object)[mine][cluster],
-            "score": score[place, cluster],
+            "location": locations["location"].to_numpy(object)[location],
+            "cluster": clusters["cluster"].to_numpy(object)[distributed][cluster],
+            "score": score[location, cluster],
         }
     )
 
@@ -331,11 +331,11 @@ def _provision_capacity(problem: Brokering, background: float) -> Brokering:
     )
     received = problem.demand_mbps @ first
     for_clients = PROVISIONING_FACTOR * received
-    at = problem.locations.iloc[problem.cluster_location]
-    degrees = at[["latitude", "longitude"]].to_numpy(float)
+    sites = problem.locations.iloc[problem.cluster_location]
+    degrees = sites[["latitude", "longitude"]].to_numpy(float)
     for cdn in range(len(problem.cdn_names)):
-        own = np.flatnonzero(problem.cdn == cdn)
-        for_clients[own] = _split_capacity(for_clients[own], degrees[own])
+        members = np.flatnonzero(problem.cdn == cdn)
+        for_clients[members] = _split_capacity(for_clients[members], degrees[members])
     for_clients = np.maximum(for_clients, LEAST_CLIENTS * float(BITRATES_KBPS.max()) / 1000)
     return problem.with_clusters(
         capacity_mbps=(1 + background) * for_clients, background_mbps=background * for_clients

@@ -33,7 +33,7 @@ OPTIONAL_TABLES = ("scores", "contracts", "bids", "pinned", "forbidden")
 
 @dataclass(frozen=True, kw_only=True)
 class Announcement:
-    """The messages that make an observation: what broker and CDNs announce to each other.
+    """The messages that make an observation: announcements of broker and CDNs to each other.
 
     by_client  whether the broker shares its clients: bids are then by kind of client, else by location
     score      whether CDNs announce the performance of several clusters
@@ -309,8 +309,8 @@ class Brokering:
         """(L, C) great circle from clients to clusters."""
         latitude = self.locations["latitude"].to_numpy(float)
         longitude = self.locations["longitude"].to_numpy(float)
-        at = self.cluster_location
-        return geography.distance_km(latitude, longitude, latitude[at], longitude[at])
+        location = self.cluster_location
+        return geography.distance_km(latitude, longitude, latitude[location], longitude[location])
 
     @cached_property
     def offered(self) -> Bools:
@@ -344,11 +344,11 @@ class Brokering:
         offered = np.zeros(shape, dtype=bool)
         offered[pairs] = True
         figures: list[Floats | None] = [None, None]
-        for place, column in enumerate(("score", "price")):
+        for index, column in enumerate(("score", "price")):
             if column in self.bids:
                 matrix = np.full(shape, np.nan)
                 matrix[pairs] = self.bids[column].to_numpy(float)
-                figures[place] = matrix
+                figures[index] = matrix
         return offered, figures[0], figures[1]
 
     @cached_property
@@ -382,7 +382,7 @@ class Brokering:
                 "commitment_mbps": 0.0,
             }
         )
-        return pd.concat([part for part in (listed, derived) if len(part)], ignore_index=True)
+        return pd.concat([table for table in (listed, derived) if len(table)], ignore_index=True)
 
     @cached_property
     def derived_price(self) -> Floats:

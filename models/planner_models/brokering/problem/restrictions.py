@@ -38,7 +38,7 @@ class RestrictionClasses:
     is_pinned: Bools
 
     def allowed(self, offered: Bools, restriction_class: Ints) -> Bools:
-        """Return which of the `offered` clusters may serve groups (G,) of those classes, (G, C)."""
+        """Return the `offered` clusters that may serve groups (G,) of those classes, a mask (G, C)."""
         if len(self.permitted) == 1:
             return offered
         is_pinned = self.is_pinned[restriction_class, np.newaxis]
@@ -79,8 +79,8 @@ def classify_clients(
     by_row = np.vstack([no_rule, np.array([rows for _, rows, _ in rules]).T])
     classes, of_row = np.unique(by_row, axis=0, return_inverse=True)  # without a rule sorts first
     named = {kind: np.zeros((len(classes), len(clusters)), dtype=bool) for kind in ("pinned", "forbidden")}
-    for place, (kind, _, cluster) in enumerate(rules):
-        named[kind][np.ix_(classes[:, place], cluster)] = True
+    for index, (kind, _, cluster) in enumerate(rules):
+        named[kind][np.ix_(classes[:, index], cluster)] = True
     is_pin = np.array([kind == "pinned" for kind, _, _ in rules])
     return RestrictionClasses(
         of_row=of_row.ravel()[1:].astype(np.int64),
@@ -96,7 +96,7 @@ def match_rules(
     pinned: pd.DataFrame | None,
     forbidden: pd.DataFrame | None,
 ) -> RuleMatches:
-    """Return which rows of an assignment are pinned, misplaced and forbidden."""
+    """Return the pinned, misplaced and forbidden rows of an assignment."""
     frame = assignments[[*CLIENTS, "cluster"]].assign(
         cdn=assignments["cluster"].map(clusters.set_index("cluster")["cdn"])
     )
@@ -127,12 +127,12 @@ def unmatched_rules(
 ) -> Iterator[str]:
     """Yield a fault for each rule of the tables `pinned` and `forbidden` that matches nothing."""
     for name, table in rules.items():
-        for place, rule in enumerate(_records(table)):
+        for index, rule in enumerate(_records(table)):
             assert table is not None
             for frame, columns, missing in ((clients, CLIENTS, "clients"), (clusters, CLUSTERS, "cluster")):
                 if not _matches(frame, rule, columns).any():
                     names = ", ".join(f"{column} '{rule[column]}'" for column in columns)
-                    yield f"{row_name(table, name, place)}: {names} is no {missing} of the problem"
+                    yield f"{row_name(table, name, index)}: {names} is no {missing} of the problem"
 
 
 def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:
@@ -140,7 +140,7 @@ def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:
 
 
 def _matches(frame: pd.DataFrame, rule: Mapping[Hashable, Any], columns: tuple[str, ...]) -> Bools:
-    """Return which rows of the frame a rule names by those columns, (rows,)."""
+    """Return the rows of the frame that a rule names by those columns, a mask (rows,)."""
     matches = np.ones(len(frame), dtype=bool)
     for column in columns:
         if rule[column] != ANY:

@@ -43,7 +43,7 @@ def _regression_sums(
 ) -> tuple[Floats, ...]:
     x, y = np.where(is_known, distance, 0.0), np.where(is_known, score, 0.0)
     sums = (is_known.sum(axis=axis), x.sum(axis=axis), y.sum(axis=axis), (x * x).sum(axis=axis))
-    return tuple(np.atleast_1d(np.asarray(part, dtype=float)) for part in (*sums, (x * y).sum(axis=axis)))
+    return tuple(np.atleast_1d(np.asarray(sum_, dtype=float)) for sum_ in (*sums, (x * y).sum(axis=axis)))
 
 
 def _fit_line(n: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats) -> tuple[Floats, Floats]:

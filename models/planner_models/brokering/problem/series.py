@@ -99,8 +99,8 @@ def windows_of_tables(
     ],
 ) -> WindowFolders:
     """Return windows that each have tables of their own; a warning names those missing in between."""
-    found = input_folders(path) if path.is_dir() else []
-    folders = tuple(sorted(found, key=lambda folder: natural_order(folder.name)))
+    inputs = input_folders(path) if path.is_dir() else []
+    folders = tuple(sorted(inputs, key=lambda folder: natural_order(folder.name)))
     if not folders:
         raise InputError(f"{path}: has no folders with the tables of a window")
     for doubt in describe_labels([folder.name for folder in folders], path.name):

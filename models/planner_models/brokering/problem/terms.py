@@ -51,7 +51,9 @@ class Terms:
             cost_per=str(row["cost_per"]),
             performance_weight=float(row["performance_weight"]),
             cost_weight=float(row["cost_weight"]),
-            performance_per=next(one for one in get_args(PerformancePer) if one == row["performance_per"]),
+            performance_per=next(
+                choice for choice in get_args(PerformancePer) if choice == row["performance_per"]
+            ),
         )
 
     def to_table(self) -> pd.DataFrame:

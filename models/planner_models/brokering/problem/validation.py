@@ -42,7 +42,7 @@ def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
     locations, clusters = tables["locations"], tables["clusters"]
     assert locations is not None
     assert clusters is not None
-    known = {
+    names_of = {
         "location": set(locations["location"]),
         "cluster": set(clusters["cluster"]),
         "cdn": set(clusters["cdn"]),
@@ -53,12 +53,12 @@ def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
         frame = tables[table]
         if frame is not None:
             for column in columns:
-                yield from report_unknown_names(frame, table, column, known[column], RULES[column])
+                yield from report_unknown_names(frame, table, column, names_of[column], RULES[column])
     yield from _unclear_regions(locations, tables["contracts"])
 
 
 def _unclear_regions(locations: pd.DataFrame, contracts: pd.DataFrame | None) -> Iterator[str]:
-    """Yield a fault for each region whose code is that of a continent and of a country with locations."""
+    """Yield an error for each region with the code of both a continent and a country with locations."""
     if contracts is None:
         return
     present = set(locations["country"])

@@ -33,13 +33,13 @@ def profits(problem: Brokering) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     flat, bids = plan_of(observe.brokered(problem)), plan_of(observe.marketplace(problem))
     names = {"traffic_mbps": "mbps", "price_to_cost": "price_to_cost"}
-    kept = (
+    tables_of = (
         ("brokered_", flat, {**names, "profit_at_flat_price": "profit"}),
         ("marketplace_", bids, {"traffic_mbps": "mbps", "profit_at_cluster_price": "profit"}),
     )
     frames = []
     for by, key in ((profit.profit_by_cdn, "cdn"), (profit.profit_by_country, "country")):
-        tables = [(of, by(problem, plan).set_index(key), to) for of, plan, to in kept]
+        tables = [(of, by(problem, plan).set_index(key), to) for of, plan, to in tables_of]
         parts = [table[list(to)].rename(columns=to).add_prefix(of) for of, table, to in tables]
         frames.append(pd.concat(parts, axis=1))
     by_cdn, by_country = frames
@@ -60,7 +60,7 @@ def _profits_of_generated_market(quick: bool) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def find_figures_3_11_to_3_13(study: Study) -> TargetValues:
-    """Find which CDNs profit under flat prices, and under bids."""
+    """Find the CDNs that profit under flat prices, and under bids."""
     by_cdn, _ = _profits_of_generated_market(study.quick)
     profitable = by_cdn["brokered_profit"] >= 0
     share, bid_share = (

@@ -43,7 +43,7 @@ def plan_of(observed: Brokering) -> Assignment:
 
 
 def find_table_3_1(study: Study) -> TargetValues:
-    """Find how many clients have alternative clusters of similar score."""
+    """Find the number of clients with alternative clusters of similar score."""
     shares = share_with_alternatives(generated_market(study.quick))
     mean = shares.attrs["mean"]
     values = {f"brok_t31_alt{k}": float(share) for k, share in shares.items()}
@@ -69,8 +69,8 @@ def share_with_alternatives(problem: Brokering, *, cdn: str = "distributed", lim
 
     source  Mukerjee 2018, Table 3.1
     """
-    own = problem.cdn == problem.cdn_names.index(cdn)
-    score = problem.score[:, own]
+    clusters = problem.cdn == problem.cdn_names.index(cdn)
+    score = problem.score[:, clusters]
     alternatives = (score <= SIMILAR_SCORE_RATIO * score.min(axis=1, keepdims=True)).sum(axis=1) - 1
     clients = np.bincount(problem.location, weights=problem.count, minlength=len(score))
     shares = pd.Series(
@@ -174,8 +174,8 @@ def use_by_city_size(problem: Brokering) -> pd.DataFrame:
     large = (plan["location"].map(by_city) > by_city.median()).to_numpy(bool)
     owner = plan["cluster"].map(problem.clusters.set_index("cluster")["cdn"])
     use = {}
-    for name, part in (("smaller", ~large), ("larger", large)):
-        clients = plan["clients"][part].groupby(owner[part]).sum().reindex(problem.cdn_names).fillna(0.0)
+    for name, rows in (("smaller", ~large), ("larger", large)):
+        clients = plan["clients"][rows].groupby(owner[rows]).sum().reindex(problem.cdn_names).fillna(0.0)
         use[name] = 100 * clients / max(float(clients.sum()), 1e-12)
     return pd.DataFrame(use)
 

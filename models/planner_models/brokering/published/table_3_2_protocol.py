@@ -19,7 +19,7 @@ from planner_models.brokering.problem.problem import Brokering
 
 
 def find_table_3_2(study: Study) -> TargetValues:  # noqa: ARG001 - small as it is
-    """Find what each design observes of clusters, prices and capacities, and whether it overbooks."""
+    """Find the observation of each design of clusters, prices and capacities, and whether it overbooks."""
     problem = world(clients=500, places=40, seed=2)
     values: dict[str, float | bool | None] = {}
     observed = {

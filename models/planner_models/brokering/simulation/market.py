@@ -134,9 +134,9 @@ class Market:
         """Apply bids or an assignment, from now on."""
         problem = self._problems[self._window]
         if isinstance(decision, BidStrategy):
-            own = problem.cdn == decision.cdn
-            self._markup = np.where(own, decision.markup, self._markup)
-            self._promise = np.where(own, decision.promise, self._promise)
+            is_own_cluster = problem.cdn == decision.cdn
+            self._markup = np.where(is_own_cluster, decision.markup, self._markup)
+            self._promise = np.where(is_own_cluster, decision.promise, self._promise)
         elif decision.plan is not None:
             self._accepted_mbps = read_assignment(problem, decision.plan).load_mbps
             self._record(problem, decision.plan, self._accepted_mbps)
@@ -266,7 +266,7 @@ def run(
     returns  metrics that are means over windows; tables `rounds` (by window) and `cdns` (by window and CDN)
     """
     day = list(series.Day(problem=problem, windows=windows, swing=swing))
-    problems = [part for _, part in day]
+    problems = [window_problem for _, window_problem in day]
     recorder = FrameRecorder(window_s * len(problems), step_s=window_s, includes_end=False, is_on=frames)
     outcome = simulate_market(
         problems,

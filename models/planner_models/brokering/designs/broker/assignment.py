@@ -291,9 +291,9 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
         transport_used = transport.with_shedding(transport.unserved_cost)
     else:
         transport_used = transport
-    whole = assigned if _repair_capacity(transport_used, assigned) else None
+    integer_plan = assigned if _repair_capacity(transport_used, assigned) else None
     bound = None if solution.bound is None else Bound(shed, solution.bound)
-    decision = _make_decision(problem, transport, whole, bound, _required_gap(options))
+    decision = _make_decision(problem, transport, integer_plan, bound, _required_gap(options))
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
 
 
@@ -360,8 +360,8 @@ def _make_decision(
     assigned  with one more column for clients that are shed, or without
     """
     if assigned is None:
-        known = None if bound is None else bound.shed * transport.unserved_cost + bound.cost
-        proof = undecided(bound=known, metric="objective", backend=BACKEND)
+        lower_bound = None if bound is None else bound.shed * transport.unserved_cost + bound.cost
+        proof = undecided(bound=lower_bound, metric="objective", backend=BACKEND)
         return Decision(plan=None, proof=proof)
     clusters = transport.cost.shape[1]
     shed, served = int(assigned[:, clusters:].sum()), rounding.total_cost(transport, assigned[:, :clusters])
@@ -391,35 +391,37 @@ def _make_decision(
     return Decision(plan=plan.from_groups(problem, sp.csr_array(assigned)), proof=proof)
 
 
-def _combine_decisions(one: Decision[Assignment], other: Decision[Assignment]) -> Decision[Assignment]:
+def _combine_decisions(decision_: Decision[Assignment], other: Decision[Assignment]) -> Decision[Assignment]:
     """Return the better plan with the tighter bound of two searches on the same problem."""
     if other.plan is None:
-        return other if one.plan is None else one
-    if one.plan is None:
+        return other if decision_.plan is None else decision_
+    if decision_.plan is None:
         return other
-    first, second = one.proof, other.proof
+    first, second = decision_.proof, other.proof
     assert first.objective is not None
     assert second.objective is not None
-    best, least = (one, first.objective) if first.objective <= second.objective else (other, second.objective)
+    best, best_objective = (
+        (decision_, first.objective) if first.objective <= second.objective else (other, second.objective)
+    )
     tightest = max((first, second), key=lambda proof: -np.inf if proof.bound is None else proof.bound)
-    proof = replace(other.proof, objective=least, bound=None, ranks=())
+    proof = replace(other.proof, objective=best_objective, bound=None, ranks=())
     if tightest.bound is not None:
-        is_exceeded = tightest.bound > least  # by rounding errors of the two searches
+        is_exceeded = tightest.bound > best_objective  # by rounding errors of the two searches
         ranks = tuple(
             RankProof(reached.metric, reached.objective, reached.objective if is_exceeded else proven.bound)
             for reached, proven in zip(best.proof.ranks, tightest.ranks, strict=False)
         )
-        proof = replace(proof, bound=min(tightest.bound, least), ranks=ranks)
+        proof = replace(proof, bound=min(tightest.bound, best_objective), ranks=ranks)
     return replace(best, proof=proof)
 
 
 def _explain_shortage(problem: Brokering, group: Ints, cluster: Ints) -> str:
-    """Return which clients have too little capacity on offer, in one sentence."""
+    """Return the clients with too little capacity on offer, in one sentence."""
     groups = problem.groups
     demand = float(groups.bitrate_mbps[group] @ groups.count[group])
     capacity = float(problem.residual_mbps[cluster].sum())
-    places = problem.locations["location"].iloc[np.unique(groups.location[group])].tolist()
-    named = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
+    locations = problem.locations["location"].iloc[np.unique(groups.location[group])].tolist()
+    named = ", ".join(locations[:5]) + (f" and {len(locations) - 5} more" if len(locations) > 5 else "")
     clusters = counted(len(cluster), "clusters")
     return (
         f"clients in {named} demand {demand:,.6g} Mbit/s; the residual capacity on offer to them, "

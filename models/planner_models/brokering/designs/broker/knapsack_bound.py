@@ -130,8 +130,8 @@ def _pack_clusters(
         if deadline.is_over:
             return -np.inf
         few = slice(first, first + CLUSTERS_PER_CALL)
-        part = knapsacks._replace(cost=knapsacks.cost[few], capacity=knapsacks.capacity[few])
-        total += pack_clusters(part, multiplier, max_units, taken)
+        share = knapsacks._replace(cost=knapsacks.cost[few], capacity=knapsacks.capacity[few])
+        total += pack_clusters(share, multiplier, max_units, taken)
     return total
 
 
@@ -156,10 +156,10 @@ def pack_clusters(
         group = item[:items]
         units, count, capacity = knapsacks.units[group], knapsacks.clients[group], knapsacks.capacity[cluster]
         if capacity <= max_units:
-            least, chosen = solve_knapsack(reduced[:items], units, count, capacity)
-            total += least
+            value, selected = solve_knapsack(reduced[:items], units, count, capacity)
+            total += value
             for i in range(items):
-                taken[group[i]] += chosen[i]
+                taken[group[i]] += selected[i]
             continue
         residual = float(capacity)
         for i in _order_by_ratio(reduced[:items], units):
@@ -179,13 +179,13 @@ def _initial_multipliers(problem: TransportationProblem, dual_price: Floats) -> 
     groups = np.arange(len(problem.bitrate_mbps))
     priced = problem.cost + dual_price * problem.bitrate_mbps[:, None]
     best = priced.argmin(axis=1)
-    least = priced[groups, best].copy()
+    lowest = priced[groups, best].copy()
     priced[groups, best] = np.inf
     other = priced.argmin(axis=1)
     second = priced[groups, other]
-    second = np.where(np.isfinite(second), second, 2 * np.abs(least) + 1)  # only one cluster is possible
+    second = np.where(np.isfinite(second), second, 2 * np.abs(lowest) + 1)  # only one cluster is possible
     share = np.where(dual_price[best] > 0, np.where(dual_price[other] > 0, 0.5, 1.0), 0.0)
-    multipliers: Floats = least + share * (second - least)
+    multipliers: Floats = lowest + share * (second - lowest)
     return multipliers
 
 
@@ -242,11 +242,11 @@ def solve_knapsack(
             core[size] = i
             size += 1
     core = core[:size]
-    least, chosen = _solve_by_dynamic_programming(reduced[core], units[core], count[core], residual)
-    if base + least >= value:
+    lowest, selected = _solve_by_dynamic_programming(reduced[core], units[core], count[core], residual)
+    if base + lowest >= value:
         return value, greedy
-    taken[core] = chosen
-    return base + least, taken
+    taken[core] = selected
+    return base + lowest, taken
 
 
 @run_small_in_python(max_elements=1_000)
@@ -255,18 +255,18 @@ def _solve_by_dynamic_programming(
     reduced: Floats, units: Ints, count: Ints, capacity: int
 ) -> tuple[float, Ints]:  # pragma: no cover - compiled
     """Solve as `solve_knapsack`, by dynamic programming over capacity; items are split into 1, 2, 4, ..."""
-    most = 0
+    limit = 0
     for i in range(len(units)):
-        most += int(np.log2(max(count[i], 1))) + 2
-    owner, size = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+        limit += int(np.log2(max(count[i], 1))) + 2
+    owner, size = np.empty(limit, dtype=np.int64), np.empty(limit, dtype=np.int64)
     parts = 0
     for i in range(len(units)):
         remaining = min(count[i], capacity // units[i])
-        part = 1
+        multiple = 1
         while remaining > 0:
-            owner[parts], size[parts] = i, min(part, remaining)
+            owner[parts], size[parts] = i, min(multiple, remaining)
             remaining -= size[parts]
-            part *= 2
+            multiple *= 2
             parts += 1
     best = np.zeros(capacity + 1)
     uses = np.zeros((parts, capacity + 1), dtype=np.bool_)

@@ -121,11 +121,11 @@ def improve(
         taken_up = np.where(is_large, -1, row) if step % ROUNDS_PER_LARGE else row
         order = random.permutation(full)
         lists = list_clusters(state)
-        for place in range(len(order)):
+        for index in range(len(order)):
             if deadline.is_over:
                 break
-            one = order[place : place + 1]
-            saved += run_round(state, neighbourhood, lists, price, one, taken_up, min_gain - temperature)
+            item = order[index : index + 1]
+            saved += run_round(state, neighbourhood, lists, price, item, taken_up, min_gain - temperature)
         stalled += 1
         if saved > best_saved:
             best_saved, stalled = saved, 0
@@ -136,7 +136,7 @@ def improve(
 
 
 def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: Ints) -> tuple[Ints, Ints]:
-    """Return the groups whose clients may come to each full cluster: (F + 1,) first rows, and the groups.
+    """Return the groups with clients that may come to each full cluster: (F + 1,) first rows, and the groups.
 
     Pairs with the largest reduced cost are left out.
     """
@@ -213,20 +213,20 @@ def _run_chain(
     """Reoptimize cluster b, then those that clients left; return the cost saved and the moves in `log`."""
     first, candidate = neighbourhood.first, neighbourhood.candidate
     moves: Any = np.int64(0)  # a plain 0 compiles one loop more
-    gained, done, length, cluster = 0.0, 0, 0, b
+    gained, tried, length, cluster = 0.0, 0, 0, b
     while cluster >= 0 and length <= MAX_CHAIN_LENGTH:
-        before, place = moves, row[cluster]
+        before, row_number = moves, row[cluster]
         decay = 1.0 if length == 0 else PERTURBATION_DECAY
-        group = candidate[first[place] : first[place + 1]]
+        group = candidate[first[row_number] : first[row_number + 1]]
         more, moves = _reoptimize(state, neighbourhood, price * decay, cluster, group, lists, log, moves)
         gained += more
         for i in range(before, moves):
             _list_cluster(lists, log[i, 0], log[i, 2])
         cluster = -1
-        while done < moves and cluster < 0:
-            if log[done, 1] != b and row[log[done, 1]] >= 0:
-                cluster = log[done, 1]
-            done += 1
+        while tried < moves and cluster < 0:
+            if log[tried, 1] != b and row[log[tried, 1]] >= 0:
+                cluster = log[tried, 1]
+            tried += 1
         length += 1
     return gained, moves
 
@@ -328,10 +328,10 @@ def _candidate_moves(
 def _cheapest_other(state: State, g: int, b: int) -> int:  # pragma: no cover - compiled
     """Return the cheapest cluster but b that a client of g fits in; -1 where there is none."""
     cost, bitrate, _, residual = state
-    best, least = -1, np.inf
+    best, lowest = -1, np.inf
     for d in range(cost.shape[1]):
-        if cost[g, d] < least and d != b and residual[d] >= bitrate[g]:
-            best, least = d, cost[g, d]
+        if cost[g, d] < lowest and d != b and residual[d] >= bitrate[g]:
+            best, lowest = d, cost[g, d]
     return best
 
 

@@ -52,10 +52,10 @@ def round_to_whole_clients(
     assert relaxation.assigned is not None
     fractions = relaxation.assigned.tocoo()
     group, cluster, bitrate = fractions.row, fractions.col, problem.bitrate_mbps
-    whole = np.floor(fractions.data + 1e-7).astype(np.int32)
+    integer_part = np.floor(fractions.data + 1e-7).astype(np.int32)
     assigned = np.zeros(problem.cost.shape, dtype=np.int32)
-    assigned[group, cluster] = whole
-    total = np.bincount(group, weights=whole, minlength=len(bitrate)).astype(np.int64)
+    assigned[group, cluster] = integer_part
+    total = np.bincount(group, weights=integer_part, minlength=len(bitrate)).astype(np.int64)
     for over in np.flatnonzero(total > problem.count):  # 1e-7 of many clients may come to one too many
         assigned[over, assigned[over].argmax()] -= total[over] - problem.count[over]
         total[over] = problem.count[over]
@@ -63,18 +63,18 @@ def round_to_whole_clients(
     load = np.bincount(cluster, weights=assigned[group, cluster] * bitrate[group], minlength=len(capacity))
     residual = capacity - load + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0)
     for full in np.flatnonzero(residual < 0):
-        for one in np.flatnonzero(assigned[:, full]):
-            while residual[full] < 0 and assigned[one, full]:
-                assigned[one, full] -= 1
-                residual[full] += bitrate[one]
-                total[one] -= 1
+        for group_index in np.flatnonzero(assigned[:, full]):
+            while residual[full] < 0 and assigned[group_index, full]:
+                assigned[group_index, full] -= 1
+                residual[full] += bitrate[group_index]
+                total[group_index] -= 1
     state = State(problem.cost, bitrate, assigned, residual)
     waiting = problem.count - total
     order = insertion_order(problem)
-    for place in np.flatnonzero(waiting[order]):
+    for index in np.flatnonzero(waiting[order]):
         if deadline.is_over:
             return None
-        if not insert_clients(state, waiting, relaxation.dual_price, order[place : place + 1]):
+        if not insert_clients(state, waiting, relaxation.dual_price, order[index : index + 1]):
             return None
     return assigned
 
@@ -97,12 +97,12 @@ def insert_clients(
     cost, bitrate, residual = state.cost, state.bitrate_mbps, state.residual
     for group in order:
         while waiting[group] > 0:
-            best, least = -1, np.inf
+            best, lowest = -1, np.inf
             for b in range(cost.shape[1]):
                 if residual[b] >= bitrate[group]:
                     value = cost[group, b] + dual_price[b] * bitrate[group]
-                    if value < least:
-                        best, least = b, value
+                    if value < lowest:
+                        best, lowest = b, value
             if best < 0 and not _eject_and_insert(state, group):
                 return False
             if best >= 0:
@@ -117,7 +117,7 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
     """Insert one client of `group` where another client is ejected to a third cluster, at least cost."""
     cost, bitrate, assigned, residual = state
     groups, clusters = cost.shape
-    least, b_best, h_best, d_best = np.inf, -1, -1, -1
+    lowest, b_best, h_best, d_best = np.inf, -1, -1, -1
     for b in range(clusters):
         if not np.isfinite(cost[group, b]):
             continue
@@ -127,8 +127,8 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
             for d in range(clusters):
                 if d != b and residual[d] >= bitrate[h]:
                     value = cost[group, b] + cost[h, d] - cost[h, b]
-                    if value < least:
-                        least, b_best, h_best, d_best = value, b, h, d
+                    if value < lowest:
+                        lowest, b_best, h_best, d_best = value, b, h, d
     if b_best < 0:
         return False
     move_clients(state, h_best, b_best, d_best, 1)
