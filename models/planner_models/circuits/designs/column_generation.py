@@ -92,15 +92,15 @@ def prove_optimum(
                 if count == incumbent_days:  # more days may still be better
                     continue
                 break
-            found = _solve_remaining(
+            solution = _solve_remaining(
                 task, count, prices, best, deadline.options(options, minimum_s=MIN_TIME_S)
             )
-            backend = found.backend or backend
-            if found.bound is None:
+            backend = solution.backend or backend
+            if solution.bound is None:
                 return ProvenSchedule(days=days, bound=None, backend=backend)
-            proven = max(proven, found.bound)
-            if found.days is not None and found.value > best:
-                best, days = found.value, found.days
+            proven = max(proven, solution.bound)
+            if solution.days is not None and solution.value > best:
+                best, days = solution.value, solution.days
                 report(task.objective(best))
     return ProvenSchedule(days=days, bound=task.objective(proven), backend=backend)
 
@@ -130,10 +130,10 @@ class _Days(ScaledProblem):
         many = len(self.matchings)
         if each <= 0:
             return many
-        whole = self.week
+        max_time = self.week
         if self.timeless:  # one day for each pair would do
-            whole = float((self.wanted / self.rate + each).sum())
-        return min(many, int(whole / each * (1 + 1e-12)))
+            max_time = float((self.wanted / self.rate + each).sum())
+        return min(many, int(max_time / each * (1 + 1e-12)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,11 +176,11 @@ def _generate_columns(task: _Days, count: int, incumbent: float, options: Option
         if value is not None and best.bound - value <= GAP * abs(value):
             return best
         added = 0
-        for place in np.argsort(-day_values)[: 4 * COLUMNS_PER_ROUND].tolist():
-            key = int(where[place]), place
+        for index in np.argsort(-day_values)[: 4 * COLUMNS_PER_ROUND].tolist():
+            key = int(where[index]), index
             if key not in tried and added < COLUMNS_PER_ROUND:
                 tried.add(key)
-                columns.append((key[0], float(task.lengths[place])))
+                columns.append((key[0], float(task.lengths[index])))
                 added += 1
         if not added:
             return best
@@ -212,36 +212,38 @@ def _bound_by_prices(
     best = max(float(day_value.max()), -price * task.night)
     over_packet = packet[out] + packet[into]
     if task.timeless:
-        rest = -float((task.wanted * np.minimum(pair, over_packet)).sum())
+        remainder = -float((task.wanted * np.minimum(pair, over_packet)).sum())
     else:
         # a served bit has value 1, less the price of what carries it
         gains = np.maximum(0.0, np.maximum(1 - pair, 1 - over_packet))
-        rest = float((task.wanted * gains).sum() + task.week * (task.packet @ packet + price))
-    prices = _DualPrices(pair=pair, time=price, day_value=day_value, best=best, bound=rest + count * best)
+        remainder = float((task.wanted * gains).sum() + task.week * (task.packet @ packet + price))
+    prices = _DualPrices(
+        pair=pair, time=price, day_value=day_value, best=best, bound=remainder + count * best
+    )
     return prices, top, where
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
 def _price_days(
-    pairs_of: Ints, pair: Floats, wanted: Floats, rate: Floats, lengths: Floats, price: float, night: float
+    pairs_of: Ints, pair: Floats, demand: Floats, rate: Floats, lengths: Floats, price: float, night: float
 ) -> tuple[Floats, Floats, Ints]:
     """Return values (M,) of each matching's best day, (lengths,) of each length's best, and its matching."""
     day_value = np.full(len(pairs_of), -np.inf)
     top, where = np.full(len(lengths), -np.inf), np.zeros(len(lengths), np.int64)
     gain = np.empty(len(pair))
-    for place in range(len(lengths)):
-        length = lengths[place]
+    for index in range(len(lengths)):
+        length = lengths[index]
         for k in range(len(pair)):
-            gain[k] = pair[k] * min(wanted[k], rate[k] * length)
+            gain[k] = pair[k] * min(demand[k], rate[k] * length)
         cost = price * (length + night)
         for m in range(len(pairs_of)):
             total = -cost
             for i in range(pairs_of.shape[1]):
                 total += gain[pairs_of[m, i]]
             day_value[m] = max(day_value[m], total)
-            if total > top[place]:
-                top[place], where[place] = total, m
+            if total > top[index]:
+                top[index], where[index] = total, m
     return day_value, top, where
 
 
@@ -255,9 +257,9 @@ def _build_master(
     """
     m, wide = len(task.wanted), len(columns) + 1
     served = np.zeros((m + 1, wide))
-    for place, (matching, length) in enumerate(columns):
+    for index, (matching, length) in enumerate(columns):
         pairs = task.pairs[matching]
-        served[pairs, place] = np.append(task.serves(length), 0.0)[pairs]
+        served[pairs, index] = np.append(task.serves(length), 0.0)[pairs]
     spent = np.array([[*(length + task.night for _, length in columns), task.night]])
     eye = sp.eye_array(m)
     program = BlockProgram(circuit=m, packet=m, share=wide, end=int(task.timeless), missing=m * task.timeless)
@@ -306,11 +308,11 @@ def _solve_remaining(
         return _Incumbent(
             days=None, value=incumbent, bound=incumbent if infeasible else None, backend=solution.backend
         )
-    found = split_columns(program, solution.x)
-    lengths = found["length"]
+    parts = split_columns(program, solution.x)
+    lengths = parts["length"]
     days = [
         Day(duration_us=float(lengths[k] * task.unit.us), target=task.matchings[remaining[k]])
-        for k in np.flatnonzero(found["used"] > 0.5)
+        for k in np.flatnonzero(parts["used"] > 0.5)
         if lengths[k] > 0
     ]
     bound = None if solution.bound is None else max(incumbent, sign * solution.bound)
@@ -324,12 +326,12 @@ def _length_ranges(task: _Days, remaining: Ints, prices: _DualPrices, slack: flo
     pair = np.append(prices.pair, 0.0)
     tolerance = GAP * max(1.0, abs(prices.best))
     lengths = task.lengths
-    for place, length in enumerate(lengths):
+    for index, length in enumerate(lengths):
         gain = pair * np.append(task.serves(float(length)), 0.0)
         day_value = gain[task.pairs[remaining]].sum(axis=1) - prices.time * (length + task.night)
         good = day_value >= prices.best - slack - tolerance
         # the value is linear up to the next length on either side
-        low[good] = np.minimum(low[good], lengths[max(0, place - 1)] if place else task.shortest)
-        high[good] = np.maximum(high[good], lengths[min(len(lengths) - 1, place + 1)])
+        low[good] = np.minimum(low[good], lengths[max(0, index - 1)] if index else task.shortest)
+        high[good] = np.maximum(high[good], lengths[min(len(lengths) - 1, index + 1)])
     low = np.where(np.isfinite(low), low, task.shortest)
     return np.minimum(low, high), high

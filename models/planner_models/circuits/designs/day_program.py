@@ -100,7 +100,10 @@ def build_day_program(
         nights_of_day[0] = 0.0
         nights_of_day[1:2] = 2.0
         longest = min(max(task.shortest, float((task.wanted / task.rate).max())), task.week)
-    rate, most = np.tile(task.rate, all_days), np.tile(np.minimum(task.wanted, task.rate * longest), all_days)
+    rate, largest = (
+        np.tile(task.rate, all_days),
+        np.tile(np.minimum(task.wanted, task.rate * longest), all_days),
+    )
     parts = {"circuit": pairs, "part": -of_pair}
     if is_kept:
         by_night = sp.diags_array(task.rate * task.night)
@@ -108,7 +111,7 @@ def build_day_program(
     program.add("circuits", upper=0.0, **parts)
     spread = sp.kron(each, np.ones((m, 1)))
     program.add("in time", upper=0.0, part=cells, length=-sp.diags_array(rate) @ spread)
-    program.add("if matched", upper=0.0, part=cells, matched=-sp.diags_array(most))
+    program.add("if matched", upper=0.0, part=cells, matched=-sp.diags_array(largest))
     of_rack = sp.kron(each, task.loads)
     program.add(
         "one circuit", upper=0.0, matched=of_rack, used=-sp.kron(each, np.ones((task.loads.shape[0], 1)))
@@ -125,14 +128,18 @@ def build_day_program(
             program.add("longer first", lower=0.0, length=after)
     program.add("longest", upper=0.0, length=each, used=-longest * each)
     program.add("shortest", lower=0.0, length=each, used=-task.shortest * each)
-    own = sp.kron(sp.eye_array(switches), np.ones((1, days)))
+    switch_of = sp.kron(sp.eye_array(switches), np.ones((1, days)))
     nights_of_switch = sp.kron(sp.eye_array(switches), nights_of_day[None, :])
     program.add(
-        "week", upper=task.week, length=own, used=task.night * nights_of_switch, end=-np.ones((switches, 1))
+        "week",
+        upper=task.week,
+        length=switch_of,
+        used=task.night * nights_of_switch,
+        end=-np.ones((switches, 1)),
     )
     if switches > 1:
         order = sp.diags_array([1.0, -1.0], offsets=[0, 1], shape=(switches - 1, switches))
-        program.add("busier first", lower=0.0, length=order @ own)
+        program.add("busier first", lower=0.0, length=order @ switch_of)
     task.add_demand(program, circuit=pairs)
     task.add_packet(program)
     if cutoff is not None and task.timeless:
@@ -149,14 +156,14 @@ def build_day_program(
 
 def _read_days(task: ScaledProblem, program: LinearProgram, x: Floats, days: int) -> list[Day]:
     """Return the days of a solution, of each switch in succession."""
-    found, n = split_columns(program, x), len(task.problem.racks)
+    values, n = split_columns(program, x), len(task.problem.racks)
     source, target = task.problem.pairs
-    matched = found["matched"].reshape(-1, len(source)) > 0.5
+    matched = values["matched"].reshape(-1, len(source)) > 0.5
     made = []
-    for place, (length, used) in enumerate(zip(found["length"], found["used"], strict=True)):
+    for index, (length, used) in enumerate(zip(values["length"], values["used"], strict=True)):
         if used < 0.5 or length <= 0:
             continue
         mates = np.full(n, IDLE, dtype=np.int64)
-        mates[source[matched[place]]] = target[matched[place]]
-        made.append(Day(duration_us=float(length * task.unit.us), target=mates, switch=place // days))
+        mates[source[matched[index]]] = target[matched[index]]
+        made.append(Day(duration_us=float(length * task.unit.us), target=mates, switch=index // days))
     return made

@@ -70,8 +70,8 @@ def schedule(
     source  Venkatakrishnan et al. 2016 (Eclipse), greedy over durations and matchings
     """
     proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
-    found = kept_circuits.improve(problem, days(problem, starts=starts))
-    return schedules.make_decision(problem, found, bound=proven, options=options)
+    improved = kept_circuits.improve(problem, days(problem, starts=starts))
+    return schedules.make_decision(problem, improved, bound=proven, options=options)
 
 
 def days(problem: Circuits, *, starts: int = 1, deadline: Deadline = NEVER) -> list[Day]:
@@ -93,7 +93,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: Dead
     pairs, state, limits = Pairs.of(problem.bits > 0), State.of(n), Limits.of(problem)
     source, target = problem.pairs
     out, into = (sum_ends(end, bits, n) for end in (source, target))
-    left, used, scratch = bits.copy(), np.zeros(switches), np.empty((3, n))
+    remaining, used, scratch = bits.copy(), np.zeros(switches), np.empty((3, n))
     tries, matched, last = (
         np.empty((1, max(starts + 1, len(bits)))),
         np.empty((2, n), np.int64),
@@ -111,7 +111,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: Dead
             limits,
             longest_day_us(problem, switches),
             starts,
-            left,
+            remaining,
             np.empty_like(bits),
             used,
             out,
@@ -137,7 +137,7 @@ def _schedule_greedily(  # noqa: C901
     limits: Limits,
     longest_us: float,
     starts: int,
-    left: Floats,
+    remaining: Floats,
     weight: Floats,
     used: Floats,
     out: Floats,
@@ -148,7 +148,7 @@ def _schedule_greedily(  # noqa: C901
     last: Floats,
     days: Days,
 ) -> int:
-    """Fill `days` and return how many there are; fewer than places where the schedule is complete.
+    """Fill `days` and return their number; fewer than its rows if the schedule is complete.
 
     longest_us  time of a day, at most
     left, used, out, into, last  what is left of pairs (m,), used of switches, left from and to racks (n,),
@@ -161,36 +161,36 @@ def _schedule_greedily(  # noqa: C901
         for other in range(len(used)):
             if used[other] < used[switch]:
                 switch = other
-        longest, least = 0.0, np.inf
+        longest, shortest = 0.0, np.inf
         for k in range(m):
-            if left[k] > 0:
-                longest = max(longest, left[k] / mbps[k])
-                least = min(least, left[k] / mbps[k])
+            if remaining[k] > 0:
+                longest = max(longest, remaining[k] / mbps[k])
+                shortest = min(shortest, remaining[k] / mbps[k])
         if longest <= 0:
             break
         high = min(longest, longest_us, limits.window_us - used[switch] - limits.night_us)
         high = max(limits.shortest_us, high)
-        low = min(high, max(limits.shortest_us, least))
-        many = _list_lengths(tries, left, mbps, low, high, starts, last[0])
+        low = min(high, max(limits.shortest_us, shortest))
+        many = _list_lengths(tries, remaining, mbps, low, high, starts, last[0])
         best, length = -1.0, high
-        for place in range(many):
-            if starts == 0 and place > 0 and tries[0, place] == tries[0, place - 1]:
+        for index in range(many):
+            if starts == 0 and index > 0 and tries[0, index] == tries[0, index - 1]:
                 continue
-            now, previous = tries[0, place], -1.0
+            now, previous = tries[0, index], -1.0
             while True:
                 for k in range(m):
-                    weight[k] = min(left[k], mbps[k] * now)
+                    weight[k] = min(remaining[k], mbps[k] * now)
                 update_matching(pairs, weight, state)
-                found, longer = _best_length(
-                    pairs, left, mbps, limits.night_us, low, high, scratch, matched, state
+                rate, longer = _best_length(
+                    pairs, remaining, mbps, limits.night_us, low, high, scratch, matched, state
                 )
-                if found > best:
-                    best, length = found, longer
+                if rate > best:
+                    best, length = rate, longer
                     for i in range(n):
                         matched[1, i] = matched[0, i]
-                if starts == 0 or found <= previous * (1 + MIN_GAIN) or longer == now:
+                if starts == 0 or rate <= previous * (1 + MIN_GAIN) or longer == now:
                     break
-                now, previous = longer, found
+                now, previous = longer, rate
         last[0] = length
         used[switch] += limits.night_us + length
         for i in range(n):
@@ -199,10 +199,10 @@ def _schedule_greedily(  # noqa: C901
             if k != FREE:
                 j = pairs.target[k]
                 days.target[count, i] = j
-                carried = min(left[k], length * mbps[k])
-                left[k] -= carried
-                if left[k] <= ROUNDING * bits[k]:
-                    left[k] = 0.0
+                carried = min(remaining[k], length * mbps[k])
+                remaining[k] -= carried
+                if remaining[k] <= ROUNDING * bits[k]:
+                    remaining[k] = 0.0
                 out[i] = max(0.0, out[i] - carried)
                 into[j] = max(0.0, into[j] - carried)
         days.duration_us[count], days.switch[count] = length, switch
@@ -212,17 +212,17 @@ def _schedule_greedily(  # noqa: C901
 
 @inner
 def _list_lengths(
-    tries: Floats, left: Floats, mbps: Floats, low: float, high: float, starts: int, last: float
+    tries: Floats, remaining: Floats, mbps: Floats, low: float, high: float, starts: int, last: float
 ) -> int:
-    """Write the lengths from which to search for the best day to `tries` (1, m); return how many."""
+    """Write the lengths from which to search for the best day to `tries` (1, m); return their number."""
     count = 0
-    for k in range(len(left) if starts == 0 else 0):
-        if left[k] > 0:
-            tries[0, count] = min(high, max(low, left[k] / mbps[k]))
+    for k in range(len(remaining) if starts == 0 else 0):
+        if remaining[k] > 0:
+            tries[0, count] = min(high, max(low, remaining[k] / mbps[k]))
             count += 1
     _sort_columns(tries, count)
-    for place in range(starts):
-        tries[0, count] = high * (low / high) ** (place / max(1, starts - 1))
+    for index in range(starts):
+        tries[0, count] = high * (low / high) ** (index / max(1, starts - 1))
         count += 1
     if starts > 0 and last > 0:
         tries[0, count] = min(high, max(low, last))
@@ -238,18 +238,21 @@ def _sort_columns(values: Floats, count: int) -> None:
         gap = 3 * gap + 1
     while gap > 0:
         for start in range(gap, count):
-            at = start
-            while at >= gap and values[0, at - gap] > values[0, at]:
+            position = start
+            while position >= gap and values[0, position - gap] > values[0, position]:
                 for row in range(len(values)):
-                    values[row, at], values[row, at - gap] = values[row, at - gap], values[row, at]
-                at -= gap
+                    values[row, position], values[row, position - gap] = (
+                        values[row, position - gap],
+                        values[row, position],
+                    )
+                position -= gap
         gap //= 3
 
 
 @inner
 def _best_length(
     pairs: Pairs,
-    left: Floats,
+    remaining: Floats,
     mbps: Floats,
     night_us: float,
     low: float,
@@ -271,24 +274,28 @@ def _best_length(
         if state.mate[i] == FREE:
             continue
         for k in range(pairs.first[i], pairs.first[i + 1]):
-            if pairs.target[k] == state.mate[i] and left[k] > 0:
+            if pairs.target[k] == state.mate[i] and remaining[k] > 0:
                 matched[0, i] = k
-                scratch[0, count], scratch[1, count], scratch[2, count] = left[k] / mbps[k], left[k], mbps[k]
+                scratch[0, count], scratch[1, count], scratch[2, count] = (
+                    remaining[k] / mbps[k],
+                    remaining[k],
+                    mbps[k],
+                )
                 running += mbps[k]
                 count += 1
                 break
     _sort_columns(scratch, count)
-    whole, best, length = 0.0, -1.0, high
-    at = 0
+    total, best, length = 0.0, -1.0, high
+    index = 0
     tried = low
     while True:
-        while at < count and scratch[0, at] <= tried:
-            whole += scratch[1, at]
-            running -= scratch[2, at]
-            at += 1
-        served = whole + max(0.0, running) * tried
+        while index < count and scratch[0, index] <= tried:
+            total += scratch[1, index]
+            running -= scratch[2, index]
+            index += 1
+        served = total + max(0.0, running) * tried
         if tried > 0 and served > best * (tried + night_us):
             best, length = served / (tried + night_us), tried
         if tried >= high:
             return best, length
-        tried = min(high, scratch[0, at]) if at < count else high
+        tried = min(high, scratch[0, index]) if index < count else high

@@ -121,7 +121,7 @@ def schedule_islip(
     day_us: DayLength = None,
     options: Options = Options(),
 ) -> Decision[Schedule]:
-    """Schedule days of one length whose matchings racks agree on by requests, grants and accepts.
+    """Schedule days of one length with matchings that racks agree on by requests, grants and accepts.
 
     source  McKeown 1999 (iSLIP)
     """
@@ -143,7 +143,7 @@ def count_requests(problem: Circuits, plan: Schedule) -> Signalling:
 
 
 def match_in_turn(problem: Circuits, day_us: float, *, deadline: Deadline = NEVER) -> tuple[list[Day], int]:
-    """Return the days of iSLIP until a deadline, and how many requests, grants and accepts they took."""
+    """Return the days of iSLIP until a deadline, and the number of requests, grants and accepts."""
     partial, messages = PartialSchedule(problem, deadline=deadline), 0
     grants, accepts = np.zeros(len(problem.racks), np.int64), np.zeros(len(problem.racks), np.int64)
     while not partial.over and partial.left.any():
@@ -154,17 +154,17 @@ def match_in_turn(problem: Circuits, day_us: float, *, deadline: Deadline = NEVE
 
 
 def _match(
-    wanted: NDArray[np.bool_], grants: NDArray[np.int64], accepts: NDArray[np.int64]
+    requests: NDArray[np.bool_], grants: NDArray[np.int64], accepts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return (n,) targets of a maximal matching, and how many requests, grants and accepts it took.
+    """Return (n,) targets of a maximal matching, and the number of its requests, grants and accepts.
 
     The round-robin pointers move on the first iteration only.
     """
-    n, messages = len(wanted), 0
+    n, messages = len(requests), 0
     target, taken = np.full(n, IDLE, dtype=np.int64), np.zeros(n, dtype=bool)
     first = True
     while True:
-        asks = wanted & (target == IDLE)[:, None] & ~taken[None, :]
+        asks = requests & (target == IDLE)[:, None] & ~taken[None, :]
         if not asks.any():
             return target, messages
         granted = np.zeros_like(asks)

@@ -49,8 +49,8 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
         raise InputError(f"formulation: {n} racks have {n}! permutations, must be at most {MOST_RACKS} racks")
     m = pyo.ConcreteModel("circuit schedule")
     m.S = pyo.Set(initialize=range(problem.switches))
-    u, wanted, p = problem.circuit_mbps, problem.bits, problem.packet_mbps
-    pairs = [(int(i), int(j)) for i, j in np.argwhere(wanted > 0)]
+    u, bits, p = problem.circuit_mbps, problem.bits, problem.packet_mbps
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(bits > 0)]
     m.IJ = pyo.Set(initialize=pairs, dimen=2)
     m.X = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
     m.Y = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
@@ -64,9 +64,9 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     m.demand = pyo.Constraint(
         m.IJ,
         rule=lambda m, i, j: (
-            m.X[i, j] + m.Y[i, j] <= float(wanted[i, j])
+            m.X[i, j] + m.Y[i, j] <= float(bits[i, j])
             if problem.window_us is not None
-            else m.X[i, j] + m.Y[i, j] == float(wanted[i, j])
+            else m.X[i, j] + m.Y[i, j] == float(bits[i, j])
         ),
     )
 

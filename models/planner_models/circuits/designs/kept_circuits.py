@@ -35,7 +35,7 @@ WORK: Final = 20_000_000  # pairs weighed in all matchings of a search
 
 
 def improve(problem: Circuits, days: Sequence[Day], *, deadline: Deadline = NEVER) -> list[Day]:
-    """Return days whose circuits serve at least as much; the days themselves where all circuits are dark.
+    """Return days with circuits that serve at least as much; the days themselves if all circuits are dark.
 
     deadline  when the search ends; it has a limit of its own, too
     """
@@ -72,12 +72,12 @@ class _Sequence:
 
     def neighbours(self, day: int) -> Iterator[int]:
         """Yield the days of the same switch before and after a day."""
-        own = np.flatnonzero(self.switch == self.switch[day])
-        place = int(np.searchsorted(own, day))
-        if place > 0:
-            yield int(own[place - 1])
-        if place + 1 < len(own):
-            yield int(own[place + 1])
+        days_of = np.flatnonzero(self.switch == self.switch[day])
+        position = int(np.searchsorted(days_of, day))
+        if position > 0:
+            yield int(days_of[position - 1])
+        if position + 1 < len(days_of):
+            yield int(days_of[position + 1])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -104,7 +104,7 @@ class _Search:
             switch=np.array([day.switch for day in days]),
             up=np.zeros(len(problem.pair_bits)),
         )
-        found = cls(
+        search = cls(
             problem=problem,
             now=now,
             pairs=Pairs.of(problem.bits > 0),
@@ -112,8 +112,8 @@ class _Search:
             deadline=deadline,
             matchings=max(2 * len(days), WORK // (len(problem.pair_bits) + n)),
         )
-        found.now.up = found.time_up(now)
-        return found
+        search.now.up = search.time_up(now)
+        return search
 
     def time_up(self, days: _Sequence) -> Floats:
         """Return (m,) the time that circuits of each pair work, nights included, us."""
@@ -143,14 +143,14 @@ class _Search:
         for other in others:
             _add(days.up, _common(days.pair[day], days.pair[other]), -problem.night_us)
             _add(time_us, days.pair[other], problem.night_us)
-        left = np.maximum(0.0, problem.pair_bits - problem.pair_mbps * np.maximum(days.up, 0.0))
-        weight = np.minimum(left, problem.pair_mbps * time_us)
+        remaining = np.maximum(0.0, problem.pair_bits - problem.pair_mbps * np.maximum(days.up, 0.0))
+        weight = np.minimum(remaining, problem.pair_mbps * time_us)
         update_matching(self.pairs, weight, self.state)
         mate = self.state.mate
-        own = np.flatnonzero(mate != FREE)
+        matched = np.flatnonzero(mate != FREE)
         pair = np.full(len(mate), NONE)
-        pair[own] = problem.find_pairs(own, mate[own])
-        pair[own[weight[pair[own]] <= 0]] = NONE
+        pair[matched] = problem.find_pairs(matched, mate[matched])
+        pair[matched[weight[pair[matched]] <= 0]] = NONE
         days.pair[day] = pair
         _add(days.up, pair, length)
         for other in others:
@@ -159,23 +159,23 @@ class _Search:
 
     def rematch_all(self) -> None:
         """Match all days again, in turn, while circuits then serve more."""
-        least = MIN_GAIN * float(self.problem.pair_bits.sum())
+        min_gain = MIN_GAIN * float(self.problem.pair_bits.sum())
         for _ in range(MAX_ROUNDS):
             tried, before = self.now.copy(), self.served_bits(self.now)
             for day in range(len(tried.length)):
                 if self.is_over:
                     return
                 self.rematch(tried, day)
-            if self.served_bits(tried) <= before + least:
+            if self.served_bits(tried) <= before + min_gain:
                 return
             self.now = tried
 
     def divide_days(self) -> None:
         """Divide days, the longest first, where circuits then serve more."""
-        least = MIN_GAIN * float(self.problem.pair_bits.sum())
+        min_gain = MIN_GAIN * float(self.problem.pair_bits.sum())
         day = 0
         while day < len(self.now.length) and not self.is_over:
-            best, before = None, self.served_bits(self.now) + least
+            best, before = None, self.served_bits(self.now) + min_gain
             for cut_us in self._list_cuts(day):
                 if self.is_over:
                     break
@@ -195,9 +195,9 @@ class _Search:
         high = length - problem.night_us - shortest
         if high < shortest:
             return []
-        own = days.pair[day][days.pair[day] != NONE]
-        left = problem.pair_bits[own] - problem.pair_mbps[own] * (days.up[own] - length)
-        ends = np.maximum(left, 0.0) / problem.pair_mbps[own]
+        pairs = days.pair[day][days.pair[day] != NONE]
+        remaining = problem.pair_bits[pairs] - problem.pair_mbps[pairs] * (days.up[pairs] - length)
+        ends = np.maximum(remaining, 0.0) / problem.pair_mbps[pairs]
         ends = ends[ends < length]
         tried = np.append(np.quantile(ends, CUTS) if len(ends) else [], (length - problem.night_us) / 2)
         return sorted(set(np.clip(tried, shortest, high).tolist()))
@@ -213,8 +213,8 @@ class _Search:
             switch=np.insert(days.switch, day, days.switch[day]),
             up=days.up.copy(),  # a day in two parts of the same circuits works as long as before
         )
-        for one in (day + 1, day, day + 1):
-            self.rematch(tried, one)
+        for index in (day + 1, day, day + 1):
+            self.rematch(tried, index)
         return tried
 
     def merge_days(self) -> None:
@@ -226,7 +226,7 @@ class _Search:
                 day += 1
                 continue
             common = int((_common(days.pair[day], days.pair[after]) != NONE).sum())
-            counts = [int((days.pair[one] != NONE).sum()) for one in (day, after)]
+            counts = [int((days.pair[index] != NONE).sum()) for index in (day, after)]
             if common < min(counts):
                 day += 1
                 continue

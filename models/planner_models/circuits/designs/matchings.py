@@ -44,12 +44,12 @@ def stuff(demand: NDArray[np.float64]) -> NDArray[np.float64]:
     source  Liu et al. 2015 (Solstice), QuickStuff
     """
     full = demand.copy()
-    most = max(full.sum(axis=1).max(initial=0.0), full.sum(axis=0).max(initial=0.0))
-    row, column = most - full.sum(axis=1), most - full.sum(axis=0)
+    largest = max(full.sum(axis=1).max(initial=0.0), full.sum(axis=0).max(initial=0.0))
+    row, column = largest - full.sum(axis=1), largest - full.sum(axis=0)
     there = np.flatnonzero(full)
     # what is there comes first, the largest entries ahead
-    for place in there[np.argsort(-full.ravel()[there], kind="stable")].tolist():
-        i, j = divmod(place, len(full))
+    for cell in there[np.argsort(-full.ravel()[there], kind="stable")].tolist():
+        i, j = divmod(cell, len(full))
         more = min(row[i], column[j])
         if more > 0:
             full[i, j] += more
@@ -78,36 +78,38 @@ def decompose(
 
     source  Birkhoff 1946, von Neumann 1953
     """
-    rest = full.copy()
-    tolerance = SMALLEST_SHARE * float(rest.sum(axis=1).max(initial=0.0))
-    rows = np.arange(len(rest))
-    while not deadline.is_over and (target := find_perfect(rest > tolerance)) is not None:
-        weight = float(rest[rows, target].min())
-        rest[rows, target] -= weight
+    remainder = full.copy()
+    tolerance = SMALLEST_SHARE * float(remainder.sum(axis=1).max(initial=0.0))
+    rows = np.arange(len(remainder))
+    while not deadline.is_over and (target := find_perfect(remainder > tolerance)) is not None:
+        weight = float(remainder[rows, target].min())
+        remainder[rows, target] -= weight
         yield weight, target
 
 
 def list_maximal(
-    allowed: NDArray[np.bool_], most: int, deadline: Deadline = NEVER
+    allowed: NDArray[np.bool_], limit: int, deadline: Deadline = NEVER
 ) -> NDArray[np.int64] | None:
-    """Return (M, n) all maximal matchings of the allowed pairs; None if there are more than `most`.
+    """Return (M, n) all maximal matchings of the allowed pairs; None if there are more than `limit`.
 
     None too where the search takes over 50 steps for each matching that may be found, or comes to a
     deadline.
     """
-    allowed, most_steps = np.ascontiguousarray(allowed), 50 * most
+    allowed, most_steps = np.ascontiguousarray(allowed), 50 * limit
     n = len(allowed)
-    found, state, at = [], np.zeros((3, n + 1), np.int64), np.zeros(2, np.int64)
+    lists, state, position = [], np.zeros((3, n + 1), np.int64), np.zeros(2, np.int64)
     state[0] = IDLE
-    while at[0] >= 0:
-        places = np.empty((MATCHINGS_AT_ONCE, n), np.int64)
-        count = _list_maximal(allowed, state, at, min(most_steps, int(at[1]) + STEPS_PER_CALL), places)
-        found.append(places if count == len(places) else places[:count].copy())
-        if at[1] > most_steps or sum(map(len, found)) > most:
+    while position[0] >= 0:
+        buffer = np.empty((MATCHINGS_AT_ONCE, n), np.int64)
+        count = _list_maximal(
+            allowed, state, position, min(most_steps, int(position[1]) + STEPS_PER_CALL), buffer
+        )
+        lists.append(buffer if count == len(buffer) else buffer[:count].copy())
+        if position[1] > most_steps or sum(map(len, lists)) > limit:
             return None
-        if at[0] >= 0 and deadline.is_over:
+        if position[0] >= 0 and deadline.is_over:
             return None
-    return np.concatenate(found)
+    return np.concatenate(lists)
 
 
 @run_small_in_python(max_elements=5_000)
@@ -115,30 +117,30 @@ def list_maximal(
 def _list_maximal(  # noqa: C901
     allowed: NDArray[np.bool_],
     state: NDArray[np.int64],
-    at: NDArray[np.int64],
+    position: NDArray[np.int64],
     most_steps: int,
-    found: NDArray[np.int64],
+    matchings: NDArray[np.int64],
 ) -> int:
-    """List maximal matchings depth first: for each row its columns in turn, then none; return how many.
+    """List maximal matchings depth first: for each row its columns in turn, then none; return their number.
 
     state  (3, n + 1) target of each row, whether each column is taken, and the next column to try
-    at     (2,) the row, -1 at the end, and the steps so far; over `most_steps` it stops
+    position     (2,) the row, -1 at the end, and the steps so far; over `most_steps` it stops
     """
     n, count = len(allowed), 0
     target, taken, upcoming = state[0], state[1], state[2]
-    i = at[0]
-    while i >= 0 and at[1] <= most_steps:
+    i = position[0]
+    while i >= 0 and position[1] <= most_steps:
         if i == n:
             if _is_maximal(allowed, target, taken):
-                if count == len(found):
+                if count == len(matchings):
                     break
                 for row in range(n):
-                    found[count, row] = target[row]
+                    matchings[count, row] = target[row]
                 count += 1
-            at[1] += 1
+            position[1] += 1
             i -= 1
             continue
-        at[1] += 1
+        position[1] += 1
         if target[i] != IDLE:
             taken[target[i]] = 0
             target[i] = IDLE
@@ -155,7 +157,7 @@ def _list_maximal(  # noqa: C901
         i += 1
         if i < n:
             upcoming[i] = 0
-    at[0] = i
+    position[0] = i
     return count
 
 

@@ -99,19 +99,19 @@ def update_matching(pairs: Pairs, weight: Floats, state: State) -> None:  # noqa
     first, target, back_first, source, pair, number = pairs
     price, back_price, mate, back_mate = state.price, state.back_price, state.mate, state.back_mate
     n = len(price)
-    most = 0.0
+    largest = 0.0
     for k in range(len(weight)):
-        most = max(most, weight[k])
-    tolerance = ROUNDING * most
+        largest = max(largest, weight[k])
+    tolerance = ROUNDING * largest
     for i in range(n):
-        need, own = 0.0, -1.0
+        need, surplus_i = 0.0, -1.0
         for k in range(first[i], first[i + 1]):
             surplus = weight[k] - back_price[target[k]]
             need = max(need, surplus)
             if target[k] == mate[i]:
-                own = surplus
+                surplus_i = surplus
         price[i] = need
-        if mate[i] != FREE and own < need - tolerance:
+        if mate[i] != FREE and surplus_i < need - tolerance:
             back_mate[mate[i]] = FREE
             mate[i] = FREE
     for j in range(n):
@@ -167,15 +167,15 @@ def _augment(  # noqa: C901
                     touched += 1
                 distance[j] = length
                 parent[j] = here
-        near, at = best, -1
+        near, position = best, -1
         for f in range(waiting):
             if distance[front[f]] < near:
-                near, at = distance[front[f]], f
-        if at < 0:
+                near, position = distance[front[f]], f
+        if position < 0:
             break
-        j = front[at]
+        j = front[position]
         waiting -= 1
-        front[at] = front[waiting]
+        front[position] = front[waiting]
         # scanned ends stay behind waiting ones: `front` has never more than n
         scanned += 1
         front[len(front) - scanned] = j

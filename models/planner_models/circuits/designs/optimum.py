@@ -157,20 +157,20 @@ def solve(
     annealed = _choose_best(problem, [annealed, *_try_lengths(problem, deadline.share(KEPT_SHARE))])
     if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
-    found = annealed
+    best_days = annealed
     if not deadline.share(LENGTHS_SHARE).is_over:
-        found = _optimize_lengths(problem, annealed, deadline, options)
-    if _rate(problem, found) >= ports * (1 - OPTIMAL):
-        return schedules.make_decision(problem, found, bound=ports, options=options)
+        best_days = _optimize_lengths(problem, annealed, deadline, options)
+    if _rate(problem, best_days) >= ports * (1 - OPTIMAL):
+        return schedules.make_decision(problem, best_days, bound=ports, options=options)
     every = _list_matchings(problem, most_matchings, deadline.share(LISTING_SHARE))
     if every is None:
-        return _decide_unlisted(problem, found, most_circuits, deadline, options)
-    return _decide_listed(problem, found, every, deadline, options, report=report_rate)
+        return _decide_unlisted(problem, best_days, most_circuits, deadline, options)
+    return _decide_listed(problem, best_days, every, deadline, options, report=report_rate)
 
 
 def _decide_listed(
     problem: Circuits,
-    found: list[Day],
+    day_list: list[Day],
     every: NDArray[np.int64],
     deadline: Deadline,
     options: Options,
@@ -178,86 +178,91 @@ def _decide_listed(
     report: Callable[[float], None],
 ) -> Decision[Schedule]:
     """Return the decision over all maximal matchings (M, n), proven where there is time."""
-    if _rate(problem, found) <= 0:  # without a window, and the packet switch cannot take the rest
+    if _rate(problem, day_list) <= 0:  # without a window, and the packet switch cannot take the rest
         longest = float((problem.bits / problem.circuit_mbps).max())
-        found = [Day(duration_us=longest, target=one) for one in every]
-    known = _rate(problem, found)
-    if known <= 0:  # nothing can be served
-        return schedules.make_decision(problem, found, options=options)
+        day_list = [Day(duration_us=longest, target=target) for target in every]
+    rate = _rate(problem, day_list)
+    if rate <= 0:  # nothing can be served
+        return schedules.make_decision(problem, day_list, options=options)
     answer = column_generation.prove_optimum(
         problem,
         every,
-        known,
-        max(1, len(found)),
+        rate,
+        max(1, len(day_list)),
         deadline.options(options),
         report=report,
     )
     if answer.days is not None:
-        found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
+        day_list = _choose_best(problem, [day_list, _fit_lengths(problem, answer.days)])
     bound = answer.bound
     if bound is None or options.gap:
-        found = _choose_best(problem, [found, *_run_heuristics(problem, deadline)])
+        day_list = _choose_best(problem, [day_list, *_run_heuristics(problem, deadline)])
     if bound is None:
         bound = upper_bound.bound_schedules(problem, options=deadline.options(options)).proof.bound
-    return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
+    return schedules.make_decision(problem, day_list, bound=bound, backend=answer.backend, options=options)
 
 
 def _decide_unlisted(
-    problem: Circuits, found: list[Day], most_circuits: int, deadline: Deadline, options: Options
+    problem: Circuits, day_list: list[Day], most_circuits: int, deadline: Deadline, options: Options
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
-    found = _choose_best(problem, [found, *_run_heuristics(problem, deadline)])
+    day_list = _choose_best(problem, [day_list, *_run_heuristics(problem, deadline)])
     if deadline.share(BOUND_SHARE).is_over:
         ports = upper_bound.bound_by_ports(problem)
-        return schedules.make_decision(problem, found, bound=ports, options=options)
+        return schedules.make_decision(problem, day_list, bound=ports, options=options)
     proven = upper_bound.bound_schedules(problem, options=deadline.share(BOUND_SHARE).options(options)).proof
-    found, bound, backend = _solve_days(problem, found, proven, most_circuits, deadline.options(options))
-    return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
+    day_list, bound, backend = _solve_days(
+        problem, day_list, proven, most_circuits, deadline.options(options)
+    )
+    return schedules.make_decision(problem, day_list, bound=bound, backend=backend, options=options)
 
 
 def _solve_days(
-    problem: Circuits, found: list[Day], proven: Proof, most_circuits: int, options: Options
+    problem: Circuits, day_list: list[Day], proven: Proof, most_circuits: int, options: Options
 ) -> tuple[list[Day], float | None, str | None]:
     """Return a schedule no worse, its bound and the backend: by the program over days where it is small."""
-    known, bound = _rate(problem, found), proven.bound
+    rate, bound = _rate(problem, day_list), proven.bound
     if problem.switches == 1 and problem.dark == "all":
-        return found, bound, proven.backend  # matchings are too many for it, too
-    if known <= 0 or (bound is not None and bound <= known * (1 + (options.gap or OPTIMAL))):
-        return found, bound, proven.backend
-    days = day_program.most_days(problem, schedules.make_plan(problem, found)[2])
+        return day_list, bound, proven.backend  # matchings are too many for it, too
+    if rate <= 0 or (bound is not None and bound <= rate * (1 + (options.gap or OPTIMAL))):
+        return day_list, bound, proven.backend
+    days = day_program.most_days(problem, schedules.make_plan(problem, day_list)[2])
     if days is None or days * problem.switches * len(problem.pair_bits) > most_circuits:
-        return found, bound, proven.backend
-    better, least, backend = day_program.solve(problem, days, known, options)
+        return day_list, bound, proven.backend
+    better, upper, backend = day_program.solve(problem, days, rate, options)
     if better is not None:
-        found = _choose_best(problem, [found, _fit_lengths(problem, better)])
-    if least is not None:
-        bound = least if bound is None else min(bound, least)
-    return found, bound, backend
+        day_list = _choose_best(problem, [day_list, _fit_lengths(problem, better)])
+    if upper is not None:
+        bound = upper if bound is None else min(bound, upper)
+    return day_list, bound, backend
 
 
-def _list_matchings(problem: Circuits, most: int, deadline: Deadline) -> NDArray[np.int64] | None:
+def _list_matchings(problem: Circuits, limit: int, deadline: Deadline) -> NDArray[np.int64] | None:
     """Return (M, n) all maximal matchings; None where they are too many, or do not tell all schedules."""
     if problem.switches > 1 or problem.dark != "all":
         return None
-    return matchings.list_maximal(problem.bits > 0, most, deadline)
+    return matchings.list_maximal(problem.bits > 0, limit, deadline)
 
 
 def _run_heuristics(problem: Circuits, deadline: Deadline) -> list[list[Day]]:
     """Return the schedules of the other designs; slow ones, and all of many racks, while there is time."""
-    found: list[list[Day]] = [[]]  # the packet switch alone
+    schedules_found: list[list[Day]] = [[]]  # the packet switch alone
     end = deadline.share(HEURISTICS_SHARE)
     fast_end = NEVER if len(problem.racks) <= MOST_FAST_RACKS else end
     # less information may, by chance, lead these two to a better schedule
     for observed in _list_observations(problem):
-        for schedule_days in (lambda one: eclipse.days(one, deadline=fast_end), solstice.days):
+        for schedule_days in (
+            lambda observed_problem: eclipse.days(observed_problem, deadline=fast_end),
+            solstice.days,
+        ):
             if not fast_end.is_over:
                 made = schedule_days(observed)
-                found += [made, kept_circuits.improve(observed, made, deadline=fast_end)]
+                schedules_found += [made, kept_circuits.improve(observed, made, deadline=fast_end)]
     for heuristics, until in ((FAST_HEURISTICS, fast_end), (HEURISTICS, end)):
         for run in heuristics:
             if not until.is_over:
-                found.append(run(problem, until))
-    return found
+                schedules_found.append(run(problem, until))
+    return schedules_found
 
 
 def _try_lengths(problem: Circuits, deadline: Deadline) -> Iterator[list[Day]]:
@@ -279,14 +284,14 @@ def _list_observations(problem: Circuits) -> list[Circuits]:
     # simulated annealing begins with the schedules of the problem itself, without a search for kept circuits
     listed = [problem] if problem.dark == "changed" else []
     for observed in (observe_queues(problem), observe_data_units(problem)):
-        if not any(np.array_equal(observed.bits, one.bits) for one in (problem, *listed)):
+        if not any(np.array_equal(observed.bits, other.bits) for other in (problem, *listed)):
             listed.append(observed)
     return listed
 
 
-def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
+def _choose_best(problem: Circuits, candidates: list[list[Day]]) -> list[Day]:
     """Return the schedule that serves demand at the highest rate, the first of equals."""
-    return max(found, key=lambda days: _rate(problem, days))
+    return max(candidates, key=lambda days: _rate(problem, days))
 
 
 def _rate(problem: Circuits, days: list[Day]) -> float:
@@ -315,14 +320,16 @@ def build_model(
     return task.describe(build_schedule_program(task, pool))
 
 
-def _optimize_lengths(problem: Circuits, found: list[Day], deadline: Deadline, options: Options) -> list[Day]:
+def _optimize_lengths(
+    problem: Circuits, day_list: list[Day], deadline: Deadline, options: Options
+) -> list[Day]:
     """Return the same matchings with the lengths at which circuits and packet switch together serve most.
 
     Lengths stay as they are where their program is not solved in its share of the time limit.
     """
-    if not found:
-        return found
-    days = schedules.order_days(problem, found)
+    if not day_list:
+        return day_list
+    days = schedules.order_days(problem, day_list)
     task = ScaledProblem(problem=problem)
     # what circuits carry in days of no length is what those that are kept carry at night
     kept_us = schedules.circuit_bits(problem, [replace(day, duration_us=0.0) for day in days])
@@ -331,19 +338,19 @@ def _optimize_lengths(problem: Circuits, found: list[Day], deadline: Deadline, o
         np.array([day.target for day in days]),
         least_used=1.0,
         switch=np.array([day.switch for day in days]),
-        kept=kept_us / problem.pair_mbps / task.unit.us,
+        reserved=kept_us / problem.pair_mbps / task.unit.us,
     )
     if deadline.share(LENGTHS_SHARE).is_over:
-        return found
+        return day_list
     options = replace(deadline.share(LENGTHS_SHARE).options(options), service="best")
     solution = backends.solve(replace(program, integer=None), options)
     if solution.x is None:
-        return found
+        return day_list
     lengths = split_columns(program, solution.x)["length"] * task.unit.us
     changed = _fit_lengths(
         problem, [replace(day, duration_us=float(t)) for day, t in zip(days, lengths, strict=True)]
     )
-    return _choose_best(problem, [found, changed])
+    return _choose_best(problem, [day_list, changed])
 
 
 def _fit_lengths(problem: Circuits, days: list[Day]) -> list[Day]:

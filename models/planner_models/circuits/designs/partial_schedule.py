@@ -144,8 +144,8 @@ class PartialSchedule:
         """
         if self.deadline.is_over:
             return True
-        left = self.left[self.problem.pairs]
-        ends = (sum_ends(end, left, len(self.left)) for end in self.problem.pairs)
+        remaining = self.left[self.problem.pairs]
+        ends = (sum_ends(end, remaining, len(self.left)) for end in self.problem.pairs)
         return bool(is_complete(self._limits, self.used_us, *ends))
 
     def sum_left(self) -> float:
@@ -153,7 +153,7 @@ class PartialSchedule:
         return float(self.left[self.problem.pairs].sum())
 
     def add(self, target: NDArray[np.int64], duration_us: float) -> float:
-        """Add a day, within the limits and the time left, and return how long it is, us."""
+        """Add a day, within the limits and the time left, and return its length, us."""
         duration = min(max(duration_us, self.problem.shortest_day_us), self.longest_fit_us)
         switch = int(self.used_us.argmin())
         source = np.flatnonzero(target != IDLE)
@@ -181,12 +181,12 @@ def choose_switches(problem: Circuits, tried: Iterator[list[Day]]) -> list[Day]:
     if problem.switches == 1:
         return next(tried)
     best, highest = list[Day](), -1.0
-    whole = float(problem.pair_bits.sum()) / (problem.window_us or math.inf)
-    for found in tried:
-        rate = find_rate(problem, found)
+    offered = float(problem.pair_bits.sum()) / (problem.window_us or math.inf)
+    for schedule in tried:
+        rate = find_rate(problem, schedule)
         if rate > highest:
-            best, highest = found, rate
-        if problem.window_us is not None and rate >= whole * (1 - ROUNDING):
+            best, highest = schedule, rate
+        if problem.window_us is not None and rate >= offered * (1 - ROUNDING):
             break  # no schedule over more switches serves more
     return best
 

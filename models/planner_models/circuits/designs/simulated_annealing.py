@@ -64,8 +64,8 @@ def schedule(
         proven = upper_bound.bound_schedules(
             problem, options=deadline.share(BOUND_SHARE).options(options)
         ).proof.bound
-    found = days(problem, steps=steps, seed=options.seed or 0, deadline=deadline)
-    return schedules.make_decision(problem, found, bound=proven, options=options)
+    improved = days(problem, steps=steps, seed=options.seed or 0, deadline=deadline)
+    return schedules.make_decision(problem, improved, bound=proven, options=options)
 
 
 def days(
@@ -82,22 +82,22 @@ def days(
     enough_bits  bits that are served, at which the search ends
     report       is called with the best days after each round
     """
-    found = [solstice.days(problem)]
+    candidates = [solstice.days(problem)]
     window = problem.window_us
 
     def is_over() -> bool:
-        return deadline.is_over or _is_enough(problem, found, enough_bits)
+        return deadline.is_over or _is_enough(problem, candidates, enough_bits)
 
     greedy: list[Day] = []
     if not is_over():
         greedy = eclipse.days(problem, deadline=deadline)
-        found.insert(0, greedy)
+        candidates.insert(0, greedy)
 
     def anneal(start: list[Day], steps: int, seed: int) -> list[Day]:
         tried = _run_annealing(problem, pairs, start, steps, seed, deadline)
-        found.append(tried)
+        candidates.append(tried)
         if report is not None:
-            report(_choose_best(problem, found))
+            report(_choose_best(problem, candidates))
         return tried
 
     if window is not None and len(greedy) > 1 and steps and not is_over():
@@ -112,19 +112,19 @@ def days(
             for again in RESTART_SEEDS:
                 if not is_over():
                     anneal(best, steps, seed + again)
-    return _choose_best(problem, found)
+    return _choose_best(problem, candidates)
 
 
-def _is_enough(problem: Circuits, found: list[list[Day]], enough_bits: float) -> bool:
+def _is_enough(problem: Circuits, candidates: list[list[Day]], enough_bits: float) -> bool:
     """Return whether one of some schedules serves so many bits in the week."""
     if problem.window_us is None or enough_bits == math.inf:
         return False
-    return schedules.find_rate(problem, _choose_best(problem, found)) * problem.window_us >= enough_bits
+    return schedules.find_rate(problem, _choose_best(problem, candidates)) * problem.window_us >= enough_bits
 
 
-def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
+def _choose_best(problem: Circuits, candidates: list[list[Day]]) -> list[Day]:
     """Return the best of some schedules."""
-    return max(found, key=lambda one: schedules.find_rate(problem, one))
+    return max(candidates, key=lambda candidate: schedules.find_rate(problem, candidate))
 
 
 def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[Day] | None:
@@ -136,19 +136,21 @@ def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[D
     assert window is not None
     if count < 1:
         return None
-    chosen = [replace(greedy[place % len(greedy)], switch=place % problem.switches) for place in range(count)]
+    selected = [
+        replace(greedy[index % len(greedy)], switch=index % problem.switches) for index in range(count)
+    ]
     filled = []
     for switch in range(problem.switches):
-        own = [day for day in chosen if day.switch == switch]
-        time_us = window - len(own) * problem.night_us
+        days_of = [day for day in selected if day.switch == switch]
+        time_us = window - len(days_of) * problem.night_us
         # every day gets the shortest length, and a share of the rest in proportion to its own
-        rest_us = time_us - len(own) * problem.shortest_day_us
-        if own and rest_us <= 0:
+        rest_us = time_us - len(days_of) * problem.shortest_day_us
+        if days_of and rest_us <= 0:
             return None
-        total = sum(day.duration_us for day in own)
+        total = sum(day.duration_us for day in days_of)
         filled += [
             replace(day, duration_us=problem.shortest_day_us + rest_us * day.duration_us / total)
-            for day in own
+            for day in days_of
         ]
     return filled
 
@@ -161,7 +163,7 @@ def _run_annealing(
     targets = np.array([day.target for day in start])
     best_lengths, best_targets = lengths.copy(), targets.copy()
     rng, count = np.random.default_rng(seed), len(start)
-    chosen = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
+    draws = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
     arguments = (
         pairs,
         problem.pair_bits,
@@ -175,7 +177,7 @@ def _run_annealing(
         np.array([day.switch for day in start]),
         problem.shortest_day_us,
         INITIAL_TEMPERATURE * problem.pair_bits.sum(),
-        chosen,
+        draws,
         rng.exponential(size=(2, steps)),
         np.zeros((2, len(problem.pair_bits))),
         np.zeros(3),
@@ -208,7 +210,7 @@ def _anneal(  # noqa: C901
     switches: Ints,
     shortest_us: float,
     temperature: float,
-    chosen: Ints,
+    draws: Ints,
     drawn: Floats,
     scratch: Floats,
     value: Floats,
@@ -220,12 +222,12 @@ def _anneal(  # noqa: C901
 
     Take the steps from `first_step` to before `last_step`.
 
-    chosen  (4, steps) for each move its days and whether there is a third; drawn (2, steps) its random size
+    draws  (4, steps) for each move its days and whether there is a third; drawn (2, steps) its random size
             and tolerance
     scratch (2, m), 0 at first; value (3,), 0 at first, bits of the present schedule and of the best, and
             the mean length: the state between calls, with the lengths and targets
     """
-    count, steps = len(lengths), chosen.shape[1] if len(lengths) > 1 else 0
+    count, steps = len(lengths), draws.shape[1] if len(lengths) > 1 else 0
     up, weight = scratch[0], scratch[1]
     if first_step == 0:
         for day in range(count):
@@ -239,7 +241,7 @@ def _anneal(  # noqa: C901
         _copy_days(accepted_lengths, accepted_targets, lengths, targets)
     now, best, mean = value
     for step in range(first_step, min(last_step, steps)):
-        more, less = chosen[0, step], chosen[1, step]
+        more, less = draws[0, step], draws[1, step]
         if less >= more:
             less += 1
         moved = min(drawn[0, step] * MEAN_MOVE * mean, 0.9 * (lengths[less] - shortest_us))
@@ -248,8 +250,8 @@ def _anneal(  # noqa: C901
             _add_time(pairs, up, targets[less], -moved)
             lengths[more] += moved
             lengths[less] -= moved
-        third = chosen[3, step]
-        for turn in range(4 if chosen[2, step] == 0 else 2):
+        third = draws[3, step]
+        for turn in range(4 if draws[2, step] == 0 else 2):
             day = less if turn == 1 else third if turn == 2 else more
             _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
         new = _circuit_bits(bits, mbps, up)

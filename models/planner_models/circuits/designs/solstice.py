@@ -55,7 +55,7 @@ def schedule(
 
     source  Liu et al. 2015 (Solstice); wrapping over switches after McNaughton 1959
     """
-    tried = (kept_circuits.improve(problem, one) for one in _list_schedules(problem))
+    tried = (kept_circuits.improve(problem, item) for item in _list_schedules(problem))
     return schedules.make_decision(problem, choose_switches(problem, tried), options=options)
 
 
@@ -77,12 +77,12 @@ def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
     if not len(bits):
         return []
     longest = longest_day_us(problem, switches)
-    first, column, full, origin, most = _stuff_demand(source, target, bits / mbps, n)
-    left, used = bits.copy(), np.zeros(switches)
+    first, column, full, origin, largest = _stuff_demand(source, target, bits / mbps, n)
+    remaining, used = bits.copy(), np.zeros(switches)
     out, into = (sum_ends(end, bits, n) for end in (source, target))
     words = (n + 63) >> 6
-    above, rest = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)
-    rest[0] = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)  # all are free
+    above, free_words = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)
+    free_words[0] = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)  # all are free
     mates, paths = np.full((2, n), IDLE), np.empty((3, n + 1), np.int64)
     threshold = np.array([2.0 ** np.floor(np.log2(full.max())), 0.0])
     limits, made = Limits.of(problem), list[Day]()
@@ -93,16 +93,16 @@ def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
             column,
             full,
             origin,
-            SMALLEST * most,
+            SMALLEST * largest,
             mbps,
             limits,
             longest,
-            left,
+            remaining,
             used,
             out,
             into,
             above,
-            rest,
+            free_words,
             mates,
             paths,
             threshold,
@@ -124,29 +124,29 @@ def _slice_demand(  # noqa: C901
     mbps: Floats,
     limits: Limits,
     longest: float,
-    left: Floats,
+    remaining: Floats,
     used: Floats,
     out: Floats,
     into: Floats,
     above: Words,
-    rest: Words,
+    free_words: Words,
     mates: Ints,
     paths: Ints,
     threshold: Floats,
     days: Days,
 ) -> int:
-    """Fill `days` and return how many there are; fewer than places where the schedule is complete.
+    """Fill `days` and return their number; fewer than its rows if the schedule is complete.
 
     first, column, full, origin  entries of the stuffed demand by source, as `_stuff_demand` returns them
     longest     time of a day, at most, us
     left, used, out, into  what is left of pairs (m,), used of switches, left from and to racks (n,)
     above       (n, words) the columns of entries of at least the threshold
-    rest        (2, words) the columns that are free, and scratch
+    free_words        (2, words) the columns that are free, and scratch
     mates       (2, n) the column of each row, and the row of each column
     threshold   (2,) the threshold, and that up to which `above` is made
     """
     n, count = len(out), 0
-    free, unseen, mate, back, place = rest[0], rest[1], mates[0], mates[1], paths[2]
+    free, unseen, mate, back, entry_of = free_words[0], free_words[1], mates[0], mates[1], paths[2]
     while threshold[0] > smallest and not is_complete(limits, used, out, into):
         if threshold[1] != threshold[0]:
             for i in range(n):
@@ -168,7 +168,7 @@ def _slice_demand(  # noqa: C901
         for i in range(n):
             for k in range(first[i], first[i + 1]):
                 if column[k] == mate[i]:
-                    place[i] = k
+                    entry_of[i] = k
                     slice_us = min(slice_us, full[k])
                     break
         for other in range(len(used)):
@@ -180,7 +180,7 @@ def _slice_demand(  # noqa: C901
         used[switch] += limits.night_us + length
         days.duration_us[count], days.switch[count] = length, switch
         for i in range(n):
-            k, j = place[i], mate[i]
+            k, j = entry_of[i], mate[i]
             days.target[count, i] = j
             full[k] -= slice_us
             if full[k] < threshold[0]:
@@ -189,8 +189,8 @@ def _slice_demand(  # noqa: C901
                 add(free, j)
             pair = origin[k]
             if pair >= 0:
-                carried = min(left[pair], length * mbps[pair])
-                left[pair] -= carried
+                carried = min(remaining[pair], length * mbps[pair])
+                remaining[pair] -= carried
                 out[i] = max(0.0, out[i] - carried)
                 into[j] = max(0.0, into[j] - carried)
         count += 1
@@ -206,15 +206,15 @@ def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Int
              ones), and what all sums are
     """
     out, into = (sum_ends(end, time, n) for end in (source, target))
-    most = float(max(out.max(), into.max()))
+    largest = float(max(out.max(), into.max()))
     enlarged, sizes, ends = time.copy(), np.empty(2 * n), np.empty((2, 2 * n), np.int64)
-    added = _fill_up(source, target, enlarged, out, into, most, ends, sizes)
+    added = _fill_up(source, target, enlarged, out, into, largest, ends, sizes)
     rows = np.concatenate([source, ends[0, :added]])
     order = np.argsort(rows, kind="stable")
     column = np.concatenate([target, ends[1, :added]])[order]
     full = np.concatenate([enlarged, sizes[:added]])[order]
     origin = np.concatenate([np.arange(len(time)), np.full(added, -1)])[order]
-    return index_first(rows, n), column, full, origin, most
+    return index_first(rows, n), column, full, origin, largest
 
 
 @run_small_in_python(max_elements=20_000)
@@ -225,24 +225,24 @@ def _fill_up(
     time: Floats,
     out: Floats,
     into: Floats,
-    most: float,
+    largest: float,
     ends: Ints,
     sizes: Floats,
 ) -> int:
-    """Enlarge the entries (m,) `time`, then write new ones to `ends` (2, 2n) and `sizes`; return how many."""
+    """Enlarge the entries (m,) `time`, write new ones to `ends` (2, 2n) and `sizes`; return their number."""
     n = len(out)
     for k in range(len(time)):
-        more = min(most - out[source[k]], most - into[target[k]])
+        more = min(largest - out[source[k]], largest - into[target[k]])
         if more > 0:
             time[k] += more
             out[source[k]] += more
             into[target[k]] += more
     added, i, j = 0, 0, 0
     while i < n and j < n:
-        short_out, short_in = most - out[i], most - into[j]
-        if short_out <= ROUNDING * most:
+        short_out, short_in = largest - out[i], largest - into[j]
+        if short_out <= ROUNDING * largest:
             i += 1
-        elif short_in <= ROUNDING * most:
+        elif short_in <= ROUNDING * largest:
             j += 1
         else:
             size = min(short_out, short_in)
@@ -322,6 +322,6 @@ def lowest_common(words: Words, others: Words) -> int:
         both = words[w] & others[w]
         if both != 0:
             single = both & (~both + np.uint64(1))
-            place: int = w * 64 + PLACES[(single * np.uint64(SEQUENCE)) >> np.uint64(58)]
-            return place
+            index: int = w * 64 + PLACES[(single * np.uint64(SEQUENCE)) >> np.uint64(58)]
+            return index
     return -1

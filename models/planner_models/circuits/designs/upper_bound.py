@@ -78,12 +78,12 @@ def prove_bound(
     if abs(days - round(days)) <= 1e-7:
         return _make_bound(problem, solution.bound, solution, ports)
     around: list[Solution] = []
-    for whole in (math.floor(days), math.ceil(days)):
-        program = build_model(problem, kinds=kinds, days=whole, free_nights=free_nights)
+    for day_count in (math.floor(days), math.ceil(days)):
+        program = build_model(problem, kinds=kinds, days=day_count, free_nights=free_nights)
         around.append(backends.solve(program, deadline.options(options)))
-    if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):
+    if any(proof.bound is None and proof.status is not Status.INFEASIBLE for proof in around):
         return _make_bound(problem, solution.bound, solution, ports)
-    bounds = [one.bound for one in around if one.bound is not None]
+    bounds = [proof.bound for proof in around if proof.bound is not None]
     if not bounds:
         return _make_bound(problem, solution.bound, solution, ports)
     best = max(bounds) if problem.window_us is not None else min(bounds)
@@ -91,7 +91,7 @@ def prove_bound(
 
 
 def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:
-    """Return a bound on the rate at which demand is served, Mbit/s: what racks' ports send and receive.
+    """Return a bound on the rate of service by the racks' ports, Mbit/s.
 
     In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at
     its fastest circuit's rate on each circuit switch; and over the packet switch what its link carries.
@@ -108,14 +108,14 @@ def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:
     for way in (0, 1):
         demand = problem.bits.sum(axis=1 - way)
         port_mbps = problem.switches * problem.circuit_mbps.max(axis=1 - way) + problem.packet_mbps
-        wanted = demand > 0
-        end_us = float((demand[wanted] / np.maximum(port_mbps[wanted], 1e-300)).max())
+        served_pairs = demand > 0
+        end_us = float((demand[served_pairs] / np.maximum(port_mbps[served_pairs], 1e-300)).max())
         rates.append(float(problem.bits.sum()) / end_us)
     return min(rates)
 
 
 def _serve_in_days(problem: Circuits, window_us: float, free_nights: int) -> float:
-    """Return how many bits the racks' ports serve at most within a window, over the best number of days."""
+    """Return the most bits that the racks' ports serve within a window, over the best number of days."""
     count = len(problem.bits)
     time_us = problem.switches * window_us + free_nights * problem.night_us
     a_day_us = problem.night_us + problem.shortest_day_us
@@ -129,8 +129,8 @@ def _serve_in_days(problem: Circuits, window_us: float, free_nights: int) -> flo
             largest = np.sort(bits[rack])[::-1].cumsum()
             circuits = np.concatenate([[0.0], largest])[: len(days)]
             circuits = np.minimum(circuits, circuit_mbps[rack] * lit_us)
-            most = np.minimum(largest[-1], circuits + packet_bits[rack])
-            served[way] += most if problem.dark == "all" else most.max()
+            upper = np.minimum(largest[-1], circuits + packet_bits[rack])
+            served[way] += upper if problem.dark == "all" else upper.max()
     return float(served.min(axis=0).max())
 
 
@@ -153,14 +153,14 @@ def day_length_edges(problem: Circuits, kinds: int, *, free_nights: int = 0) -> 
 
 
 def _count_kinds(problem: Circuits, kinds: int) -> int:
-    """Return how many kinds of days there are."""
+    """Return the number of kinds of days."""
     return len(day_length_edges(problem, kinds)) - 1
 
 
 def build_model(
     problem: Circuits, *, kinds: int = 1, days: int | None = None, free_nights: int = 0
 ) -> LinearProgram:
-    """Return the program of `bound_schedules`, in `Units`; `days` fixes how many days there are.
+    """Return the program of `bound_schedules`, in `Units`; `days` fixes the number of days.
 
     Variables: X (kinds, pairs) bits over circuits, Y (pairs,) over the packet switch, N and T (kinds,)
     number and time of days, and without a window the end. Where only circuits that change are dark,
@@ -171,46 +171,46 @@ def build_model(
     apart = problem.dark == "changed"
     edge = day_length_edges(problem, 1 if apart else kinds, free_nights=free_nights) / task.unit.us
     kind = len(edge) - 1
-    own = lines if apart else kind  # how many N and T there are
-    program = BlockProgram(circuit=count * kind, packet=count, days=own, time=own, end=int(task.timeless))
-    each, every = sp.eye_array(own), sp.eye_array(kind)
+    width = lines if apart else kind  # how many N and T there are
+    program = BlockProgram(circuit=count * kind, packet=count, days=width, time=width, end=int(task.timeless))
+    each, every = sp.eye_array(width), sp.eye_array(kind)
     loads = sp.kron(every, task.loads)
-    most = np.tile(task.wanted, kind)
+    upper = np.tile(task.wanted, kind)
     if not apart:
-        most = np.minimum(most, np.outer(edge[1:], task.rate).ravel())
+        upper = np.minimum(upper, np.outer(edge[1:], task.rate).ravel())
     within = -sp.eye_array(lines) if apart else -sp.kron(every, np.ones((lines, 1)))
     busy = loads @ sp.diags_array(1 / np.tile(task.rate, kind))
     program.add("busy", upper=0.0, circuit=busy, time=within)
-    program.add("wholes", upper=0.0, circuit=loads @ sp.diags_array(1 / most), days=within)
-    least = np.broadcast_to(edge[:-1], own)
-    program.add("least", upper=0.0, days=sp.diags_array(least), time=-each)
+    program.add("wholes", upper=0.0, circuit=loads @ sp.diags_array(1 / upper), days=within)
+    lower = np.broadcast_to(edge[:-1], width)
+    program.add("least", upper=0.0, days=sp.diags_array(lower), time=-each)
     if not apart:
         program.add("most", upper=0.0, days=-sp.diags_array(edge[1:]), time=each)
-    whole = each if apart else np.ones((1, own))
-    switches = np.full((whole.shape[0], 1), float(problem.switches))
+    sums = each if apart else np.ones((1, width))
+    switches = np.full((sums.shape[0], 1), float(problem.switches))
     program.add(
         "week",
         upper=task.week * problem.switches + task.night * free_nights,
-        days=task.night * whole,
-        time=whole,
+        days=task.night * sums,
+        time=sums,
         end=-switches,
     )
     task.add_packet(program)
     task.add_demand(program, circuit=sp.hstack([sp.eye_array(count)] * kind))
     if days is not None:
-        program.add("days", lower=float(days), upper=float(days), days=np.ones((1, own)))
+        program.add("days", lower=float(days), upper=float(days), days=np.ones((1, width)))
     return task.build(program, name="bound on circuit schedules")
 
 
 def describe_model(problem: Circuits, *, kinds: Kinds = 1) -> LinearProgram:
-    """Return the program of `bound_schedules`, which says what its objective value means."""
+    """Return the program of `bound_schedules`, with a description of its objective value."""
     return ScaledProblem(problem=problem).describe(build_model(problem, kinds=kinds))
 
 
 def _make_bound(
     problem: Circuits, bound: float | None, solution: Solution | None, ports: float = 0.0
 ) -> Decision[Schedule]:
-    """Return the decision of a bound, or of a solver that has none; `ports` is what racks' ports prove."""
+    """Return the decision of a bound, or of a solver that has none; `ports` is the bound of racks' ports."""
     task, sign = ScaledProblem(problem=problem), 1 if problem.window_us is not None else -1
     failed = solution is not None and solution.x is None
     if not problem.bits.any():

@@ -45,9 +45,9 @@ class BlockProgram:
     ) -> LinearProgram:
         """Return the program; variables are at least 0 and unbounded unless `lower` and `upper` have them."""
 
-        def spread(given: Mapping[str, ArrayLike] | None, default: float) -> Floats:
+        def spread(values_given: Mapping[str, ArrayLike] | None, default: float) -> Floats:
             values = [
-                np.broadcast_to((given or {}).get(column, default), wide)
+                np.broadcast_to((values_given or {}).get(column, default), wide)
                 for column, wide in self.widths.items()
             ]
             return np.concatenate(values).astype(float)
@@ -66,7 +66,7 @@ class BlockProgram:
 
 
 def most_bits(problem: Circuits) -> Floats:
-    """Return (m,) the demand of each pair, or what all switches together carry of it in the week, bits.
+    """Return (m,) the demand of each pair, or the amount that all switches carry of it in the week, bits.
 
     More is never served, and would leave numbers near 0 for the rest in a program.
     """
@@ -136,7 +136,7 @@ class ScaledProblem:
 
     @cached_property
     def packet(self) -> Floats:
-        """(2n,) what each rack's link to the packet switch carries in a unit of time, out and in."""
+        """(2n,) capacity of each rack's link to the packet switch in a unit of time, out and in."""
         return np.tile(self.problem.packet_mbps, 2) * self.unit.us / self.unit.bits
 
     @cached_property
@@ -165,7 +165,7 @@ class ScaledProblem:
         return value * self.unit.bits / (self.week * self.unit.us)
 
     def describe(self, program: LinearProgram) -> LinearProgram:
-        """Return the program, which says what its objective value means in Mbit/s or us."""
+        """Return the program, with a description of its objective value in Mbit/s or us."""
         bits, us = f"{self.unit.bits:g} bits", f"{self.unit.us:g} us"
         if self.timeless:
             about = f"the time until all demand is served, in units of {us}; amounts are in {bits}"
@@ -174,7 +174,7 @@ class ScaledProblem:
         return program.describe(about, metric="served_mbps", unit="Mbit/s", scale=self.objective(1.0))
 
     def serves(self, length: float) -> Floats:
-        """Return (m,) what a day of that length serves of each pair."""
+        """Return (m,) the service of each pair by a day of that length."""
         served: Floats = np.minimum(self.wanted, self.rate * length)
         return served
 
@@ -220,7 +220,7 @@ def build_schedule_program(
     least_used: float = 0.0,
     by_parts: bool = False,
     switch: ArrayLike = 0,
-    kept: ArrayLike = 0.0,
+    reserved: ArrayLike = 0.0,
 ) -> LinearProgram:
     """Return the integer program over the lengths and the use of matchings (k, n).
 
@@ -230,7 +230,8 @@ def build_schedule_program(
     least_used  1: every matching is used
     by_parts    bits of a pair are variables by day too, for a tight relaxation
     switch      scalar or (k,) the circuit switch of each matching, from 0
-    kept        scalar or (m,) time for which each pair's circuits work at night, where all matchings are used
+    reserved        scalar or (m,) time for which each pair's circuits work at night, where all matchings are
+    used
     """
     pairs = task.pairs_of(matchings)
     m, kinds = len(task.wanted), len(matchings)
@@ -242,25 +243,35 @@ def build_schedule_program(
     program = BlockProgram(circuit=m, packet=m, length=kinds, used=kinds, part=parts, end=int(task.timeless))
     eye, kind, ones = sp.eye_array(m), sp.eye_array(kinds), np.ones((1, kinds))
     switches = np.arange(task.problem.switches)
-    own = (switches[:, None] == np.broadcast_to(switch, kinds)).astype(float)
+    on_switch = (switches[:, None] == np.broadcast_to(switch, kinds)).astype(float)
 
     def entries(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> sp.csr_array:
         return sp.csr_array((values, (row, column)), shape=shape)
 
     if by_parts:
         each, single = np.arange(parts), sp.eye_array(parts)
-        most = np.minimum(task.wanted[pair], task.rate[pair] * high[day])
+        upper = np.minimum(task.wanted[pair], task.rate[pair] * high[day])
         added = entries(np.ones(parts), pair, each, (m, parts))
-        by_length, by_use = (entries(values, each, day, (parts, kinds)) for values in (task.rate[pair], most))
+        by_length, by_use = (
+            entries(values, each, day, (parts, kinds)) for values in (task.rate[pair], upper)
+        )
         program.add("circuits", upper=0.0, circuit=eye, part=-added)
         program.add("in time", upper=0.0, length=-by_length, part=single)
         program.add("if used", upper=0.0, used=-by_use, part=single)
     else:
         by_day = entries(task.rate[pair], pair, day, (m, kinds))
-        program.add("circuits", upper=task.rate * np.asarray(kept, dtype=float), circuit=eye, length=-by_day)
+        program.add(
+            "circuits", upper=task.rate * np.asarray(reserved, dtype=float), circuit=eye, length=-by_day
+        )
     task.add_demand(program, circuit=eye)
     task.add_packet(program)
-    program.add("week", upper=task.week, length=own, used=task.night * own, end=-np.ones((len(own), 1)))
+    program.add(
+        "week",
+        upper=task.week,
+        length=on_switch,
+        used=task.night * on_switch,
+        end=-np.ones((len(on_switch), 1)),
+    )
     if count is not None:
         program.add("days", upper=float(count), used=ones)
     program.add("longest", upper=0.0, length=kind, used=-sp.diags_array(high))

@@ -55,17 +55,17 @@ def explain(
 Part = tuple[Section | None, str]
 
 
-def _report_time(problem: Circuits, done: Carried) -> Part:
-    """Report how the time of the racks' circuit links is used."""
-    whole = problem.window_us
-    end = float(done.end_us.max(initial=0.0))
-    total = (end if whole is None else whole) * problem.switches
+def _report_time(problem: Circuits, carried: Carried) -> Part:
+    """Report the use of the time of the racks' circuit links."""
+    window_us = problem.window_us
+    end = float(carried.end_us.max(initial=0.0))
+    total = (end if window_us is None else window_us) * problem.switches
     if total <= 0:
         return None, "There is no demand and no schedule."
-    days = float((done.end_us - done.start_us).sum())
-    nights = float(np.minimum(done.dark_us, problem.night_us).sum())
+    days = float((carried.end_us - carried.start_us).sum())
+    nights = float(np.minimum(carried.dark_us, problem.night_us).sum())
     rates = problem.racks["circuit_mbps"].to_numpy(float)
-    used = float(done.circuit_bits.sum() / rates.sum()) if len(done.end_us) else 0.0
+    used = float(carried.circuit_bits.sum() / rates.sum()) if len(carried.end_us) else 0.0
     rows = [
         ("circuits up and carrying", min(used, days)),
         ("circuits up but idle, as no demand fits the matching", max(0.0, days - used)),
@@ -75,7 +75,7 @@ def _report_time(problem: Circuits, done: Carried) -> Part:
     frame = pd.DataFrame(rows, columns=["time", "us"])
     frame.loc[frame["us"] <= ROUNDING * total, "us"] = 0.0
     frame["share"] = frame["us"] / total
-    many = len(done.start_us)
+    many = len(carried.start_us)
     return (
         Section(
             title="Where the time of the circuit links goes", frame=frame, units={"us": "us", "share": ""}
@@ -91,15 +91,15 @@ def _report_time(problem: Circuits, done: Carried) -> Part:
 def _report_racks(service: Service, shown: int) -> Part:
     """Report the racks with the most left over, and which of their links are full."""
     frame = service.tabulate_racks()
-    total, wanted = float(service.left_bits.sum()), float(service.problem.offered_bits.sum())
-    if total <= ROUNDING * max(1.0, wanted):
+    total, offered = float(service.left_bits.sum()), float(service.problem.offered_bits.sum())
+    if total <= ROUNDING * max(1.0, offered):
         return None, "Nothing is left over."
     worst = frame.sort_values("left_over", ascending=False, kind="stable").head(shown)
     full_share = float((frame["packet_link_full"] == "yes").mean())
     return (
         Section(title="Racks with the most left over", frame=worst.reset_index(drop=True), units=UNITS),
         (
-            f"{total / wanted:.2%} of the demand is left over; {full_share:.0%} of the racks' "
+            f"{total / offered:.2%} of the demand is left over; {full_share:.0%} of the racks' "
             "links to the packet switch are full."
         ),
     )
@@ -107,11 +107,11 @@ def _report_racks(service: Service, shown: int) -> Part:
 
 def _report_pairs(service: Service, shown: int) -> Part:
     """Report the pairs with the most left over, each with its reason."""
-    left = service.left_bits
-    source, target = np.nonzero(left)
+    remaining = service.left_bits
+    source, target = np.nonzero(remaining)
     if not len(source):
         return None, "Every pair is served."
-    worst = np.argsort(-left[source, target], kind="stable")[:shown]
+    worst = np.argsort(-remaining[source, target], kind="stable")[:shown]
     frame = service.tabulate_pairs(source[worst], target[worst])
     never = int((service.up_us[source, target] <= 0).sum())
     return (
@@ -150,7 +150,7 @@ def _try_changes(problem: Circuits, decided: Decided, step: float, options: Opti
 
 
 def _changes(problem: Circuits, step: float) -> Iterator[Change[Circuits]]:
-    """Yield changes with what they add, and its unit."""
+    """Yield changes with the amount that they add, and its unit."""
     window, night = problem.window_us, problem.night_us
 
     def change(name: str, added: float, unit: str, changed: Circuits) -> Change[Circuits]:
@@ -173,8 +173,8 @@ def _changes(problem: Circuits, step: float) -> Iterator[Change[Circuits]]:
             faster = replace(problem, racks=problem.racks.assign(**{column: 2 * rate}))
             yield change(f"{what} twice as fast", float(rate.mean()), "Mbit/s a rack", faster)
     if problem.dark == "all" and night > 0:
-        kept = problem.with_switch(dark="changed")
-        yield change("only circuits that change dark at night", 1.0, "change", kept)
+        selected_changed = problem.with_switch(dark="changed")
+        yield change("only circuits that change dark at night", 1.0, "change", selected_changed)
 
 
 def _compare_pairs(service: Service, decided: Decided, shown: int) -> Part:

@@ -161,14 +161,14 @@ def _swap_targets(
     """
     swapped = target.copy()
     waiting: list[int] = []
-    for one in order.tolist():
-        for place, other in enumerate(waiting):
-            if not {source[one], target[one]} & {source[other], target[other]}:
-                swapped[one], swapped[other] = target[other], target[one]
-                del waiting[place]
+    for current in order.tolist():
+        for index, other in enumerate(waiting):
+            if not {source[current], target[current]} & {source[other], target[other]}:
+                swapped[current], swapped[other] = target[other], target[current]
+                del waiting[index]
                 break
         else:
-            waiting.append(one)
+            waiting.append(current)
     return swapped
 
 

@@ -11,9 +11,9 @@ from planner_models.circuits.problem.problem import Circuits
 
 
 def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  # noqa: ARG001
-    """Return the planned circuits with the most that the packet switch can carry of what truly remains."""
+    """Return the planned circuits with the most true remaining demand that the packet switch can carry."""
     circuits = Schedule(configurations=plan.configurations, packet=plan.packet.iloc[:0])
-    left = (truth.bits - derive_carried(truth, circuits).circuit_bits)[truth.pairs]
-    left[left <= ROUNDING * truth.pair_bits] = 0.0
-    extra = fill_packet_switch(truth, left)
-    return replace(plan, packet=packet_table(truth, extra), unserved=unserved_table(truth, left - extra))
+    remaining = (truth.bits - derive_carried(truth, circuits).circuit_bits)[truth.pairs]
+    remaining[remaining <= ROUNDING * truth.pair_bits] = 0.0
+    extra = fill_packet_switch(truth, remaining)
+    return replace(plan, packet=packet_table(truth, extra), unserved=unserved_table(truth, remaining - extra))

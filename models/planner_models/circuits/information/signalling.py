@@ -41,8 +41,8 @@ def count_data_units(problem: Circuits, plan: Schedule) -> Signalling:
 
 def count_transfers(problem: Circuits, plan: Schedule) -> Signalling:
     """Return the signalling where applications hand over all of a pair, or of a coflow's part, at once."""
-    whole = problem.coflows if problem.coflows is not None else problem.pair_bits
-    return _count_units(problem, plan, len(whole))
+    units = problem.coflows if problem.coflows is not None else problem.pair_bits
+    return _count_units(problem, plan, len(units))
 
 
 def _count_units(problem: Circuits, plan: Schedule, units: int) -> Signalling:
@@ -62,5 +62,5 @@ def _count_schedule(problem: Circuits, plan: Schedule) -> Signalling:
     if not len(frame):
         return NONE
     size = frame["day"].nunique() * FIGURE + len(frame) * 2 * NAME
-    own = frame["switch"].nunique() if problem.switches > 1 else 1
-    return Signalling(messages=own + 1, bytes=2 * size)
+    switches_used = frame["switch"].nunique() if problem.switches > 1 else 1
+    return Signalling(messages=switches_used + 1, bytes=2 * size)

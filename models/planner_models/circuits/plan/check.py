@@ -39,7 +39,7 @@ class Carried:
     switch: NDArray[np.int64]
 
     def served_bits(self, problem: Circuits) -> NDArray[np.float64]:
-        """Return (n, n) what both switches serve within the limits of links, never more than is wanted."""
+        """Return (n, n) the service of both switches within the limits of links, never above demand."""
         packets = self.packet_bits
         if problem.window_us is None:
             packets = np.where(np.outer(problem.packet_mbps > 0, problem.packet_mbps > 0), packets, 0.0)
@@ -62,7 +62,7 @@ class Carried:
 
 
 def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
-    """Return what the plan carries; raises PlanRejected where it is no schedule."""
+    """Return the traffic that the plan carries; raises PlanRejected if it is no schedule."""
     frame = plan.configurations
     frame = frame if "switch" in frame else frame.assign(switch=1.0)
     source, target = require_matchings(problem, frame)
@@ -88,12 +88,12 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     lit = pd.Series(_lit_us(problem, start[order], end[order], switch[order]), index=firsts.index[order])
     np.add.at(up, (source, target), lit.loc[frame["day"]].to_numpy(float))
     if problem.dark == "changed":
-        place = pd.Series(np.arange(len(order)), index=firsts.index[order])
-        at = place.loc[frame["day"]].to_numpy(np.int64)
+        order_of = pd.Series(np.arange(len(order)), index=firsts.index[order])
+        rows = order_of.loc[frame["day"]].to_numpy(np.int64)
         np.add.at(
             up,
             (source, target),
-            _night_work_us(problem, at, source, target, start[order], end[order], switch[order]),
+            _night_work_us(problem, rows, source, target, start[order], end[order], switch[order]),
         )
     return Carried(
         circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),
@@ -113,22 +113,22 @@ def _require_port_map(problem: Circuits, ports: pd.DataFrame, configurations: pd
         )
     columns = list(expected.columns)
     order, wanted_order = (np.lexsort([frame[key] for key in PORT_KEY]) for frame in (ports, expected))
-    given = ports[columns].to_numpy(float)[order]
-    wanted = expected.to_numpy(float)[wanted_order]
-    wrong = differs(given, wanted)
+    stated = ports[columns].to_numpy(float)[order]
+    derived = expected.to_numpy(float)[wanted_order]
+    wrong = differs(stated, derived)
     if wrong.any():
-        place, column = (int(found[0]) for found in np.nonzero(wrong))
-        row = int(order[place])
+        row_number, column = (int(index[0]) for index in np.nonzero(wrong))
+        row = int(order[row_number])
         raise PlanRejected(
-            f"ports row {row + 1}: {columns[column]} is {given[place, column]:g}, "
-            f"configurations say {wanted[place, column]:g}"
+            f"ports row {row + 1}: {columns[column]} is {stated[row_number, column]:g}, "
+            f"configurations say {derived[row_number, column]:g}"
         )
 
 
 def _lit_us(
     problem: Circuits, start_us: NDArray[np.float64], end_us: NDArray[np.float64], switch: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return (days,) how long circuits work in the week after their night; days are by switch and in time."""
+    """Return (days,) the time that circuits work in the week after their night; days by switch and time."""
     week = np.inf if problem.window_us is None else problem.window_us
     # a day begins when all earlier days of its switch, and a night after them, are over
     before = pd.Series(end_us).groupby(switch).transform(lambda ends: ends.cummax().shift(fill_value=0.0))
@@ -146,17 +146,17 @@ def _night_work_us(
     end_us: NDArray[np.float64],
     switch: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return (rows,) how long each circuit of a day works on through the night, as the next day keeps it.
+    """Return (rows,) the time that each circuit works on through the night, as the next day keeps it.
 
     day  (rows,) places of the rows' days in the arrays of days, which are by switch and in order of time
     """
     n = len(problem.racks)
-    own = (day * n + source) * n + target
+    keys = (day * n + source) * n + target
     after = ((day + 1) * n + source) * n + target
     nights = np.concatenate([start_us[1:] - end_us[:-1], [0.0]])
     nights[:-1][switch[1:] != switch[:-1]] = 0.0
-    kept: NDArray[np.float64] = np.where(np.isin(after, own), np.maximum(nights, 0.0)[day], 0.0)
-    return kept
+    saved_us: NDArray[np.float64] = np.where(np.isin(after, keys), np.maximum(nights, 0.0)[day], 0.0)
+    return saved_us
 
 
 def require_matchings(racks: Racks, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -188,9 +188,9 @@ def require_racks(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of `racks` that a table names; raises PlanRejected for an unknown rack."""
     rows = racks.rows_of(frame.astype(dict.fromkeys(ENDS, str)))
-    for column, own in zip(ENDS, rows, strict=True):
-        if (own < 0).any():
-            row = int(np.argmax(own < 0))
+    for column, rack_rows in zip(ENDS, rows, strict=True):
+        if (rack_rows < 0).any():
+            row = int(np.argmax(rack_rows < 0))
             name = frame[column].iloc[row]
             raise PlanRejected(f"{table} row {row + 1}: {column} '{name}' is no rack of the network")
     return rows
@@ -209,37 +209,39 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
 
     PlanRejected where it is no schedule: an unknown rack, circuits of a day that are no matching.
     """
-    done = derive_carried(problem, plan)
+    carried = derive_carried(problem, plan)
     window = problem.window_us
-    gap, lasts = done.dark_us, done.end_us - done.start_us
-    found = report_days("night", gap, falls_short(gap, problem.night_us, done.start_us), problem.night_us)
-    short = falls_short(lasts, problem.shortest_day_us, done.end_us)
-    found += report_days("shortest_day", lasts, short, problem.shortest_day_us)
-    wanted, served = problem.bits, done.circuit_bits + done.packet_bits
+    gap, lasts = carried.dark_us, carried.end_us - carried.start_us
+    violations = report_days(
+        "night", gap, falls_short(gap, problem.night_us, carried.start_us), problem.night_us
+    )
+    short = falls_short(lasts, problem.shortest_day_us, carried.end_us)
+    violations += report_days("shortest_day", lasts, short, problem.shortest_day_us)
+    demand, served = problem.bits, carried.circuit_bits + carried.packet_bits
     if window is not None:
-        found += report_days("window", done.end_us, exceeds(done.end_us, window), window)
+        violations += report_days("window", carried.end_us, exceeds(carried.end_us, window), window)
         budget = problem.packet_mbps * window
         for axis, way in ((1, "from"), (0, "to")):
-            load = done.packet_bits.sum(axis=axis)
+            load = carried.packet_bits.sum(axis=axis)
             over = np.flatnonzero(exceeds(load, budget))
-            found += Violations.of(
+            violations += Violations.of(
                 "packet",
                 where=[f"{way} {problem.names[i]}" for i in over],
                 amount=load[over],
                 allowed=budget[over],
                 unit="bits",
             )
-    found += _pairs(problem, "demand", exceeds(served, wanted), served)
+    violations += _pairs(problem, "demand", exceeds(served, demand), served)
     listed = None if plan.unserved is None else _sum_pairs(problem, plan.unserved, "unserved")
     if window is None:
-        known = served if listed is None else served + listed
-        found += _pairs(problem, "coverage", falls_short(known, wanted), served)
+        accounted = served if listed is None else served + listed
+        violations += _pairs(problem, "coverage", falls_short(accounted, demand), served)
     if listed is not None:
-        left = np.maximum(wanted - served, 0.0) + problem.unreachable_bits
+        remaining = np.maximum(demand - served, 0.0) + problem.unreachable_bits
         # what is left is the difference of what is wanted and served, exact relative to these
-        wrong = np.abs(listed - left) > allowance(wanted + problem.unreachable_bits, relative=LEFT)
-        found += _pairs(problem, "unserved", wrong, listed, left)
-    return found
+        wrong = np.abs(listed - remaining) > allowance(demand + problem.unreachable_bits, relative=LEFT)
+        violations += _pairs(problem, "unserved", wrong, listed, remaining)
+    return violations
 
 
 def _sum_pairs(problem: Circuits, frame: pd.DataFrame, table: str) -> NDArray[np.float64]:
@@ -272,7 +274,7 @@ def _pairs(
     amount: NDArray[np.float64],
     allowed: NDArray[np.float64] | None = None,
 ) -> Violations:
-    """Return the violations of a limit by pairs of racks; what is allowed is by default what is wanted."""
+    """Return the violations of a limit by pairs of racks; the allowed amount is by default the demand."""
     source, target = np.nonzero(broken)
     return Violations.of(
         limit,

@@ -16,24 +16,26 @@ from planner_models.circuits.problem.problem import Circuits
 ROUNDING: Final = FEASIBILITY
 
 
-def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None = None) -> pd.Series[float]:
-    """Return when each coflow is complete, us, by its name; NaN where a part is not served.
+def completion_times_us(
+    problem: Circuits, plan: Schedule, carried: Carried | None = None
+) -> pd.Series[float]:
+    """Return the completion time of each coflow, us, by its name; NaN if a part is not served.
 
     Each pair serves its coflows in the order of the table. Circuits serve at full rate from when they
     are up until they have carried their part; the packet switch carries its part evenly over the time
     that its busiest link needs, as fair sharing does for demands that stay in proportion.
 
-    done  what the plan carries, where it is known already
+    carried  what the plan carries, where it is known already
     """
-    done = derive_carried(problem, plan) if done is None else done
+    carried = derive_carried(problem, plan) if carried is None else carried
     frame = problem.coflows
     assert frame is not None
     source, target = problem.rows_of(frame)
     bits = frame["bits"].to_numpy(float)
-    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    busiest = np.maximum(carried.packet_bits.sum(axis=0), carried.packet_bits.sum(axis=1))
     needs = np.divide(busiest, problem.packet_mbps, out=np.zeros(len(busiest)), where=busiest > 0)
     packets_us = float(needs.max(initial=0.0))
-    last_us = max(packets_us, float(done.end_us.max(initial=0.0)))
+    last_us = max(packets_us, float(carried.end_us.max(initial=0.0)))
     days = plan.configurations
     day_source, day_target = require_racks(problem, days, "configurations")
     number = day_source * len(problem.racks) + day_target
@@ -54,8 +56,8 @@ def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None 
             start[low:high],
             end[low:high],
             float(problem.circuit_mbps[i, j]),
-            float(done.circuit_bits[i, j]),
-            float(done.packet_bits[i, j]),
+            float(carried.circuit_bits[i, j]),
+            float(carried.packet_bits[i, j]),
             packets_us,
             last_us,
         )
@@ -64,7 +66,9 @@ def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None 
         )
     # a part that is never served leaves its coflow without an end
     return (
-        pd.Series(ends).groupby(frame["coflow"].to_numpy(), sort=False).agg(lambda one: one.max(skipna=False))
+        pd.Series(ends)
+        .groupby(frame["coflow"].to_numpy(), sort=False)
+        .agg(lambda values: values.max(skipna=False))
     )
 
 
@@ -77,7 +81,7 @@ def _service_curve(
     packets_us: float,
     last_us: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return times, and what is served of a pair by then, linear in between."""
+    """Return times, and the served bits of a pair by then, linear in between."""
     before = np.concatenate([[0.0], np.cumsum((end_us - start_us) * mbps)])
     # within the day in which circuits are done with their part they stop early
     stop = np.clip(start_us + (circuit_bits - before[:-1]) / mbps, start_us, end_us)
@@ -94,15 +98,15 @@ def _service_curve(
 def _times_reached(
     times: NDArray[np.float64], served: NDArray[np.float64], bits: NDArray[np.float64], tolerance: float
 ) -> NDArray[np.float64]:
-    """Return when `served` first reaches each of `bits`; NaN where it never does."""
-    at = np.searchsorted(served, bits - tolerance, side="left")
-    found = np.full(len(bits), np.nan)
-    inside = at < len(times)
-    place = at[inside]
-    before = np.maximum(place - 1, 0)
-    rise = served[place] - served[before]
+    """Return the times at which `served` first reaches each of `bits`; NaN for never."""
+    index = np.searchsorted(served, bits - tolerance, side="left")
+    times_us = np.full(len(bits), np.nan)
+    inside = index < len(times)
+    step = index[inside]
+    before = np.maximum(step - 1, 0)
+    rise = served[step] - served[before]
     share = np.divide(
-        np.clip(bits[inside] - served[before], 0.0, rise), rise, out=np.ones(len(place)), where=rise > 0
+        np.clip(bits[inside] - served[before], 0.0, rise), rise, out=np.ones(len(step)), where=rise > 0
     )
-    found[inside] = times[before] + share * (times[place] - times[before])
-    return found
+    times_us[inside] = times[before] + share * (times[step] - times[before])
+    return times_us

@@ -22,18 +22,18 @@ SEVERAL: Final = "several racks"
 
 
 def draw(problem: Circuits, plan: Schedule) -> Sequence[Drawing]:
-    """Draw the circuits of racks over time, then what is left over of each pair of racks."""
+    """Draw the circuits of racks over time, then the unserved demand of each pair of racks."""
     service = Service.of(problem, plan)
-    wanted = problem.offered_bits
+    demand = problem.offered_bits
     ring = draw_ring(
         problem,
-        wanted,
+        demand,
         title="Demand left over",
         note=service.describe_pair,
         load=offered_load(problem),
         left_bits=service.left_bits,
     )
-    shares = 100 * np.minimum(1.0, service.served_bits[wanted > 0] / wanted[wanted > 0])
+    shares = 100 * np.minimum(1.0, service.served_bits[demand > 0] / demand[demand > 0])
     served = Distribution(
         title="Demand served of each pair of racks",
         values={"pairs": pd.Series(shares)},
@@ -43,7 +43,7 @@ def draw(problem: Circuits, plan: Schedule) -> Sequence[Drawing]:
     if not len(plan.configurations):
         return (ring, served)
     timeline = draw_timeline(
-        problem, plan.configurations, wanted=wanted, left=service.left_bits, note=service.describe_pair
+        problem, plan.configurations, demand=demand, remaining=service.left_bits, note=service.describe_pair
     )
     return (timeline, ring, served)
 
@@ -52,8 +52,8 @@ def draw_timeline(
     racks: Racks,
     days: pd.DataFrame,
     *,
-    wanted: NDArray[np.float64],
-    left: NDArray[np.float64],
+    demand: NDArray[np.float64],
+    remaining: NDArray[np.float64],
     note: Callable[[int, int], str],
     elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
     title: str = "Circuits by sending rack",
@@ -70,9 +70,9 @@ def draw_timeline(
     n = len(racks.racks)
     lanes = np.arange(n)
     if n > MOST_LANES:
-        lanes = np.lexsort((lanes, -wanted.sum(axis=1), -left.sum(axis=1)))[:MOST_LANES]
-        most = "left over" if left.any() else "demand"
-        title += f", the {MOST_LANES} of {n:,} racks with the most {most}"
+        lanes = np.lexsort((lanes, -demand.sum(axis=1), -remaining.sum(axis=1)))[:MOST_LANES]
+        criterion = "left over" if remaining.any() else "demand"
+        title += f", the {MOST_LANES} of {n:,} racks with the most {criterion}"
     lane = np.full(n, -1)
     lane[lanes] = np.arange(len(lanes))
     source, target = racks.rows_of(days)
@@ -87,14 +87,14 @@ def draw_timeline(
             "end": start + days["duration_us"].to_numpy(float)[order],
             "what": racks.names[target].astype(str),
             "element": np.where(
-                wanted[source, target] > 0, (elements or racks.name_ends)(source, target), ""
+                demand[source, target] > 0, (elements or racks.name_ends)(source, target), ""
             ),
         }
     )
     pair = source * n + target
-    known, place = np.unique(pair, return_inverse=True)
-    notes = np.array([note(*divmod(int(one), n)) for one in known], dtype=object)
-    frame["note"] = notes[place]
+    pairs, pair_of = np.unique(pair, return_inverse=True)
+    notes = np.array([note(*divmod(int(number), n)) for number in pairs], dtype=object)
+    frame["note"] = notes[pair_of]
     if len(frame) > MOST_BARS:
         frame = _merge_short(frame, lanes=len(lanes))
         title += "; short circuits together"
@@ -125,6 +125,6 @@ def _merge_short(frame: pd.DataFrame, *, lanes: int) -> pd.DataFrame:
         note=np.where(count == 1, first[:, 1], several),
     )
     joined = pd.concat([frame[~is_short], merged[list(frame.columns)]], ignore_index=True)
-    rank = {name: place for place, name in enumerate(frame["lane"].unique())}
+    rank = {name: index for index, name in enumerate(frame["lane"].unique())}
     order = np.lexsort((joined["start"], joined["lane"].map(rank)))
     return joined.iloc[order].reset_index(drop=True)

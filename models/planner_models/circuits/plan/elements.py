@@ -70,13 +70,13 @@ def require_pair(racks: Racks, table: pd.DataFrame, name: str) -> tuple[int, int
     """Return the rows of a pair of racks of a table; raise InputError with the nearest name for another."""
     pair, (source, target) = racks.find_pair(name), racks.rows_of(table)
     if pair is None or not ((source == pair[0]) & (target == pair[1])).any():
-        known = racks.name_ends(source, target)
-        raise InputError(f"{name}: no such {PAIR}" + did_you_mean(name, known))
+        names = racks.name_ends(source, target)
+        raise InputError(f"{name}: no such {PAIR}" + did_you_mean(name, names))
     return pair
 
 
 def _derive_service(problem: Circuits, decided: Decided) -> Service:
-    """Return what a decision serves; raise InputError where it has no plan."""
+    """Return the service of a decision; raise InputError if it has no plan."""
     return Service.of(problem, decided.plan)
 
 
@@ -84,12 +84,12 @@ def describe_pair(problem: Circuits, decided: Decided, name: str, options: Optio
     """Describe the demand of a pair of racks, and the days and the switch that carry it."""
     i, j = require_pair(problem, problem.demands, name)
     service = _derive_service(problem, decided)
-    wanted, left = problem.offered_bits[i, j], service.left_bits[i, j]
+    demand, remaining = problem.offered_bits[i, j], service.left_bits[i, j]
     circuits = service.carried.circuit_bits[i, j]
     packets = max(0.0, service.served_bits[i, j] - circuits)
     facts = [
-        Fact(label="Demand", value=wanted / MBIT, unit="Mbit"),
-        Fact(label="Left over", value=left / MBIT, unit="Mbit"),
+        Fact(label="Demand", value=demand / MBIT, unit="Mbit"),
+        Fact(label="Left over", value=remaining / MBIT, unit="Mbit"),
         Fact(label="Circuits carry", value=circuits / MBIT, unit="Mbit"),
         Fact(label="Packet switch carries", value=packets / MBIT, unit="Mbit"),
         Fact(label="Time with a circuit", value=float(service.up_us[i, j]), unit="us"),
@@ -105,21 +105,23 @@ def describe_pair(problem: Circuits, decided: Decided, name: str, options: Optio
 
 
 def _report_carriers(service: Service, i: int, j: int) -> Section:
-    """Report what each day's circuit and the packet switch carry of a pair; in sum what is served."""
+    """Report the traffic of each day's circuit and of the packet switch for a pair; in sum its service."""
     problem = service.problem
     days = service.plan.configurations
     source, target = problem.rows_of(days)
-    mine = days[(source == i) & (target == j)].sort_values("start_us", kind="stable")
-    up = mine["duration_us"].to_numpy(float)
+    circuit_days = days[(source == i) & (target == j)].sort_values("start_us", kind="stable")
+    up = circuit_days["duration_us"].to_numpy(float)
     total = float(service.carried.circuit_bits[i, j])
     bits = np.diff(np.minimum(np.cumsum(up) * problem.circuit_mbps[i, j], total), prepend=0.0)
     rows: list[dict[str, Any]] = [
         {"carrier": f"circuit of day {day:g}", "start": start, "time_up": lasts, "carried": carried / MBIT}
-        for day, start, lasts, carried in zip(mine["day"], mine["start_us"], up, bits, strict=True)
+        for day, start, lasts, carried in zip(
+            circuit_days["day"], circuit_days["start_us"], up, bits, strict=True
+        )
     ]
-    rest = total - float(bits.sum())
+    remainder = total - float(bits.sum())
     packets = float(service.served_bits[i, j]) - total
-    for carrier, carried in (("circuits kept at night", rest), ("packet switch", packets)):
+    for carrier, carried in (("circuits kept at night", remainder), ("packet switch", packets)):
         if carried > ROUNDING * max(1.0, total):
             rows.append({"carrier": carrier, "start": np.nan, "time_up": np.nan, "carried": carried / MBIT})
     frame = pd.DataFrame(rows, columns=["carrier", "start", "time_up", "carried"])
@@ -188,17 +190,17 @@ def rank_racks(
     are faster than it is now, and one without a link to the packet switch gains nothing by a factor of it.
     """
     service = _derive_service(problem, decided)
-    left = service.left_bits - problem.unreachable_bits
-    total = float(np.maximum(left, 0.0).sum())
+    remaining = service.left_bits - problem.unreachable_bits
+    total = float(np.maximum(remaining, 0.0).sum())
     if total <= ROUNDING * max(1.0, float(problem.bits.sum())) and problem.window_us is not None:
         return {}
     if action.parameter == "circuit_factors":
         may_gain = has_faster_peers(problem, problem.bits > 0)
     else:
         may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
-    own = left.sum(axis=1) + left.sum(axis=0)
+    of_rack = remaining.sum(axis=1) + remaining.sum(axis=0)
     bound = None if problem.window_us is None else total / problem.window_us
-    order = np.argsort(-own, kind="stable")
+    order = np.argsort(-of_rack, kind="stable")
     return {str(problem.names[rack]): bound for rack in order if may_gain[rack]}
 
 
@@ -206,8 +208,8 @@ def has_faster_peers(racks: Racks, pairs: NDArray[np.bool_]) -> NDArray[np.bool_
     """Return (n,) whether each rack works and has, in one of the pairs (n, n), a rack faster than itself."""
     rate = racks.racks["circuit_mbps"].to_numpy(float)
     works = ~racks.is_failed
-    found: NDArray[np.bool_] = works & ((pairs | pairs.T) & works & (rate > rate[:, None])).any(axis=1)
-    return found
+    has_faster: NDArray[np.bool_] = works & ((pairs | pairs.T) & works & (rate > rate[:, None])).any(axis=1)
+    return has_faster
 
 
 ELEMENTS: Final = (

@@ -44,39 +44,39 @@ METRICS: Final = (
 
 def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dict[str, float | None]:  # noqa: ARG001
     """Return every metric of the plan, from the true problem and the plan alone."""
-    done = derive_carried(problem, plan)
-    wanted = float(problem.offered_bits.sum())
-    served = done.served_bits(problem)
-    left = wanted - float(served.sum())
-    up = float((done.end_us - done.start_us).sum())
-    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    carried = derive_carried(problem, plan)
+    offered = float(problem.offered_bits.sum())
+    served = carried.served_bits(problem)
+    remaining = offered - float(served.sum())
+    up = float((carried.end_us - carried.start_us).sum())
+    busiest = np.maximum(carried.packet_bits.sum(axis=0), carried.packet_bits.sum(axis=1))
     carries = busiest > 0
     if (problem.packet_mbps[carries] <= 0).any():
         end = None
     else:
         last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
-        end = max(last, float(done.end_us.max(initial=0.0)))
-    whole = problem.window_us if problem.window_us is not None else end
+        end = max(last, float(carried.end_us.max(initial=0.0)))
+    duration = problem.window_us if problem.window_us is not None else end
     working = up
     if problem.dark == "changed":  # a circuit that is kept works at night too
-        working += float(done.dark_us[np.diff(done.switch, prepend=-1) == 0].sum())
-    most = working * float(problem.racks.loc[~problem.is_failed, "circuit_mbps"].sum())
+        working += float(carried.dark_us[np.diff(carried.switch, prepend=-1) == 0].sum())
+    available = working * float(problem.racks.loc[~problem.is_failed, "circuit_mbps"].sum())
     ends: NDArray[np.float64] = np.zeros(0)
     if problem.coflows is not None:
-        ends = np.asarray(completion_times_us(problem, plan, done), dtype=np.float64)
+        ends = np.asarray(completion_times_us(problem, plan, carried), dtype=np.float64)
     complete = len(ends) > 0 and bool(np.isfinite(ends).all())
     window = problem.window_us
     return {
         "served_mbps": served_rate(problem, float(served.sum()), end or np.inf),
-        "offered_mbps": None if window is None else wanted / window,
-        "served_share": float(served.sum()) / wanted if wanted > 0 else None,
-        "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
+        "offered_mbps": None if window is None else offered / window,
+        "served_share": float(served.sum()) / offered if offered > 0 else None,
+        "circuit_share": float(carried.circuit_bits.sum()) / offered if offered > 0 else None,
         "served_bits": float(served.sum()),
-        "unserved_bits": max(left, 0.0),
-        "done_us": end if left <= float(allowance(wanted)) else None,
-        "configurations": float(len(done.start_us)),
-        "duty_cycle": up / (whole * problem.switches) if whole else None,
-        "circuit_utilization": float(done.circuit_bits.sum()) / most if most > 0 else None,
+        "unserved_bits": max(remaining, 0.0),
+        "done_us": end if remaining <= float(allowance(offered)) else None,
+        "configurations": float(len(carried.start_us)),
+        "duty_cycle": up / (duration * problem.switches) if duration else None,
+        "circuit_utilization": float(carried.circuit_bits.sum()) / available if available > 0 else None,
         "coflow_mean_us": float(ends.mean()) if complete else None,
         "coflow_p95_us": float(np.quantile(ends, 0.95)) if complete else None,
     }

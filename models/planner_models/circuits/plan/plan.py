@@ -1,4 +1,4 @@
-"""The plan of system `circuits`: days of circuits, and what the packet switch carries."""
+"""The plan of system `circuits`: days of circuits, and the traffic of the packet switch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ SERVED: Final = FEASIBILITY  # share of the demand that may be missing where all
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule:
-    """Days of circuits, and what the packet switch carries.
+    """Days of circuits, and the traffic of the packet switch.
 
     configurations  day, start_us, duration_us, source_rack, target_rack, and where there are several
                     circuit switches, switch
@@ -132,7 +132,7 @@ def read_days(problem: Circuits, configurations: pd.DataFrame) -> list[Day]:
 
 
 def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
-    """Return (m,) what the circuits can carry of each pair with demand, bits.
+    """Return (m,) the traffic of each pair with demand that the circuits can carry, bits.
 
     Where only the circuits that change are dark, one that the next day keeps works through the night.
     """
@@ -149,14 +149,14 @@ def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
     if problem.dark == "changed":
         for switch in range(problem.switches):
             for day, after in itertools.pairwise(day for day in days if day.switch == switch):
-                kept = np.flatnonzero((day.target == after.target) & (day.target != IDLE))
-                add(kept, day.target[kept], problem.night_us)
+                retained = np.flatnonzero((day.target == after.target) & (day.target != IDLE))
+                add(retained, day.target[retained], problem.night_us)
     if not days:
         return np.zeros(len(problem.pair_bits))
     pair = problem.find_pairs(np.concatenate(sources), np.concatenate(targets))
-    wanted = pair >= 0
-    count, time_us = len(problem.pair_bits), np.concatenate(up_us)[wanted]
-    return np.bincount(pair[wanted], weights=time_us, minlength=count) * problem.pair_mbps
+    is_requested = pair >= 0
+    count, time_us = len(problem.pair_bits), np.concatenate(up_us)[is_requested]
+    return np.bincount(pair[is_requested], weights=time_us, minlength=count) * problem.pair_mbps
 
 
 def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
@@ -169,20 +169,21 @@ def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
         return list(days)
     chained: list[Day] = []
     for switch in range(problem.switches):
-        rest = [day for day in days if day.switch == switch]
-        while rest:
+        remaining = [day for day in days if day.switch == switch]
+        while remaining:
             last = chained[-1] if chained and chained[-1].switch == switch else None
-            same = [_count_common(last, day) for day in rest] if last is not None else [0]
-            chained.append(rest.pop(int(np.argmax(same))))
-    given = list(days)
+            same = [_count_common(last, day) for day in remaining] if last is not None else [0]
+            chained.append(remaining.pop(int(np.argmax(same))))
+    original = list(days)
     served, by_chain = (
-        float(np.minimum(problem.pair_bits, circuit_bits(problem, order)).sum()) for order in (given, chained)
+        float(np.minimum(problem.pair_bits, circuit_bits(problem, order)).sum())
+        for order in (original, chained)
     )
-    return given if served > by_chain * (1 + SAME) else chained
+    return original if served > by_chain * (1 + SAME) else chained
 
 
 def _count_common(day: Day, after: Day) -> int:
-    """Return how many circuits two days have in common."""
+    """Return the number of circuits that two days have in common."""
     return int(((day.target == after.target) & (day.target != IDLE)).sum())
 
 
@@ -212,7 +213,7 @@ def find_rate(problem: Circuits, days: Sequence[Day]) -> float:
 
 
 class _Placed(NamedTuple):
-    """Days in time, and what the switches carry.
+    """Days in time, and the traffic of the switches.
 
     starts_us    (K,)
     left_bits    (m,) of each pair, by circuits
@@ -228,32 +229,32 @@ class _Placed(NamedTuple):
 
 
 def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
-    """Return the days of each switch in succession, each after a night, with what the packet switch adds."""
+    """Return the days of each switch in succession, each after a night, with the packet switch's traffic."""
     useful = (day.without_loops().without_failed(problem.is_failed) for day in days)
     days = [day for day in useful if (day.target != IDLE).any()]
     days = order_days(problem, days)
-    left = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
-    left[left <= 1e-9 * problem.pair_bits] = 0.0  # rounding
-    extra = fill_packet_switch(problem, left)
+    remaining = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
+    remaining[remaining <= 1e-9 * problem.pair_bits] = 0.0  # rounding
+    extra = fill_packet_switch(problem, remaining)
     ends, starts = np.zeros(problem.switches), np.zeros(len(days))
-    for place, day in enumerate(days):
-        starts[place] = ends[day.switch] + problem.night_us
-        ends[day.switch] = starts[place] + day.duration_us
-    done = max(float(ends.max()), packet.time_needed_us(*problem.pairs, extra, problem.packet_mbps))
-    served = float((problem.pair_bits - left + extra).sum())
-    return _Placed(days, starts, left, extra, served, float(done))
+    for index, day in enumerate(days):
+        starts[index] = ends[day.switch] + problem.night_us
+        ends[day.switch] = starts[index] + day.duration_us
+    finish_us = max(float(ends.max()), packet.time_needed_us(*problem.pairs, extra, problem.packet_mbps))
+    served = float((problem.pair_bits - remaining + extra).sum())
+    return _Placed(days, starts, remaining, extra, served, float(finish_us))
 
 
-def fill_packet_switch(problem: Circuits, left: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (m,) the most of what circuits leave of each pair that the packet switch carries, bits."""
+def fill_packet_switch(problem: Circuits, remaining: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (m,) the most of the remaining demand of each pair that the packet switch carries, bits."""
     source, target = problem.pairs
     if problem.window_us is None:
         has_link = problem.packet_mbps > 0
-        return np.where(has_link[source] & has_link[target], left, 0.0)
-    carried = packet.fill_links(source, target, left, problem.packet_mbps * problem.window_us)
+        return np.where(has_link[source] & has_link[target], remaining, 0.0)
+    carried = packet.fill_links(source, target, remaining, problem.packet_mbps * problem.window_us)
     # what whole numbers of the maximum flow round off is carried too, as far as links have capacity
-    rounded = left - carried <= 1e-9 * problem.pair_bits
-    carried[rounded] = left[rounded]
+    rounded = remaining - carried <= 1e-9 * problem.pair_bits
+    carried[rounded] = remaining[rounded]
     return carried
 
 
@@ -262,10 +263,10 @@ def _tabulate_days(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables `configurations` and `ports`, in order of time."""
     order = np.argsort(starts, kind="stable")
-    targets = [days[place].target for place in order]
+    targets = [days[index].target for index in order]
     target = np.array(targets, dtype=np.int64).reshape(len(days), len(problem.racks))
-    lengths = np.array([days[place].duration_us for place in order])
-    switch = np.array([days[place].switch for place in order], dtype=np.int64)
+    lengths = np.array([days[index].duration_us for index in order])
+    switch = np.array([days[index].switch for index in order], dtype=np.int64)
     day, source = np.nonzero(target != IDLE)
     ends = source, target[day, source]
     columns = {
@@ -308,12 +309,12 @@ def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
     return pd.DataFrame({**problem.name_pairs(source[some], target[some]), "bits": bits[some]})
 
 
-def unserved_table(problem: Circuits, left: NDArray[np.float64]) -> pd.DataFrame:
+def unserved_table(problem: Circuits, remaining: NDArray[np.float64]) -> pd.DataFrame:
     """Return the table `unserved` of (m,) bits left of the pairs with demand, and that of failed racks."""
     if not problem.is_failed.any():
-        return packet_table(problem, left)
+        return packet_table(problem, remaining)
     bits = problem.unreachable_bits
-    bits[problem.pairs] += left
+    bits[problem.pairs] += remaining
     source, target = np.nonzero(bits)
     return pd.DataFrame({**problem.name_pairs(source, target), "bits": bits[source, target]})
 
@@ -325,8 +326,8 @@ def served_rate(problem: Circuits, served_bits: float, done_us: float) -> float:
     """
     if problem.window_us is not None:
         return served_bits / problem.window_us
-    wanted = float(problem.pair_bits.sum())
-    return wanted / done_us if wanted > 0 and served_bits >= wanted * (1 - SERVED) and done_us > 0 else 0.0
+    demand = float(problem.pair_bits.sum())
+    return demand / done_us if demand > 0 and served_bits >= demand * (1 - SERVED) and done_us > 0 else 0.0
 
 
 def make_decision(
@@ -344,10 +345,10 @@ def make_decision(
 
     is_cut  whether a time limit ended the search
     """
-    plan, served, done = make_plan(problem, days)
+    plan, served, finish_us = make_plan(problem, days)
     proof = judged(
         "max",
-        served_rate(problem, served, done),
+        served_rate(problem, served, finish_us),
         bound,
         gap=gap_of(options),
         metric="served_mbps",
@@ -371,13 +372,13 @@ def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Pr
     window = problem.window_us
     if window is not None:
         rate = problem.racks["circuit_mbps"].to_numpy(float) * problem.switches
-        most = rate * (window - problem.night_us) + problem.packet_mbps * window
+        upper = rate * (window - problem.night_us) + problem.packet_mbps * window
         for axis, verb in ((1, "send"), (0, "receive")):
             load = problem.bits.sum(axis=axis)
             reasons += [
                 f"rack '{problem.names[i]}' must {verb} {amount(load[i], 'bits')}, its links carry at most "
-                f"{amount(most[i], 'bits')} in the week of {amount(window, 'us')}"
-                for i in np.flatnonzero(load > most * (1 + SERVED))[:3]
+                f"{amount(upper[i], 'bits')} in the week of {amount(window, 'us')}"
+                for i in np.flatnonzero(load > upper * (1 + SERVED))[:3]
             ]
         offered = float(problem.bits.sum()) / window
         if not reasons and proof.bound is not None and proof.bound < offered * (1 - SERVED):
@@ -386,6 +387,6 @@ def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Pr
             )
     if reasons:
         return replace(proof, status=Status.INFEASIBLE, objective=None, reasons=tuple(reasons))
-    left = amount(unserved_bits, "bits")
-    reason = f"this schedule does not serve {left} of the demand; another may serve all"
+    unserved = amount(unserved_bits, "bits")
+    reason = f"this schedule does not serve {unserved} of the demand; another may serve all"
     return replace(proof, status=Status.UNDECIDED, objective=None, reasons=(reason,))

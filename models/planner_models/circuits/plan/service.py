@@ -35,7 +35,7 @@ class Service:
 
     @classmethod
     def of(cls, problem: Circuits, plan: Schedule) -> Service:
-        """Return what a plan serves; raises PlanRejected where it is no schedule."""
+        """Return the service of a plan; raises PlanRejected if it is no schedule."""
         return cls(problem=problem, plan=plan, carried=derive_carried(problem, plan))
 
     @cached_property
@@ -46,10 +46,10 @@ class Service:
     @cached_property
     def left_bits(self) -> NDArray[np.float64]:
         """(n, n) demand that is left over, bits; without rounding."""
-        wanted = self.problem.offered_bits
-        left = wanted - self.served_bits
-        left[left <= ROUNDING * np.maximum(wanted, 1.0)] = 0.0
-        return left
+        offered = self.problem.offered_bits
+        remaining = offered - self.served_bits
+        remaining[remaining <= ROUNDING * np.maximum(offered, 1.0)] = 0.0
+        return remaining
 
     @cached_property
     def up_us(self) -> NDArray[np.float64]:
@@ -65,9 +65,11 @@ class Service:
         window = self.problem.window_us
         if window is None:
             return None
-        most = self.problem.packet_mbps * window
+        available = self.problem.packet_mbps * window
         loads = (self.carried.packet_bits.sum(axis=axis) for axis in (1, 0))
-        out, into = (np.divide(load, most, out=np.ones(len(load)), where=most > 0) for load in loads)
+        out, into = (
+            np.divide(load, available, out=np.ones(len(load)), where=available > 0) for load in loads
+        )
         return out, into
 
     def tabulate_pairs(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> pd.DataFrame:
@@ -112,7 +114,7 @@ class Service:
         return pd.concat(parts, ignore_index=True)
 
     def explain(self, i: int, j: int) -> str:
-        """Return why demand of a pair of rows of `racks` is left over; "" where none is."""
+        """Return the reason for unserved demand of a pair of rows of `racks`; "" if there is none."""
         if self.left_bits[i, j] <= 0:
             return ""
         problem = self.problem
@@ -132,13 +134,15 @@ class Service:
         return circuit + (f"; {' and '.join(full)} packet link full" if full else "; packet links not full")
 
     def describe_pair(self, i: int, j: int) -> str:
-        """Return the demand of a pair of rows of `racks`, who carries it and what is left over, in words."""
-        wanted = self.problem.offered_bits[i, j]
-        if wanted <= 0:
+        """Return the demand of a pair of rows of `racks`, its carriers and its unserved part, as text."""
+        demand = self.problem.offered_bits[i, j]
+        if demand <= 0:
             return "no demand"
-        circuits, left = self.carried.circuit_bits[i, j], self.left_bits[i, j]
-        words = f"demand {amount(wanted, 'bits')}, circuits carry {amount(circuits, 'bits')}"
+        circuits, remaining = self.carried.circuit_bits[i, j], self.left_bits[i, j]
+        words = f"demand {amount(demand, 'bits')}, circuits carry {amount(circuits, 'bits')}"
         packets = self.served_bits[i, j] - circuits
-        if packets > ROUNDING * wanted:
+        if packets > ROUNDING * demand:
             words += f", the packet switch {amount(packets, 'bits')}"
-        return words + (f", {amount(left, 'bits')} left over" if left > 0 else ", nothing left over")
+        return words + (
+            f", {amount(remaining, 'bits')} left over" if remaining > 0 else ", nothing left over"
+        )

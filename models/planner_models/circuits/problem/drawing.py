@@ -1,4 +1,4 @@
-"""Drawings of racks in a ring, with their pairs as links: of the demand alone, or of what is left of it."""
+"""Drawings of racks in a ring, with their pairs as links: of the demand alone, or of its remainder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw_demand(problem: Circuits) -> Sequence[Drawing]:
 
 
 def offered_load(problem: Circuits) -> NDArray[np.float64] | None:
-    """Return (n,) the demand of each rack in percent of what its links carry in the week; None without one.
+    """Return (n,) the demand of each rack in percent of its links' capacity in the week; None without one.
 
     The larger of what it sends and of what it receives counts.
     """
@@ -76,8 +76,8 @@ def draw_ring(
     bits = wanted_bits[source, target]
     if len(bits) > MOST_PAIRS:
         title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
-        kept = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
-        source, target, bits = source[kept], target[kept], bits[kept]
+        selected = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
+        source, target, bits = source[selected], target[selected], bits[selected]
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
     sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
     words = [

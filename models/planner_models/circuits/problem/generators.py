@@ -36,13 +36,13 @@ def skewed(
     source  Liu et al. 2015 (Solstice), evaluation; Venkatakrishnan et al. 2016 (Eclipse), evaluation
     """
     rng = np.random.default_rng(seed)
-    whole = load * network.circuit_bits
+    total = load * network.circuit_bits
     bits = np.zeros((racks, racks))
     for count, share in ((large, large_share), (small, 1 - large_share)):
         for _ in range(count):
             order = rng.permutation(racks)
             # successive racks of a random cycle, so that none sends to itself
-            bits[order, np.roll(order, -1)] += share * whole / count
+            bits[order, np.roll(order, -1)] += share * total / count
     bits *= 1 + noise * rng.uniform(-1, 1, size=bits.shape)
     return network.problem(bits)
 
@@ -101,12 +101,12 @@ def hotspot(
     """
     rng = np.random.default_rng(seed)
     bits = np.zeros((racks, racks))
-    left = hot
-    while left > 0:
+    remaining = hot
+    while remaining > 0:
         order = rng.permutation(racks)
-        some = min(left, racks)
+        some = min(remaining, racks)
         bits[order[:some], np.roll(order, -1)[:some]] += 1.0
-        left -= some
+        remaining -= some
     even = np.ones((racks, racks)) - np.eye(racks)
     bits = hot_share * bits / bits.sum() + (1 - hot_share) * even / even.sum()
     busiest = max(bits.sum(axis=0).max(), bits.sum(axis=1).max())

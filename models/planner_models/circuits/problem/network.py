@@ -74,8 +74,10 @@ class GeneratedNetwork:
 
     def problem(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the problem of an (n, n) matrix of demand."""
-        given = asdict(self)
-        return Circuits.from_matrix(bits, **(given if given.pop("bounded") else {**given, "window_us": None}))
+        parameters = asdict(self)
+        return Circuits.from_matrix(
+            bits, **(parameters if parameters.pop("bounded") else {**parameters, "window_us": None})
+        )
 
 
 def spread(**defaults: Any) -> Callable[[Callable[..., ResultT]], Callable[..., ResultT]]:

@@ -226,8 +226,8 @@ class Circuits(Racks):
         for name in ("pairs", "pair_mbps", "pair_bits"):
             other.__dict__.pop(name, None)
         source, target = np.nonzero(bits)
-        wanted = source * len(self.racks) + target, bits[source, target]
-        other.__dict__.update(bits=bits, offered_bits=bits, _wanted_pairs=wanted)
+        pairs = source * len(self.racks) + target, bits[source, target]
+        other.__dict__.update(bits=bits, offered_bits=bits, _wanted_pairs=pairs)
         return other
 
     def with_switch(
@@ -235,8 +235,8 @@ class Circuits(Racks):
     ) -> Circuits:
         """Return the same demand over other circuit switches; None keeps a value."""
         changed = {"circuit_switches": circuit_switches, "dark": dark, "night_us": night_us}
-        given = {name: value for name, value in changed.items() if value is not None}
-        return replace(self, switch=self.switch.assign(**given)) if given else self
+        changes = {name: value for name, value in changed.items() if value is not None}
+        return replace(self, switch=self.switch.assign(**changes)) if changes else self
 
     # --- as arrays ------------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class Circuits(Racks):
 
     @cached_property
     def bits(self) -> NDArray[np.float64]:
-        """(n, n) demand from row to column, bits, of racks that work: what schedules can serve."""
+        """(n, n) demand from row to column, bits, of racks that work: the demand that schedules can serve."""
         if not self.is_failed.any():
             return self.offered_bits
         works = ~self.is_failed
@@ -265,10 +265,10 @@ class Circuits(Racks):
         """(m,) source * n + target of each pair with demand of racks that work, in order; its bits."""
         source, target = self.rows_of(self.demands)
         bits = self.demands["bits"].to_numpy(float)
-        kept = (bits > 0) & ~self.is_failed[source] & ~self.is_failed[target]
-        number = (source * len(self.racks) + target)[kept]
+        is_served = (bits > 0) & ~self.is_failed[source] & ~self.is_failed[target]
+        number = (source * len(self.racks) + target)[is_served]
         order = np.argsort(number, kind="stable")
-        return number[order], bits[kept][order]
+        return number[order], bits[is_served][order]
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -291,11 +291,11 @@ class Circuits(Racks):
 
     def find_pairs(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place among `pairs` of each pair of rows of `racks`; -1 for a pair without demand."""
-        numbers, wanted = self._wanted_pairs[0], source * len(self.racks) + target
+        numbers, keys = self._wanted_pairs[0], source * len(self.racks) + target
         if not len(numbers):
-            return np.full(len(wanted), -1)
-        place = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-        return np.where(numbers[place] == wanted, place, -1)
+            return np.full(len(keys), -1)
+        index = np.minimum(np.searchsorted(numbers, keys), len(numbers) - 1)
+        return np.where(numbers[index] == keys, index, -1)
 
     @cached_property
     def night_us(self) -> float:
@@ -388,10 +388,10 @@ def data_size_bits(unit: str) -> float:
     """Return the bits of a unit of data; raise InputError for another unit."""
     if unit == "bits":
         return 1.0
-    found = [one for one in find_units(unit) if one.dimension == "data"]
-    if len(found) != 1:
+    units = [item for item in find_units(unit) if item.dimension == "data"]
+    if len(units) != 1:
         raise InputError(f"unit: '{unit}' is no unit of data, such as bits, Mbit or MB")
-    return float(found[0].size)
+    return float(units[0].size)
 
 
 def require_matrix(bits: NDArray[np.float64], where: str) -> None:

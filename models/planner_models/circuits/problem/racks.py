@@ -1,4 +1,4 @@
-"""Racks between a packet switch and circuits: what problems of a week and of many weeks have in common."""
+"""Racks between a packet switch and circuits: the common part of problems of a week and of many weeks."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class Racks:
     @cached_property
     def places(self) -> pd.Index:
         """Index from names of racks to rows of `racks`."""
-        places: pd.Index = pd.Index(self.racks["rack"])
-        return places
+        names: pd.Index = pd.Index(self.racks["rack"])
+        return names
 
     @cached_property
     def names(self) -> NDArray[np.object_]:
@@ -148,8 +148,8 @@ class Racks:
         rows = {_quote(str(rack)): row for row, rack in enumerate(self.names)}
         targets = {self.any_rack: -1, **rows} if self.any_rack else rows
         parts = name.split("->")
-        for place in range(1, len(parts)):
-            source, target = "->".join(parts[:place]), "->".join(parts[place:])
+        for split in range(1, len(parts)):
+            source, target = "->".join(parts[:split]), "->".join(parts[split:])
             if source in rows and target in targets:
                 return rows[source], targets[target]
         return None

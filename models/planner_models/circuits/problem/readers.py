@@ -97,8 +97,8 @@ class Windows:
     unit: str
 
     def __len__(self) -> int:
-        at = self.trace.parts["at"]
-        last = float(at.max()) if len(at) else self.start
+        times = self.trace.parts["at"]
+        last = float(times.max()) if len(times) else self.start
         count = max(1, math.floor((last - self.start) / self.length) + 1)
         if count > MOST_WINDOWS:
             raise InputError(
@@ -109,8 +109,8 @@ class Windows:
 
     def find_empty(self, where: str) -> str | None:
         """Return the warning on windows in which nothing starts; None where there are none."""
-        at = self.trace.parts["at"].to_numpy(float)
-        first = np.floor((at[at >= self.start] - self.start) / self.length)
+        times = self.trace.parts["at"].to_numpy(float)
+        first = np.floor((times[times >= self.start] - self.start) / self.length)
         return describe_empty(
             first,
             first,
@@ -123,10 +123,10 @@ class Windows:
         )
 
     def __iter__(self) -> Iterator[tuple[str, Circuits]]:
-        starts = [self.start + place * self.length for place in range(len(self))]
+        starts = [self.start + index * self.length for index in range(len(self))]
         digits = len(f"{starts[-1]:.0f}")
-        for place, start in enumerate(starts):
-            text = f"{start:0{digits}.0f}" if float(self.length).is_integer() else f"{place + 1:0{digits}d}"
+        for index, start in enumerate(starts):
+            text = f"{start:0{digits}.0f}" if float(self.length).is_integer() else f"{index + 1:0{digits}d}"
             yield f"{text}{self.unit}", self.trace.problem(start, start + self.length)
 
 
@@ -236,7 +236,7 @@ def _racks(path: Path | None, named: pd.DataFrame, network: Network) -> pd.DataF
         return read_table(RACKS, path)
     names = pd.unique(named[[*ENDS]].to_numpy(object).ravel(order="F"))
     # r2 before r10
-    ordered = sorted(names, key=lambda name: [(len(part), part) for part in re.split(r"(\d+)", str(name))])
+    ordered = sorted(names, key=lambda name: [(len(piece), piece) for piece in re.split(r"(\d+)", str(name))])
     return network.with_rates(pd.DataFrame({"rack": ordered}))
 
 
@@ -245,11 +245,11 @@ def _flow_trace(path: Path, racks: Path | None, hosts_per_rack: int, network: Ne
     if not is_htsim and hosts_per_rack != 1:
         raise InputError(f"hosts_per_rack: is of {htsim.SUFFIX} files; {path.name} names racks")
     frame = htsim.read_htsim_flows(path, hosts_per_rack) if is_htsim else read_table(FLOWS, path)
-    known = _racks(racks, frame, network)
+    rack_table = _racks(racks, frame, network)
     faults = []
     for column in ENDS:
         faults += report_unknown_names(
-            frame, "flows", column, pd.Index(known["rack"]), "no rack of the network"
+            frame, "flows", column, pd.Index(rack_table["rack"]), "no rack of the network"
         )
     if faults:
         raise InputError(*faults)
@@ -263,7 +263,7 @@ def _flow_trace(path: Path, racks: Path | None, hosts_per_rack: int, network: Ne
         }
     )
     parts = parts[parts["source_rack"] != parts["target_rack"]]  # what stays in a rack needs no switch
-    return Trace(racks=known, parts=parts.sort_values("at", kind="stable"), network=network)
+    return Trace(racks=rack_table, parts=parts.sort_values("at", kind="stable"), network=network)
 
 
 def _coflow_trace(path: Path, network: Network) -> Trace:
@@ -312,8 +312,10 @@ def _coflow(path: Path, row: int, line: str, racks: int) -> tuple[float, list[tu
         arrival, mappers = float(words[1]), int(words[2])
         sources = [int(word) for word in words[3 : 3 + mappers]]
         reducers = int(words[3 + mappers])
-        rest = words[4 + mappers :]
-        targets = [(int(rack), float(size)) for rack, _, size in (word.partition(":") for word in rest)]
+        remaining_words = words[4 + mappers :]
+        targets = [
+            (int(rack), float(size)) for rack, _, size in (word.partition(":") for word in remaining_words)
+        ]
         if len(sources) != mappers or len(targets) != reducers or not np.isfinite(arrival):
             raise ValueError
     except (ValueError, IndexError):
