@@ -31,5 +31,5 @@ def continent_by_country() -> dict[str, str]:
     source  GeoNames (geonames.org), CC BY 4.0
     """
     with as_file(files("planner_data") / "geonames" / "countries.csv") as path:
-        known = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return dict(zip(known["country"], known["continent"], strict=True))
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return dict(zip(table["country"], table["continent"], strict=True))

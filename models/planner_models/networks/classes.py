@@ -1,4 +1,4 @@
-"""Traffic classes of demands: their table, their order, and how they share what they have in common."""
+"""Traffic classes of demands: their table, their order, and the sharing of common capacity."""
 
 from __future__ import annotations
 
@@ -91,38 +91,38 @@ def split_demands(demands: pd.DataFrame, shares: Mapping[str, float]) -> tuple[p
     return split, classes
 
 
-def share_by_class(available: Floats, wanted: Floats, group: Ints, priority: Ints, weight: Floats) -> Floats:
-    """Return what each of many requests gets of what its group has, shape (R,), in the unit of `wanted`.
+def share_by_class(available: Floats, demand: Floats, group: Ints, priority: Ints, weight: Floats) -> Floats:
+    """Return what each of many requests gets of what its group has, shape (R,), in the unit of `demand`.
 
     Higher priorities take first. Those of the same priority get shares in proportion to their weights, and
     what one does not want goes to the others (weighted max-min fairness).
 
     available        (G,) what each group has
-    wanted           (R,) what each request asks for
+    demand           (R,) what each request asks for
     group            (R,) group of each request
     priority, weight (R,) of each request; priority 1 is the highest
     """
-    rest, given = available.astype(float).copy(), np.zeros(len(wanted))
+    remaining, allocated = available.astype(float).copy(), np.zeros(len(demand))
     for level in np.unique(priority):
         here = np.flatnonzero(priority == level)
         # requests by the level at which they are satisfied, wanted / weight, are filled in this order
-        here = here[np.lexsort((wanted[here] / weight[here], group[here]))]
+        here = here[np.lexsort((demand[here] / weight[here], group[here]))]
         if not len(here):
             continue
-        groups, want, heavy = group[here], wanted[here], weight[here]
+        groups, want, heavy = group[here], demand[here], weight[here]
         first = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
         size = np.diff(np.r_[first, len(here)])
         asked, total = np.cumsum(want), np.cumsum(heavy)
         asked_before = asked - want - np.repeat(asked[first] - want[first], size)
         weight_left = np.repeat(total[first + size - 1], size) - (total - heavy)
         # the water level of a request, once all with lower ones are satisfied
-        water = np.maximum(rest[groups] - asked_before, 0.0) / weight_left
+        water = np.maximum(remaining[groups] - asked_before, 0.0) / weight_left
         is_full = want <= heavy * water
         # from the first that is not satisfied on, all have the water level of that one
-        place = np.where(is_full, len(here), np.arange(len(here)))
-        stop = np.repeat(np.minimum.reduceat(place, first), size)
+        bound_index = np.where(is_full, len(here), np.arange(len(here)))
+        stop = np.repeat(np.minimum.reduceat(bound_index, first), size)
         level_of = water[np.minimum(stop, len(here) - 1)]
-        given[here] = np.where(np.arange(len(here)) < stop, want, np.minimum(want, heavy * level_of))
-        rest -= np.bincount(groups, weights=given[here], minlength=len(rest))
-        rest = np.maximum(rest, 0.0)
-    return given
+        allocated[here] = np.where(np.arange(len(here)) < stop, want, np.minimum(want, heavy * level_of))
+        remaining -= np.bincount(groups, weights=allocated[here], minlength=len(remaining))
+        remaining = np.maximum(remaining, 0.0)
+    return allocated

@@ -33,7 +33,7 @@ def parse_numbers(text: str) -> list[int] | None:
     """Return the whole numbers in `1, 2` or `[1, 2]`; None where it is none of them."""
     parts = text.strip().removeprefix("[").removesuffix("]").split(",")
     try:
-        return [int(part) for part in parts]
+        return [int(piece) for piece in parts]
     except ValueError:
         return None
 
@@ -49,9 +49,9 @@ class RowFaults:
         """Add a fault of a row, counted from 0, where it has none yet."""
         self.lines.setdefault(row, f"{row_name(self.frame, self.table, row)}: {text}")
 
-    def add_unknown_node(self, row: int, name: str, column: str, known: Sequence[str]) -> None:
+    def add_unknown_node(self, row: int, name: str, column: str, names: Sequence[str]) -> None:
         """Add the fault that a name is no node, with the nearest one for the first rows."""
-        near = did_you_mean(name, known) if len(self.lines) < SHOWN_ROWS else ""
+        near = did_you_mean(name, names) if len(self.lines) < SHOWN_ROWS else ""
         self.add(row, f"{column} '{name}' is no node of the network{near}")
 
     def report(self) -> list[str]:
@@ -71,8 +71,8 @@ class LinkNames:
         """Take the tail, the head and the number of each link, in order, and those of links that are down."""
         self._first: dict[tuple[int, int], int] = {}
         self._numbered: dict[tuple[int, int, int], int] = {}
-        for link, one in enumerate(ends):
-            self._numbered[one] = link
+        for link, end_pair in enumerate(ends):
+            self._numbered[end_pair] = link
         for (tail, head, _), link in sorted(self._numbered.items()):
             self._first.setdefault((tail, head), link)
         for tail, head, nth in down:

@@ -1,4 +1,4 @@
-"""Nodes of a network: their columns, their rows by name, and faults of what names them."""
+"""Nodes of a network: their columns, their rows by name, and errors of references to them."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ def nodes_of_links(*links: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"node": names or ["-"]})  # the fault of the links themselves is reported
 
 
-def find_names(known: pd.Index, names: pd.Series) -> Ints:
+def find_names(index: pd.Index, names: pd.Series) -> Ints:
     """Return the place of each name among the known ones, -1 where it is none; looks categories up once."""
     if isinstance(names.dtype, pd.CategoricalDtype):
-        found = known.get_indexer(pd.Index(names.cat.categories.astype(str)))
-        return np.append(found, -1).astype(np.int64)[names.cat.codes.to_numpy()]  # a blank has code -1
-    return known.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+        code_rows = index.get_indexer(pd.Index(names.cat.categories.astype(str)))
+        return np.append(code_rows, -1).astype(np.int64)[names.cat.codes.to_numpy()]  # a blank has code -1
+    return index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
 
 
 def find_bad_ends(
-    frame: pd.DataFrame, table: str, ends: tuple[str, str], known: pd.Index, places: tuple[Ints, Ints]
+    frame: pd.DataFrame, table: str, ends: tuple[str, str], index: pd.Index, rows: tuple[Ints, Ints]
 ) -> Iterator[str]:
     """Yield a fault for each end that is no node, and for each row with the same node at both ends.
 
     ends    columns of both ends, such as tail and head
-    places  (R,) nodes of both by row, -1 for unknown ones
+    rows  (R,) nodes of both by row, -1 for unknown ones
     """
-    for column, place in zip(ends, places, strict=True):
-        if (place < 0).any():
-            yield from report_unknown_names(frame, table, column, known, "no node of the network")
+    for column, row in zip(ends, rows, strict=True):
+        if (row < 0).any():
+            yield from report_unknown_names(frame, table, column, index, "no node of the network")
     start, end = ends
-    same = np.flatnonzero(places[0] == places[1])  # or both unknown
+    same = np.flatnonzero(rows[0] == rows[1])  # or both unknown
     loops = same[frame[start].iloc[same].to_numpy() == frame[end].iloc[same].to_numpy()].tolist()
     faults = [
         f"{row_name(frame, table, row)}: {start} and {end} are both '{frame[start].iloc[row]}', must differ"

@@ -62,7 +62,7 @@ def read_paths(
     names  of the nodes
     """
     count = len(frame)
-    given = {
+    columns = {
         name: frame[name].tolist() if name in frame else [""] * count
         for name in ("source", "target", "kind", "parallel", "name")
     }
@@ -74,30 +74,30 @@ def read_paths(
     for row, text in enumerate(frame["path"].tolist()):
         path = parse_nodes(text)
         listed.append(path)
-        place = tuple(node_of.get(name, -1) for name in path)
-        nodes.append(place)
-        for text_fault in _path_faults(path, place, given, row):
+        node_rows = tuple(node_of.get(name, -1) for name in path)
+        nodes.append(node_rows)
+        for text_fault in _path_faults(path, node_rows, columns, row):
             faults.add(row, text_fault)
-        for name, node in zip(path, place, strict=True):
+        for name, node in zip(path, node_rows, strict=True):
             if node < 0:
                 faults.add_unknown_node(row, name, "path", names)
-        kind = given["kind"][row]
+        kind = columns["kind"][row]
         if kind not in ("", *KINDS):
             faults.add(row, f"kind '{kind}' is not explicit or segments{did_you_mean(kind, KINDS)}")
         is_explicit = kind != "segments"
         if faults.lines.get(row) is None and is_explicit:
-            links.append(_find_steps(links_known, path, place, given["parallel"][row], faults, row))
+            links.append(_find_steps(links_known, path, node_rows, columns["parallel"][row], faults, row))
         else:
-            if not is_explicit and given["parallel"][row]:
+            if not is_explicit and columns["parallel"][row]:
                 faults.add(row, "parallel is given, but a list of segments names no links")
             links.append(())
-    own = _name_tunnels(given["name"], listed)
-    _add_repeats(own, given, nodes, links, faults)
+    tunnel_names = _name_tunnels(columns["name"], listed)
+    _add_repeats(tunnel_names, columns, nodes, links, faults)
     tunnels = Tunnels(
-        name=own,
+        name=tunnel_names,
         source=np.array([path[0] for path in nodes], dtype=np.int64),
         target=np.array([path[-1] for path in nodes], dtype=np.int64),
-        is_segments=np.array([kind == "segments" for kind in given["kind"]], dtype=bool),
+        is_segments=np.array([kind == "segments" for kind in columns["kind"]], dtype=bool),
         weight=np.ones(count) if "weight" not in frame else frame["weight"].fillna(1.0).to_numpy(float),
         nodes=nodes,
         links=links,
@@ -105,11 +105,11 @@ def read_paths(
     return tunnels, faults.report()
 
 
-def _name_tunnels(given: list[str], paths: list[list[str]]) -> list[str]:
+def _name_tunnels(stated: list[str], paths: list[list[str]]) -> list[str]:
     """Return the given names, and for the others their paths, numbered where several have the same."""
-    taken = Counter(name for name in given if name)
+    taken = Counter(name for name in stated if name)
     names = []
-    for name, path in zip(given, paths, strict=True):
+    for name, path in zip(stated, paths, strict=True):
         if not name:
             text = " > ".join(path)
             taken[text] += 1
@@ -119,7 +119,7 @@ def _name_tunnels(given: list[str], paths: list[list[str]]) -> list[str]:
 
 
 def _path_faults(
-    path: list[str], place: tuple[int, ...], given: dict[str, list[str]], row: int
+    path: list[str], node_rows: tuple[int, ...], columns: dict[str, list[str]], row: int
 ) -> Iterator[str]:
     """Yield the faults of a path in itself."""
     if len(path) < 2:
@@ -129,44 +129,49 @@ def _path_faults(
         yield "path has an empty name"
         return
     for end, name in (("source", path[0]), ("target", path[-1])):
-        if given[end][row] not in ("", name):
+        if columns[end][row] not in ("", name):
             verb = "starts" if end == "source" else "ends"
-            yield f"path {verb} at '{name}', but {end} is '{given[end][row]}'"
+            yield f"path {verb} at '{name}', but {end} is '{columns[end][row]}'"
     seen: set[int] = set()
-    for name, node in zip(path, place, strict=True):
+    for name, node in zip(path, node_rows, strict=True):
         if node >= 0 and node in seen:
             yield f"path passes '{name}' twice"
         seen.add(node)
 
 
 def _find_steps(
-    known: LinkNames, path: list[str], place: tuple[int, ...], parallel: str, faults: RowFaults, row: int
+    link_names: LinkNames,
+    path: list[str],
+    node_rows: tuple[int, ...],
+    parallel: str,
+    faults: RowFaults,
+    row: int,
 ) -> tuple[int, ...]:
     """Return the link of each step, -1 where it is down; add a fault for a step without a link."""
-    fault = known.missing_step(path, place)
+    fault = link_names.missing_step(path, node_rows)
     if fault is not None:
         faults.add(row, fault)
         return ()
     if not parallel:
-        return tuple(known.find_any(*ends) or 0 for ends in itertools.pairwise(place))
+        return tuple(link_names.find_any(*ends) or 0 for ends in itertools.pairwise(node_rows))
     numbers = parse_numbers(parallel)
-    if numbers is None or len(numbers) != len(place) - 1:
-        steps = len(place) - 1
+    if numbers is None or len(numbers) != len(node_rows) - 1:
+        steps = len(node_rows) - 1
         faults.add(row, f"parallel is '{abbreviate(parallel)}', must be a JSON list of {steps} numbers")
         return ()
-    chosen: list[int] = []
+    links: list[int] = []
     for step, nth in enumerate(numbers):
-        found = known.find(place[step], place[step + 1], nth)
-        if found is None:
+        link = link_names.find(node_rows[step], node_rows[step + 1], nth)
+        if link is None:
             faults.add(row, f"parallel: there is no link {path[step]} > {path[step + 1]} with number {nth}")
             return ()
-        chosen.append(found)
-    return tuple(chosen)
+        links.append(link)
+    return tuple(links)
 
 
 def _add_repeats(
-    own: list[str],
-    given: dict[str, list[str]],
+    tunnel_names: list[str],
+    columns: dict[str, list[str]],
     nodes: list[tuple[int, ...]],
     links: list[tuple[int, ...]],
     faults: RowFaults,
@@ -175,10 +180,10 @@ def _add_repeats(
     paths: dict[object, int] = {}
     names: dict[str, int] = {}
     first = faults.frame.attrs.get("first_row", 1)
-    for row, name in enumerate(own):
+    for row, name in enumerate(tunnel_names):
         if row in faults.lines:
             continue
-        key = (given["kind"][row] == "segments", nodes[row], given["parallel"][row] and links[row])
+        key = (columns["kind"][row] == "segments", nodes[row], columns["parallel"][row] and links[row])
         before = paths.setdefault(key, row)
         if before != row:
             faults.add(row, f"path is there already in row {first + int(faults.frame.index[before])}")
