@@ -119,7 +119,7 @@ def digest_of(function: FunctionType) -> str:
             if called not in reached:
                 reached[called] = None
                 waiting.append(called)
-    parts = sorted(_read(one)[0] for one in reached)
+    parts = sorted(_read(function_)[0] for function_ in reached)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -131,7 +131,9 @@ def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
     names: set[str] = set()
     for code in _codes(function.__code__):
         names.update(code.co_names)
-        constants = ", ".join(_text(one) for one in code.co_consts if not isinstance(one, CodeType))
+        constants = ", ".join(
+            _text(constant) for constant in code.co_consts if not isinstance(constant, CodeType)
+        )
         texts.append(f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}")
     values = {name: function.__globals__[name] for name in names if name in function.__globals__}
     modules = [value for value in values.values() if isinstance(value, ModuleType)]
@@ -141,7 +143,7 @@ def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
                 f"{module.__name__}.{name}": vars(module)[name] for name in names & vars(module).keys()
             }
     cells = function.__closure__ or ()
-    values |= {f"cell {place}": cell.cell_contents for place, cell in enumerate(cells)}
+    values |= {f"cell {index_of}": cell.cell_contents for index_of, cell in enumerate(cells)}
     for name in sorted(values):
         value = values[name]
         if isinstance(value, Kernel | CPUDispatcher):
@@ -159,7 +161,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _text(value: Any) -> str:
-    """Return what compiled code depends on in a global value, as text that is the same in each process."""
+    """Return a global value that compiled code depends on, as text that is the same in each process."""
     if isinstance(value, Kernel | CPUDispatcher):
         return _text(getattr(value, "options", None) or value.targetoptions)
     if isinstance(value, np.ndarray):
@@ -169,7 +171,7 @@ def _text(value: Any) -> str:
     if isinstance(value, set | frozenset):  # their order differs between processes
         return f"set({sorted(map(_text, value))})"
     if isinstance(value, dict):
-        return f"dict({sorted(f'{_text(key)}: {_text(one)}' for key, one in value.items())})"
+        return f"dict({sorted(f'{_text(key)}: {_text(item)}' for key, item in value.items())})"
     if isinstance(value, tuple):
         return f"{type(value).__qualname__}({', '.join(map(_text, value))})"
     if isinstance(value, nb.types.Type):

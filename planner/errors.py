@@ -70,9 +70,9 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     names: Sequence[str] = sorted(valid)
     if RENAMED.get(name) in names:
         return f"; it is now called '{RENAMED[name]}'"
-    likely = [one for one in names if abs(len(one) - len(name)) <= max(3, len(name))]
+    likely = [name_ for name_ in names if abs(len(name_) - len(name)) <= max(3, len(name))]
     similar = difflib.get_close_matches(name, likely[:MAX_COMPARED], n=3, cutoff=0.6)
-    near = next((one for one in similar if is_close(name, one)), None)
+    near = next((candidate for candidate in similar if is_close(name, candidate)), None)
     if near is not None:
         return f"; did you mean '{near}'?"
     if 0 < len(names) <= 12:
@@ -87,34 +87,34 @@ def is_close(name: str, other: str) -> bool:
     least five, of which most begin the name: disjunct is disjoint. The first letter of a short name is
     seldom mistaken: cost is not host. Case counts for nothing, and neither do the characters between words.
     """
-    one, two = ("".join(filter(str.isalnum, text.casefold())) for text in (name, other))
-    longer = max(len(one), len(two))
+    first, two = ("".join(filter(str.isalnum, text.casefold())) for text in (name, other))
+    longer = max(len(first), len(two))
     if longer > MAX_COMPARED_LETTERS:
         return False
-    alike = _count_alike(one, two)
-    ends_alike = min(_count_alike(one[::-1], two[::-1]), min(len(one), len(two)) - alike)
+    alike = _count_alike(first, two)
+    ends_alike = min(_count_alike(first[::-1], two[::-1]), min(len(first), len(two)) - alike)
     if alike > ends_alike and alike + ends_alike >= max(5, 0.6 * longer):
         return True
-    return (alike > 0 or longer > SHORT_NAME) and _count_edits(one, two) <= max(1, longer // 4)
+    return (alike > 0 or longer > SHORT_NAME) and _count_edits(first, two) <= max(1, longer // 4)
 
 
-def _count_alike(one: str, two: str) -> int:
-    """Return how many letters two texts begin with alike."""
-    return sum(itertools.accumulate(map(str.__eq__, one, two), min))
+def _count_alike(first: str, two: str) -> int:
+    """Return the number of equal letters at the beginning of two texts."""
+    return sum(itertools.accumulate(map(str.__eq__, first, two), min))
 
 
-def _count_edits(one: str, two: str) -> int:
-    """Return how many letters are added, removed, replaced, or swapped with the next, to get from one to two.
+def _count_edits(first: str, two: str) -> int:
+    """Return the edit distance: letters added, removed, replaced, or swapped with the next one.
 
     source  Damerau 1964; the variant that edits no part twice
     """
     before: list[int] = []
     row = list(range(len(two) + 1))
-    for i, letter in enumerate(one, start=1):
+    for i, letter in enumerate(first, start=1):
         before, last, row = row, before, [i]
         for j, other in enumerate(two, start=1):
             edits = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
-            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
+            if i > 1 and j > 1 and letter == two[j - 2] and first[i - 2] == other:
                 edits = min(edits, last[j - 2] + 1)
             row.append(edits)
     return row[-1]

@@ -20,7 +20,7 @@ IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed", "pptx": "python-
 
 
 class MissingPackage(InputError):
-    """A feature whose optional package is not installed."""
+    """A feature without its optional package."""
 
 
 @functools.cache
@@ -40,7 +40,7 @@ def extra_of(module: str) -> str | None:
 
 
 def explain_missing(feature: str, missing: ModuleNotFoundError, install: str | None = None) -> MissingPackage:
-    """Return the error that says which package a feature needs, and how to install it.
+    """Return the error with the package that a feature needs, and the command that installs it.
 
     install  the command that installs it; default: that of planner's extra, where there is one
     """

@@ -61,18 +61,18 @@ def amount(value: float, unit: str) -> str:
         return f"-{amount(-value, unit)}"
     for scale in UNIT_SCALES:
         size = value * scale.get(unit, 0.0)
-        units = [(name, least) for name, least in reversed(scale.items()) if size >= least]
-        for name, least in units[:2]:  # the second where only that is a short number: `100 min`
-            if round(size / least, 2) == size / least < 1000:
-                return f"{size / least:.4g} {name}"
+        units = [(name, smallest) for name, smallest in reversed(scale.items()) if size >= smallest]
+        for name, unit_size in units[:2]:  # the second where only that is a short number: `100 min`
+            if round(size / unit_size, 2) == size / unit_size < 1000:
+                return f"{size / unit_size:.4g} {name}"
         if units:
             return f"{size / units[0][1]:.4g} {units[0][0]}"
         if size > 0:  # less than one of the smallest unit
-            name, least = next(iter(scale.items()))
-            return f"{size / least:.4g} {name}"
-    for word, least in reversed(LARGE_NUMBERS.items()):
-        if value >= least and not is_convertible(unit):
-            return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
+            name, unit_size = next(iter(scale.items()))
+            return f"{size / unit_size:.4g} {name}"
+    for word, unit_size in reversed(LARGE_NUMBERS.items()):
+        if value >= unit_size and not is_convertible(unit):
+            return f"{float(f'{value / unit_size:.4g}'):,.10g} {word} {unit}".rstrip()
     return f"{value or 0.0:,.10g} {_counted(value, unit)}".rstrip()  # 0 for -0.0
 
 
@@ -107,14 +107,16 @@ def factor_of(name: str, values: Iterable[float | None], unit: str) -> tuple[str
     """Return the unit that values of one figure are shown in, and the factor to it; shares in percent."""
     if is_share(name, unit):
         return "%", 100.0
-    known = [abs(value) for value in values if value is not None and not math.isnan(value)]
-    largest = max(known, default=0.0)
+    finite = [abs(value) for value in values if value is not None and not math.isnan(value)]
+    largest = max(finite, default=0.0)
     scale = next((scale for scale in UNIT_SCALES if unit in scale), None)
     if scale is None or largest < LARGE_NUMBERS["million"]:
         return unit, 1.0
     size = largest * scale[unit]
-    shown, least = next((one, least) for one, least in reversed(scale.items()) if least <= size)
-    return shown, scale[unit] / least
+    shown, unit_size = next(
+        (unit_, smallest) for unit_, smallest in reversed(scale.items()) if smallest <= size
+    )
+    return shown, scale[unit] / unit_size
 
 
 def smaller_unit(largest: float, unit: str) -> tuple[str, float]:
@@ -126,7 +128,9 @@ def smaller_unit(largest: float, unit: str) -> tuple[str, float]:
     if scale is None or not 0 < largest < 1:
         return unit, 1.0
     size = largest * scale[unit]
-    shown = next((one for one, least in reversed(scale.items()) if least <= size), next(iter(scale)))
+    shown = next(
+        (unit_ for unit_, unit_size in reversed(scale.items()) if unit_size <= size), next(iter(scale))
+    )
     return shown, scale[unit] / scale[shown]
 
 
@@ -150,12 +154,12 @@ def is_availability(name: str, unit: str) -> bool:
 
 
 def availability(probability: float) -> str:
-    """Return a probability in percent, with two digits of what is left to 100%: `99.52%`, `99.99987%`."""
+    """Return a probability in percent, with two digits of its difference from 100%: `99.52%`, `99.99987%`."""
     probability = max(0.0, probability)
-    rest = 100 * (1.0 - probability)
-    if not 1e-9 < rest < 10:
+    risk = 100 * (1.0 - probability)
+    if not 1e-9 < risk < 10:
         return f"{100 * probability:.4g}%"
-    text = f"{100 * probability:.{max(0, 1 - math.floor(math.log10(rest)))}f}"
+    text = f"{100 * probability:.{max(0, 1 - math.floor(math.log10(risk)))}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
 
 
@@ -170,14 +174,14 @@ def phrase(verb: str, shown: str) -> str:
 
 def amount_of(value: float, total: float, unit: str) -> str:
     """Return a value and the total that it is a part of, in one unit: `39.9 of 40.8 Gbit/s`."""
-    whole = amount(total, unit)
-    shown = whole.split(" ")[1:2]
+    full_text = amount(total, unit)
+    shown = full_text.split(" ")[1:2]
     scales = ({**LARGE_NUMBERS, unit: 1.0}, *UNIT_SCALES)
     scale = next((scale for scale in scales if unit in scale and shown and shown[0] in scale), None)
-    part = value * scale[unit] / scale[shown[0]] if scale else value
-    if 0 < part < 1 and is_convertible(unit):
-        return f"{amount(value, unit)} of {whole}"
-    return f"{(float(f'{part:.4g}') if is_convertible(unit) else part) or 0.0:,.10g} of {whole}"
+    converted = value * scale[unit] / scale[shown[0]] if scale else value
+    if 0 < converted < 1 and is_convertible(unit):
+        return f"{amount(value, unit)} of {full_text}"
+    return f"{(float(f'{converted:.4g}') if is_convertible(unit) else converted) or 0.0:,.10g} of {full_text}"
 
 
 def is_convertible(unit: str) -> bool:
@@ -258,10 +262,10 @@ ENDINGS: Final = (
 def _singular(plural: str) -> str:
     """Return the singular of an English plural, or of a phrase with one, that is formed by rule."""
     words = plural.split(" ")
-    place = next((place for place, word in enumerate(words) if word in PREPOSITIONS), len(words)) - 1
-    if place < 0:
+    index = next((position for position, word in enumerate(words) if word in PREPOSITIONS), len(words)) - 1
+    if index < 0:
         return plural
-    words[place] = _singular_word(words[place])
+    words[index] = _singular_word(words[index])
     return " ".join(words)
 
 
@@ -305,9 +309,9 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def few(values: Sequence[str], most: int = 8) -> str:
-    """Return values between commas; of more than `most`, the first ones and the last."""
-    return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
+def few(values: Sequence[str], upper: int = 8) -> str:
+    """Return values between commas; of more than `upper`, the first ones and the last."""
+    return ", ".join(values if len(values) <= upper else [*values[: upper - 2], "...", values[-1]])
 
 
 def heading(name: str, unit: str = "") -> str:
@@ -317,7 +321,7 @@ def heading(name: str, unit: str = "") -> str:
     size = 2 * len(end) - 1
     if unit and len(words) > size and "/".join(UNIT_WORDS.get(word, word) for word in end) == unit:
         words = words[:-size]
-    written = [UNIT_WORDS.get(word, word) if place else word for place, word in enumerate(words)]
+    written = [UNIT_WORDS.get(word, word) if index else word for index, word in enumerate(words)]
     return " ".join(ABBREVIATIONS.get(word, word) for word in written)
 
 

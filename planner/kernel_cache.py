@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: in a folder, or in the pack of kernels; what cannot be used counts as absent.
+"""Compiled kernels on disk: in a folder, or in the pack of kernels; unusable ones count as absent.
 
 Cached code is executed as it is. A folder or a file that others may have written is not used, which is said
 once, and code is compiled again in each process. The same holds for an entry that cannot be read: after an
@@ -134,7 +134,7 @@ class KernelCache(caching.FunctionCache):
         return self._is_trusted and any(key[-1] == self._digest() for key in self._cache_file.load_index())
 
     def list_for_packs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the name and code of what is in the folder, up to date, and compiled for packs."""
+        """Yield the name and code of current entries of the folder that are compiled for packs."""
         if not self._is_trusted:
             return
         for (sig, (_, *target), *_, digest), file_name in self._cache_file.load_index().items():

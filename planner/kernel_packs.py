@@ -41,7 +41,7 @@ FEATURES: Final = frozenset({"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt
 
 @dataclass(frozen=True, kw_only=True)
 class Versions:
-    """What compiled code depends on, beside its source."""
+    """State that compiled code depends on, beside its source."""
 
     system: str
     python: str
@@ -128,10 +128,10 @@ def compile_for_packs() -> None:
 
 def write_pack(kernels: Mapping[str, bytes], path: Path = PACK) -> tuple[int, int]:
     """Write a pack of named kernels, in place of one that is there; return their count and its bytes."""
-    part = path.with_suffix(".part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    partial_path = path.with_suffix(".part")
+    with zipfile.ZipFile(partial_path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(DESCRIPTION, json.dumps(asdict(Versions.here()), indent=1))
         for name in sorted(kernels):
             archive.writestr(name, kernels[name])
-    part.replace(path)
+    partial_path.replace(path)
     return len(kernels), path.stat().st_size

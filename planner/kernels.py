@@ -28,7 +28,7 @@ LOADING_S = 0.02
 
 
 class _Ways(threading.local):
-    """How this thread calls kernels.
+    """State of this thread's calls of kernels.
 
     in_python     a kernel is run by Python: those that it calls are then run so too
     compiles_all  kernels are compiled also where Python may run them
@@ -105,7 +105,7 @@ class Kernel:
 
     @functools.cached_property
     def compile_s(self) -> float:
-        """About how many CPU seconds it takes to compile the function, with all kernels that it calls."""
+        """Approximate CPU seconds to compile the function, with all kernels that it calls."""
         return COMPILE_S_PER_BYTE * sum(len(code.co_code) for code in _reach(self.py_func))
 
     @functools.cached_property
@@ -142,10 +142,14 @@ def compile_all() -> Iterator[None]:
 
 
 def count_elements(arguments: tuple[Any, ...]) -> int:
-    """Return how many elements the arrays among arguments have, also those within tuples; others count 1."""
+    """Return the number of elements of the arrays among arguments, also within tuples; others count 1."""
     return sum(
-        one.size if isinstance(one, np.ndarray) else count_elements(one) if isinstance(one, tuple) else 1
-        for one in arguments
+        argument.size
+        if isinstance(argument, np.ndarray)
+        else count_elements(argument)
+        if isinstance(argument, tuple)
+        else 1
+        for argument in arguments
     )
 
 

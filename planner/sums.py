@@ -1,4 +1,4 @@
-"""Sums whose bits are the same in Python as in compiled code: numpy adds pairs, Numba one after another."""
+"""Sums with the same bits in Python and in compiled code: numpy adds pairs, Numba one after another."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class OpenImplementation(Implementation, Protocol):
     """Module of a backend that finds its solvers only once it is loaded, as Pyomo does."""
 
     def capabilities(self, solver: str) -> Capabilities:
-        """Return what a solver takes; raise InputError where it is not installed."""
+        """Return the capabilities of a solver; raise InputError if it is not installed."""
 
     def installed_solvers(self) -> Sequence[str]:
         """Return the names of the solvers that can run here."""
@@ -109,7 +109,7 @@ class Backend:
             raise explain_missing(f"backend '{self.name}'", missing, self.install) from missing
 
     def capabilities_of(self, solver: str) -> Capabilities:
-        """Return what a solver of this backend takes; "" is the plain backend."""
+        """Return the capabilities of a solver of this backend; "" is the plain backend."""
         declared = self.solvers.get(solver) if solver else self.capabilities
         return declared or cast("OpenImplementation", self.load()).capabilities(solver)
 
@@ -120,5 +120,5 @@ class Backend:
 
     def installed_names(self) -> list[str]:
         """Return the names as `names`, with the solvers that an open backend finds here."""
-        found = cast("OpenImplementation", self.load()).installed_solvers() if self.is_open else ()
-        return list(dict.fromkeys([*self.names(), *(f"{self.name}:{solver}" for solver in found)]))
+        installed = cast("OpenImplementation", self.load()).installed_solvers() if self.is_open else ()
+        return list(dict.fromkeys([*self.names(), *(f"{self.name}:{solver}" for solver in installed)]))

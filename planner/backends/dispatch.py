@@ -62,7 +62,7 @@ def _solve_scaled(implementation: Implementation, model: LinearProgram, options:
 
 
 def _solve_without_variables(model: LinearProgram, options: Options) -> Solution:
-    """Return the empty point, the only one: solvers differ in what they answer here."""
+    """Return the empty point, the only one: solvers differ in their answers here."""
     import numpy as np
 
     return Solution(

@@ -84,8 +84,10 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
     starts, indices = model.matrix.indptr.tolist(), model.matrix.indices.tolist()
     values = model.matrix.data.tolist()
     for i, (low, high) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
-        part = slice(starts[i], starts[i + 1])
-        terms = [(a, columns[j]) for a, j in zip(values[part], indices[part], strict=True)] or [(0.0, idle)]
+        entries = slice(starts[i], starts[i + 1])
+        terms = [(a, columns[j]) for a, j in zip(values[entries], indices[entries], strict=True)] or [
+            (0.0, idle)
+        ]
         for name, limit in _lp_limits(rows[i], low, high):
             yield from _expression(name, terms, limit)
     yield "Bounds"
@@ -100,7 +102,7 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
 
 
 def _comments(model: LinearProgram) -> Iterator[str]:
-    """Yield the lines that say what the model and its objective are."""
+    """Yield the comment lines that describe the model and its objective."""
     yield _ascii(model.name)
     verb = "maximize" if model.sense == "max" else "minimize"
     text = model.objective_text
@@ -129,8 +131,8 @@ def _lp_bounds(name: str, low: float, high: float) -> Iterator[str]:
     elif (low, high) == (-np.inf, np.inf):
         yield f" {name} free"
     elif (low, high) != (0.0, np.inf):
-        least = repr(low) if np.isfinite(low) else "-inf"
-        yield f" {least} <= {name}" + (f" <= {high!r}" if np.isfinite(high) else "")
+        low_text = repr(low) if np.isfinite(low) else "-inf"
+        yield f" {low_text} <= {name}" + (f" <= {high!r}" if np.isfinite(high) else "")
 
 
 def mps_lines(model: LinearProgram) -> Iterator[str]:
@@ -180,8 +182,8 @@ def _mps_columns(
             in_integers = is_integer[j]
             yield f" MARKER 'MARKER' '{'INTORG' if in_integers else 'INTEND'}'"
         yield f" {columns[j]} obj {cost!r}"  # also where 0: every column is named here
-        part = slice(starts[j], starts[j + 1])
-        for i, value in zip(indices[part], values[part], strict=True):
+        entries = slice(starts[j], starts[j + 1])
+        for i, value in zip(indices[entries], values[entries], strict=True):
             if i in limited_rows:
                 yield f" {columns[j]} {rows[i]} {value!r}"
     if in_integers:

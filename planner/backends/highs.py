@@ -229,11 +229,11 @@ def _branch_and_bound(model: LinearProgram, options: Options, disabled_rule: int
     backend = f"{NAME} branch-and-bound"
     claimed = run(highs, backend)
     values, info = highs.getSolution(), highs.getInfo()
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    is_found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     return judge(
         model,
         claimed=claimed,
-        x=np.array(values.col_value) if found else None,
+        x=np.array(values.col_value) if is_found else None,
         bound=_sign(model) * info.mip_dual_bound,
         gap=options.gap,
         backend=backend,

@@ -46,13 +46,15 @@ def _row_steps(model: LinearProgram) -> NDArray[np.float64]:
     """Return the greatest common divisor of each row's coefficients, (m,); 0 where any value is possible."""
     matrix, integer = model.matrix, model.integer
     assert integer is not None
-    whole = integer[matrix.indices] & (matrix.data == np.round(matrix.data)) & (np.abs(matrix.data) < 2**53)
+    is_exact = (
+        integer[matrix.indices] & (matrix.data == np.round(matrix.data)) & (np.abs(matrix.data) < 2**53)
+    )
     rows = np.flatnonzero(np.diff(matrix.indptr))  # `reduceat` takes no empty rows
     step = np.zeros(matrix.shape[0])
     if rows.size:
-        coefficients = np.where(whole, np.abs(matrix.data), 0.0).astype(np.int64)
+        coefficients = np.where(is_exact, np.abs(matrix.data), 0.0).astype(np.int64)
         divisor = np.gcd.reduceat(coefficients, matrix.indptr[rows])
-        step[rows] = np.where(np.logical_and.reduceat(whole, matrix.indptr[rows]), divisor, 0)
+        step[rows] = np.where(np.logical_and.reduceat(is_exact, matrix.indptr[rows]), divisor, 0)
     return step
 
 
@@ -130,15 +132,15 @@ def _infeasibility_proof(model: LinearProgram, budget: _TimeBudget) -> NDArray[n
 def _irreducible(rows: Indices, infeasible: Callable[[Indices], bool]) -> Indices:
     """Find an irreducible set by QuickXplain (Junker 2004): k of m rows in about k log(m/k) solves."""
 
-    def search(kept: Indices, added: bool, rest: Indices) -> Indices:
-        if added and infeasible(kept):
-            return rest[:0]
-        if rest.size <= 1:
-            return rest
-        half = rest.size // 2
-        first, second = rest[:half], rest[half:]
-        needed_second = search(np.concatenate([kept, first]), first.size > 0, second)
-        needed_first = search(np.concatenate([kept, needed_second]), needed_second.size > 0, first)
+    def search(required: Indices, added: bool, candidates: Indices) -> Indices:
+        if added and infeasible(required):
+            return candidates[:0]
+        if candidates.size <= 1:
+            return candidates
+        half = candidates.size // 2
+        first, second = candidates[:half], candidates[half:]
+        needed_second = search(np.concatenate([required, first]), first.size > 0, second)
+        needed_first = search(np.concatenate([required, needed_second]), needed_second.size > 0, first)
         return np.concatenate([needed_first, needed_second])
 
     return np.sort(search(rows[:0], False, rows))

@@ -88,7 +88,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveText:
-    """What an objective value means, for files of a model: metric = scale * objective value + offset.
+    """Meaning of an objective value, for files of a model: metric = scale * objective value + offset.
 
     about   the objective in words
     metric  name of the plan's metric that it is; "" where it is none
@@ -107,7 +107,7 @@ class ObjectiveText:
 
     @property
     def formula(self) -> str:
-        """How the metric follows from the objective value, with its unit; "" without a metric."""
+        """Formula of the metric from the objective value, with its unit; "" without a metric."""
         if not self.metric:
             return ""
         value = "objective value" if self.scale == 1 else f"{self.scale!r} * objective value"
@@ -186,9 +186,9 @@ class LinearProgram:
         blocks = [_check_block(block, count) for block in rows]
         sizes = [matrix.shape[0] for matrix, _, _ in blocks]
         column_lower, column_upper = _limits("variables", lower, upper, count)
-        whole = _integer_mask(integer, count)
-        if whole is not None:
-            _round_inwards(column_lower, column_upper, whole)
+        integer_mask = _integer_mask(integer, count)
+        if integer_mask is not None:
+            _round_inwards(column_lower, column_upper, integer_mask)
         return cls(
             sense=sense,
             cost=costs,
@@ -198,7 +198,7 @@ class LinearProgram:
             row_upper=_concatenate([high for _, _, high in blocks]),
             lower=column_lower,
             upper=column_upper,
-            integer=whole,
+            integer=integer_mask,
             columns=_column_blocks(columns, count),
             row_blocks=_name_blocks(
                 "rows",
@@ -219,41 +219,48 @@ class LinearProgram:
         Raises ValueError where senses disagree, or without programs.
         """
         parts = list(programs.values())
-        if len({part.sense for part in parts}) != 1:
+        if len({program.sense for program in parts}) != 1:
             raise ValueError("programs that are joined must have one sense")
 
         def moved(blocks: Sequence[tuple[Block, ...]]) -> tuple[Block, ...]:
-            start, found = 0, []
-            for label, own in zip(programs, blocks, strict=True):
-                found += [
-                    Block(f"{label} {one.name}", start + one.start, start + one.stop, one.labels, one.shape)
-                    for one in own
+            start, moved_blocks = 0, []
+            for label, program_blocks in zip(programs, blocks, strict=True):
+                moved_blocks += [
+                    Block(
+                        f"{label} {block.name}",
+                        start + block.start,
+                        start + block.stop,
+                        block.labels,
+                        block.shape,
+                    )
+                    for block in program_blocks
                 ]
-                start += own[-1].stop if own else 0
-            return tuple(found)
+                start += program_blocks[-1].stop if program_blocks else 0
+            return tuple(moved_blocks)
 
         integer = [
-            np.zeros(part.shape[1], dtype=bool) if part.integer is None else part.integer for part in parts
+            np.zeros(program.shape[1], dtype=bool) if program.integer is None else program.integer
+            for program in parts
         ]
         return cls(
             sense=parts[0].sense,
-            cost=np.concatenate([part.cost for part in parts]),
-            offset=sum(part.offset for part in parts),
-            matrix=sp.csr_array(sp.block_diag([part.matrix for part in parts], format="csr")),
-            row_lower=np.concatenate([part.row_lower for part in parts]),
-            row_upper=np.concatenate([part.row_upper for part in parts]),
-            lower=np.concatenate([part.lower for part in parts]),
-            upper=np.concatenate([part.upper for part in parts]),
+            cost=np.concatenate([program.cost for program in parts]),
+            offset=sum(program.offset for program in parts),
+            matrix=sp.csr_array(sp.block_diag([program.matrix for program in parts], format="csr")),
+            row_lower=np.concatenate([program.row_lower for program in parts]),
+            row_upper=np.concatenate([program.row_upper for program in parts]),
+            lower=np.concatenate([program.lower for program in parts]),
+            upper=np.concatenate([program.upper for program in parts]),
             integer=np.concatenate(integer) if any(mask.any() for mask in integer) else None,
-            columns=moved([part.columns for part in parts]),
-            row_blocks=moved([part.row_blocks for part in parts]),
+            columns=moved([program.columns for program in parts]),
+            row_blocks=moved([program.row_blocks for program in parts]),
             name=name,
         )
 
     def describe(
         self, about: str, *, metric: str = "", unit: str = "", scale: float = 1.0, offset: float = 0.0
     ) -> LinearProgram:
-        """Return the same program, which says what its objective value means: see `ObjectiveText`."""
+        """Return the same program with a description of its objective value: see `ObjectiveText`."""
         text = ObjectiveText(about=about, metric=metric, unit=unit, scale=scale, offset=offset)
         return replace(self, objective_text=text)
 
@@ -309,9 +316,9 @@ class LinearProgram:
             point - self.upper,
         ]
         if self.integer is not None:
-            whole = point[self.integer]
-            worst.append(np.abs(whole - np.round(whole)))
-        return max((float(part.max()) for part in worst if part.size), default=0.0) or 0.0
+            integer_values = point[self.integer]
+            worst.append(np.abs(integer_values - np.round(integer_values)))
+        return max((float(amounts.max()) for amounts in worst if amounts.size), default=0.0) or 0.0
 
     def _point(self, x: ArrayLike) -> NDArray[np.float64]:
         point = np.asarray(x, dtype=np.float64)
@@ -381,7 +388,7 @@ def _concatenate(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 def _stack(parts: list[sp.csr_array], count: int) -> sp.csr_array:
     """Return one CSR matrix with int32 indices, which solvers take without another copy."""
-    if sum(part.nnz for part in parts) > np.iinfo(np.int32).max:
+    if sum(block.nnz for block in parts) > np.iinfo(np.int32).max:
         raise ValueError("the model has more than 2^31 coefficients")
     if not parts:
         return sp.csr_array((0, count), dtype=np.float64)
@@ -405,12 +412,14 @@ def _integer_mask(integer: ArrayLike | None, count: int) -> NDArray[np.bool_] | 
     return mask if mask.any() else None
 
 
-def _round_inwards(low: NDArray[np.float64], high: NDArray[np.float64], whole: NDArray[np.bool_]) -> None:
+def _round_inwards(
+    low: NDArray[np.float64], high: NDArray[np.float64], is_integer: NDArray[np.bool_]
+) -> None:
     """Round limits inwards in place; those with no integer between them stay, to be named later."""
-    least = np.where(whole, np.ceil(low - INTEGRALITY_TOLERANCE), low)
-    most = np.where(whole, np.floor(high + INTEGRALITY_TOLERANCE), high)
-    possible = least <= most
-    low[possible], high[possible] = least[possible], most[possible]
+    lower = np.where(is_integer, np.ceil(low - INTEGRALITY_TOLERANCE), low)
+    upper = np.where(is_integer, np.floor(high + INTEGRALITY_TOLERANCE), high)
+    possible = lower <= upper
+    low[possible], high[possible] = lower[possible], upper[possible]
 
 
 def _column_blocks(columns: Sequence[Columns], count: int) -> tuple[Block, ...]:

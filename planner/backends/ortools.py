@@ -166,7 +166,7 @@ def choose_solver(model: LinearProgram, options: Options) -> str:
         return "pdlp" if options.algorithm == "pdlp" or (options.algorithm == "auto" and large) else "glop"
     assert model.integer is not None
     numbers = (model.cost, model.matrix.data, _finite(model.row_lower), _finite(model.row_upper))
-    is_all_integer = model.integer.all() and all((part == np.round(part)).all() for part in numbers)
+    is_all_integer = model.integer.all() and all((array == np.round(array)).all() for array in numbers)
     return "cp-sat" if is_all_integer and _first_beyond_cp_sat(model) is None else "scip"
 
 
@@ -202,7 +202,7 @@ def load(model: LinearProgram) -> Any:
 
 
 def faults(model: LinearProgram, options: Options) -> list[str]:
-    """Return why the solver, named or chosen, cannot solve the model so, one line each."""
+    """Return the reasons for which the solver, named or chosen, cannot solve the model, one line each."""
     name = choose_solver(model, options)
     refused = capability_faults(f"ortools:{name}", ORTOOLS.solvers[name], model, options)
     if name == "cp-sat" and not refused and (j := _first_beyond_cp_sat(model)) is not None:

@@ -207,29 +207,29 @@ def version(solver: str) -> str:
 
 
 def capabilities(solver: str) -> Capabilities:
-    """Return what the solver behind `pyomo:<solver>` takes; raise InputError where Pyomo finds none."""
+    """Return the capabilities of the solver of `pyomo:<solver>`; raise InputError if Pyomo finds none."""
     if not _is_available(solver):
         advice = did_you_mean(solver, installed_solvers())
         raise InputError(f"pyomo finds no solver '{solver}'{advice}")
-    known = KEYWORDS.get(solver, Keywords())
+    supported = KEYWORDS.get(solver, Keywords())
     return Capabilities(
-        integer=known.integer,
-        options=[option for option in LIMITS if getattr(known, option) is not None],
-        linear_algorithms=tuple(known.algorithm),
-        dual_values=known.dual_values,
+        integer=supported.integer,
+        options=[option for option in LIMITS if getattr(supported, option) is not None],
+        linear_algorithms=tuple(supported.algorithm),
+        dual_values=supported.dual_values,
     )
 
 
 def keywords(name: str, options: Options) -> dict[str, Any]:
     """Return the options by the solver's own names."""
-    known, values = KEYWORDS.get(name, Keywords()), {}
+    supported, values = KEYWORDS.get(name, Keywords()), {}
     for option in LIMITS:
-        value, keyword = getattr(options, option), getattr(known, option)
+        value, keyword = getattr(options, option), getattr(supported, option)
         if value is not None and keyword is not None and keyword != ONE_THREAD:
-            rounds_up = option == "time_limit_s" and known.whole_seconds
+            rounds_up = option == "time_limit_s" and supported.whole_seconds
             values[keyword] = math.ceil(value) if rounds_up else value
-    if options.algorithm in known.algorithm:
-        keyword, value = known.algorithm[options.algorithm]
+    if options.algorithm in supported.algorithm:
+        keyword, value = supported.algorithm[options.algorithm]
         values[keyword] = value
     return values
 
@@ -246,7 +246,7 @@ def _is_available(name: str) -> bool:
 
 
 def _solver_version(solver: Any) -> str:
-    return ".".join(str(part) for part in (solver.version() or ())[:3])
+    return ".".join(str(number) for number in (solver.version() or ())[:3])
 
 
 @contextmanager
@@ -294,11 +294,11 @@ def _program(model: LinearProgram) -> pyo.ConcreteModel:
     program = pyo.ConcreteModel()
     rows, columns = model.shape
     bounds = list(zip(_finite_or_none(model.lower), _finite_or_none(model.upper), strict=True))
-    whole = [False] * columns if model.integer is None else model.integer.tolist()
+    is_integer = [False] * columns if model.integer is None else model.integer.tolist()
     program.x = pyo.Var(
         range(columns),
         bounds=lambda _, j: bounds[j],
-        domain=lambda _, j: pyo.Integers if whole[j] else pyo.Reals,
+        domain=lambda _, j: pyo.Integers if is_integer[j] else pyo.Reals,
     )
     x = [program.x[j] for j in range(columns)]
     sign = 1.0 if model.sense == "min" else -1.0
@@ -312,9 +312,9 @@ def _program(model: LinearProgram) -> pyo.ConcreteModel:
     values = model.matrix.data.tolist()
 
     def row(_: Any, i: int) -> Any:
-        part = slice(starts[i], starts[i + 1])
+        entries = slice(starts[i], starts[i + 1])
         body = LinearExpression(
-            constant=0, linear_coefs=values[part], linear_vars=[x[j] for j in indices[part]]
+            constant=0, linear_coefs=values[entries], linear_vars=[x[j] for j in indices[entries]]
         )
         return body == low[i] if low[i] == high[i] else (low[i], body, high[i])
 

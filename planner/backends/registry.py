@@ -54,7 +54,7 @@ def find_backend(name: str) -> Backend:
 
 
 def name_faults(full_name: str) -> list[str]:
-    """Return why `full_name`, such as "highs" or "ortools:glop", names no backend; [] where it does."""
+    """Return the errors of `full_name`, such as "highs" or "ortools:glop", as a backend; [] if it is one."""
     name, _, solver = full_name.partition(":")
     try:
         backend = find_backend(name)
@@ -79,7 +79,7 @@ def declared_capabilities(full_name: str) -> Capabilities | None:
 
 
 def model_faults(model: LinearProgram, options: Options) -> list[str]:
-    """Return why the backend that `options` names cannot solve the model so, one line each.
+    """Return the reasons for which the backend that `options` names cannot solve the model, one line each.
 
     The declared capabilities come first, then the faults that the backend itself finds.
     """
@@ -94,7 +94,7 @@ def model_faults(model: LinearProgram, options: Options) -> list[str]:
 def capability_faults(
     full_name: str, capabilities: Capabilities, model: LinearProgram, options: Options
 ) -> list[str]:
-    """Return what the model and the options need and a solver has not, one line each."""
+    """Return the needs of the model and the options that a solver does not meet, one line each."""
     integer_count = 0 if model.integer is None else int(model.integer.sum())
     return refusals(
         full_name,

@@ -35,7 +35,7 @@ def run_in_thread(
     """
     results: list[Result] = []
     failures: list[BaseException] = []
-    done = Event()
+    finished = Event()
 
     def body() -> None:
         try:
@@ -43,18 +43,18 @@ def run_in_thread(
         except BaseException as failure:  # raised again below, in the caller's thread
             failures.append(failure)
         finally:
-            done.set()
+            finished.set()
 
     Thread(target=body, name="solver", daemon=True).start()
     try:
         # not `join`: after one interrupt, Python 3.11 considers the thread ended
-        if not done.wait(_wait_s(time_limit_s, overrun_s)) and cancel is not None:
+        if not finished.wait(_wait_s(time_limit_s, overrun_s)) and cancel is not None:
             cancel()
-        done.wait()
+        finished.wait()
     except BaseException:
         if cancel is not None:
             cancel()
-            done.wait(CANCELLATION_LIMIT_S)  # a solver that still runs while Python exits may crash
+            finished.wait(CANCELLATION_LIMIT_S)  # a solver that still runs while Python exits may crash
         raise
     if failures:
         raise failures[0]

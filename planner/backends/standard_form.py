@@ -45,9 +45,9 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
 
     rows, start = [], 0
     for component, members in _group_by(constraints, lambda constraint: constraint.parent_component()):
-        part = slice(start, start + len(members))
+        block = slice(start, start + len(members))
         rows.append(
-            Rows(component.name, matrix[part], lower=low[part], upper=high[part], labels=_labels(members))
+            Rows(component.name, matrix[block], lower=low[block], upper=high[block], labels=_labels(members))
         )
         start += len(members)
     sense: Literal["min", "max"] = "min" if objective.is_minimizing() else "max"

@@ -136,7 +136,7 @@ def _dot(multipliers: NDArray[np.float64], limits: NDArray[np.float64]) -> float
 def implied_limits(model: LinearProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return lower and upper limits, (n,) each, that single rows imply with the other variables' limits.
 
-    One pass: in `a x_j + rest <= u`, the least that `rest` can be leaves the most for `a x_j`.
+    One pass: in `a x_j + rest <= u`, the least that `others` can be leaves the most for `a x_j`.
     """
     matrix = model.matrix
     low, high = model.lower.copy(), model.upper.copy()
@@ -145,15 +145,15 @@ def implied_limits(model: LinearProgram) -> tuple[NDArray[np.float64], NDArray[n
     nonzero = values != 0
     values, columns, rows = values[nonzero], columns[nonzero], rows[nonzero]
     for a, limit in ((values, model.row_upper), (-values, -model.row_lower)):
-        least = np.where(a > 0, a * model.lower[columns], a * model.upper[columns])
-        infinite = np.isinf(least)
-        finite_sum = np.bincount(rows, np.where(infinite, 0.0, least), minlength=matrix.shape[0])
+        lower = np.where(a > 0, a * model.lower[columns], a * model.upper[columns])
+        infinite = np.isinf(lower)
+        finite_sum = np.bincount(rows, np.where(infinite, 0.0, lower), minlength=matrix.shape[0])
         infinite_count = np.bincount(rows, infinite, minlength=matrix.shape[0])
         # The rest is finite where nothing in the row is unlimited, or only this very term is.
-        known = np.isfinite(limit[rows]) & (infinite_count[rows] == infinite)
-        rest = finite_sum[rows] - np.where(infinite, 0.0, least)
-        reach = np.where(known, limit[rows] - rest, np.inf) / np.abs(a)
-        up, down = known & (a > 0), known & (a < 0)
+        is_bounded = np.isfinite(limit[rows]) & (infinite_count[rows] == infinite)
+        others = finite_sum[rows] - np.where(infinite, 0.0, lower)
+        reach = np.where(is_bounded, limit[rows] - others, np.inf) / np.abs(a)
+        up, down = is_bounded & (a > 0), is_bounded & (a < 0)
         np.minimum.at(high, columns[up], reach[up])
         np.maximum.at(low, columns[down], -reach[down])
     return low, high
@@ -241,5 +241,5 @@ def _round_integers(model: LinearProgram, x: NDArray[np.float64]) -> NDArray[np.
     """Return x with integer variables rounded, where that causes no new violation."""
     if model.integer is None:
         return x
-    whole = np.where(model.integer, np.round(x), x)
-    return whole if model.violation(whole) <= max(model.violation(x), ROUNDING_TOLERANCE) else x
+    rounded = np.where(model.integer, np.round(x), x)
+    return rounded if model.violation(rounded) <= max(model.violation(x), ROUNDING_TOLERANCE) else x

@@ -63,10 +63,10 @@ def generate(
     """Generate a problem: its tables and a scenario file."""
     from planner.runs import files
 
-    given = changes_of(changes)
-    if "seed" in given and seed is None:
-        seed = given.pop("seed")
-    problem = files.generate(system, preset, seed=seed, out=out, table_format=table_format, **given)
+    values = changes_of(changes)
+    if "seed" in values and seed is None:
+        seed = values.pop("seed")
+    problem = files.generate(system, preset, seed=seed, out=out, table_format=table_format, **values)
     say(f"wrote {sizes(problem.size())} to {out}; solve with: planner compare {out / 'scenario.toml'}")
 
 
@@ -130,7 +130,7 @@ def check(
 
 
 class Commands(TyperGroup):
-    """A group of commands whose faults name the value and the rule, not the library that checks it."""
+    """A group of commands; its errors name the value and the rule, not the library that checks it."""
 
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
@@ -155,7 +155,7 @@ def _saying_interrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _in_plain_words() -> Iterator[None]:
-    """Change what a fault of an option says: `'x', must be a number`."""
+    """Rewrite the error of an option in plain words: `'x', must be a number`."""
     try:
         yield
     except Exception as error:

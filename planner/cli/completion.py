@@ -26,11 +26,11 @@ from planner.scenarios.shipped import scenario_file, scenario_names
 def complete_scenario(incomplete: str) -> list[str]:
     """Return scenarios that ship with planner, and scenario files and folders beside the letters typed."""
     folder = Path(incomplete).parent if not incomplete.endswith("/") else Path(incomplete)
-    own: list[str] = []
+    paths: list[str] = []
     with suppress(OSError):
-        own += [f"{path}/" for path in folder.iterdir() if path.is_dir()]
-        own += [str(path) for path in folder.glob("*.toml")]
-    return _starting([*scenario_names(), *own], incomplete)
+        paths += [f"{path}/" for path in folder.iterdir() if path.is_dir()]
+        paths += [str(path) for path in folder.glob("*.toml")]
+    return _starting([*scenario_names(), *paths], incomplete)
 
 
 def complete_system(incomplete: str) -> list[str]:
@@ -56,8 +56,8 @@ def complete_design(context: typer.Context, incomplete: str) -> list[str]:
 def complete_designs(context: typer.Context, incomplete: str) -> list[str]:
     """Return the designs of the scenario that was typed, each after those before the last comma."""
     before, comma, _ = incomplete.rpartition(",")
-    given = before.split(",")
-    names = [name for name in _designs(_scenario(context)) if name not in given]
+    named = before.split(",")
+    names = [name for name in _designs(_scenario(context)) if name not in named]
     return _starting([f"{before}{comma}{name}" for name in names], incomplete)
 
 
@@ -82,7 +82,7 @@ def complete_change(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_target(incomplete: str) -> list[str]:
-    """Return the systems, and the targets of the system whose name was typed."""
+    """Return the systems, and the targets of the system that was typed."""
     system = incomplete.partition("/")[0]
     if "/" not in incomplete or system not in find_entry_points("planner.systems"):
         return _starting(system_names(), incomplete)
@@ -97,8 +97,8 @@ def _starting(names: Iterable[str], incomplete: str) -> list[str]:
 
 def _argument(context: typer.Context, name: str) -> str | None:
     """Return an argument that was typed; the parser leaves it where an option still lacks its value."""
-    given = context.params.get(name)
-    return given or next((word for word in context.args if not word.startswith("-")), None)
+    value = context.params.get(name)
+    return value or next((word for word in context.args if not word.startswith("-")), None)
 
 
 def _scenario(context: typer.Context) -> Mapping[str, Any]:
@@ -115,12 +115,12 @@ def _scenario(context: typer.Context) -> Mapping[str, Any]:
 
 def _designs(document: Mapping[str, Any]) -> Sequence[str]:
     """Return the labels of a scenario's designs; of one that names none, the designs of its system."""
-    own = list(document.get("designs", {}))
-    return own or [one["design"] for one in _description(document.get("system")).get("designs", ())]
+    labels = list(document.get("designs", {}))
+    return labels or [design["design"] for design in _description(document.get("system")).get("designs", ())]
 
 
 def _description(system: Any) -> Mapping[str, Any]:
     from planner.scenarios.description_cache import describe_all
 
     logging.getLogger("planner").setLevel(logging.ERROR)  # a warning would go between the user's letters
-    return next((one for one in describe_all() if one["system"] == system), {})
+    return next((description for description in describe_all() if description["system"] == system), {})

@@ -141,18 +141,18 @@ def recipes(
 
     if measured or curves:
         with terminal.progress("runs") as advance:
-            found = mechanisms.recipes(
+            result = mechanisms.recipes(
                 measure=True, curves=curves, systems=systems, out=out, workers=workers, advance=advance
             )
-        page = study_pages.coordination_page(found.systems, found.curves)
+        page = study_pages.coordination_page(result.systems, result.curves)
         write_files(lambda: page, reports, pictures)
-        answer(page, found.to_dict, as_json)
+        answer(page, result.to_dict, as_json)
         if not as_json:
             for line in page.warnings:
                 say_line(line, "yellow", err=False)
         return
-    given = (resources, information, separation, decide_s, react_s)
-    if all(one is None for one in given):
+    answers = (resources, information, separation, decide_s, react_s)
+    if all(answer_ is None for answer_ in answers):
         space = mechanisms.recipes()
         answer(study_pages.design_space_page(space.reviews), space.to_dict, as_json)
         if not as_json:

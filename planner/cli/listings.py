@@ -19,7 +19,15 @@ Description = Mapping[str, Any]
 
 def systems_page(descriptions: Sequence[Description]) -> Page:
     """Return the systems, a row each."""
-    rows = [[one["system"], one["question"], str(len(one["designs"])), one["source"]] for one in descriptions]
+    rows = [
+        [
+            description["system"],
+            description["question"],
+            str(len(description["designs"])),
+            description["source"],
+        ]
+        for description in descriptions
+    ]
     columns = [
         Column(label="system", wrap=False),
         Column(label="question"),
@@ -62,7 +70,7 @@ def system_page(system: Description, scenarios: Sequence[str], sections: Sequenc
 
 
 def _design_table(designs: Sequence[Mapping[str, Any]]) -> Table:
-    default = next(one["design"] for one in designs if one["default"])
+    default = next(design["design"] for design in designs if design["default"])
     return Table(
         title=f"Designs (default: {default})",
         columns=[
@@ -71,7 +79,9 @@ def _design_table(designs: Sequence[Mapping[str, Any]]) -> Table:
             Column(label="what it does"),
             Column(label="source"),
         ],
-        rows=[[one["design"], one["mechanism"], one["about"], one["source"]] for one in designs],
+        rows=[
+            [design["design"], design["mechanism"], design["about"], design["source"]] for design in designs
+        ],
     )
 
 
@@ -84,7 +94,9 @@ def _metric_table(metrics: Sequence[Mapping[str, str]]) -> Table:
             Column(label="better", wrap=False),
             Column(label="what it says"),
         ],
-        rows=[[one["metric"], one["unit"] or "-", one["better"], one["about"]] for one in metrics],
+        rows=[
+            [metric["metric"], metric["unit"] or "-", metric["better"], metric["about"]] for metric in metrics
+        ],
     )
 
 
@@ -111,12 +123,12 @@ def _schema_parts(title: str, schemas: Sequence[Mapping[str, Any]]) -> list[Part
 
 
 def _parameter_tables(parameters: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Table]:
-    """Return a table for each section of a scenario; what several of a kind take stands once."""
+    """Return a table for each section of a scenario; parameters of several owners stand once."""
     tables = []
     shared: dict[tuple[str, str, str], list[str]] = {}
-    for owner, own in parameters.items():
+    for owner, rules in parameters.items():
         kind = re.split(r"[ .]", owner)[0]  # source, preset, [designs
-        for name, rule in own.items():
+        for name, rule in rules.items():
             shared.setdefault((kind, name, json.dumps(rule, default=str)), []).append(owner)
     by_owners: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
     for (_, name, text), takers in shared.items():
@@ -161,8 +173,8 @@ def runs_page(
                letters allow
     headlines  columns of the metrics that the systems are about, shown by default
     """
-    chosen = columns or _usual_columns(runs, width, headlines)
-    texts = {name: [plain(value) for value in runs[name]] for name in chosen}
+    selected = columns or _usual_columns(runs, width, headlines)
+    texts = {name: [plain(value) for value in runs[name]] for name in selected}
     shown = [
         Column(
             label=name,

@@ -95,8 +95,8 @@ def scenario(
 
     mappings: dict[str, dict[str, str]] = {}
     for text in columns or []:
-        place, name = _split("--column", text, "TABLE.COLUMN=NAME")
-        table, dot, column = place.partition(".")
+        reference, name = _split("--column", text, "TABLE.COLUMN=NAME")
+        table, dot, column = reference.partition(".")
         if not dot:
             raise InputError(f"--column {text}: must be TABLE.COLUMN=NAME, such as links.tail=From")
         mappings.setdefault(table, {})[column] = name
@@ -130,7 +130,7 @@ def _problem_keys(changes: list[str] | None) -> dict[str, Any]:
 
 
 def ask(question: OpenQuestion) -> Any:
-    """Return the user's answer at the terminal; an empty line takes what would be assumed."""
+    """Return the user's answer at the terminal; an empty line takes the assumed one."""
     answers = list(question.answers)
     say(f"{question.text[:1].upper()}{question.text[1:]}?")
     for number, value in enumerate(answers, start=1):
@@ -155,7 +155,7 @@ def _show_columns(written: NewScenario) -> None:
         where = column.sheet if column.sheet != last else ""
         rows.append((where, shorten_name(column.given), column.ours or "not read", column.unit))
         last = column.sheet
-    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    widths = [max(len(row[index]) for row in (header, *rows)) for index in range(len(header))]
     for row in (header, *rows):
         say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
@@ -211,15 +211,15 @@ def design(
     from planner.scenarios.catalogue import GROUP, find_system
 
     _require_name(name)
-    found = find_system(of)
-    if any(one.name == name for one in found.designs):
+    system_found = find_system(of)
+    if any(design_.name == name for design_ in system_found.designs):
         raise InputError(f"{name}: {of} has a design of this name")
     path = out or Path(f"{name}.py")
     if path.exists():
         raise InputError(f"{path}: exists already; name another file")
-    first = found.designs[0]
-    problem = type(next(iter(found.problem.presets.values()))())
-    plan = inspect.signature(found.plan.check, eval_str=True).parameters
+    first = system_found.designs[0]
+    problem = type(next(iter(system_found.problem.presets.values()))())
+    plan = inspect.signature(system_found.plan.check, eval_str=True).parameters
     types = [parameter.annotation for parameter in plan.values()][:2]
     words = {
         "name": name,

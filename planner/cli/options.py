@@ -172,10 +172,10 @@ def _given_options(command: Callable[..., None], extra: Mapping[str, list[inspec
     """Return the signature of a command in which some arguments are replaced by options."""
     parameters = []
     # a command's scenario is loaded before it is called: loading its type would load pandas
-    known = {"Scenario": Any}
-    for name, parameter in inspect.signature(command, locals=known, eval_str=True).parameters.items():
-        wanted = extra.get(name, [parameter])
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in wanted]
+    namespace = {"Scenario": Any}
+    for name, parameter in inspect.signature(command, locals=namespace, eval_str=True).parameters.items():
+        replacements = extra.get(name, [parameter])
+        parameters += [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in replacements]
     return parameters
 
 
@@ -197,8 +197,8 @@ def _with_options(
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        known = {name: given.pop(name) for name in options}
-        command(**given, **{argument: {name: value for name, value in known.items() if value is not None}})
+        values = {name: given.pop(name) for name in options}
+        command(**given, **{argument: {name: value for name, value in values.items() if value is not None}})
 
     return _with_signature(run, _given_options(command, {argument: list(options.values())}))
 
@@ -226,9 +226,9 @@ def on_scenario(
         def run(**given: Any) -> None:
             from planner.scenarios.scenario import load
 
-            known = {name: given.pop(name) for name in solver}
-            chosen = {name: value for name, value in known.items() if value is not None}
-            loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=chosen)
+            values = {name: given.pop(name) for name in solver}
+            selected = {name: value for name, value in values.items() if value is not None}
+            loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=selected)
             with report_compiling(), report_notes():
                 command(scenario=loaded, **given)
 
@@ -241,7 +241,7 @@ def _with_signature(
     function: Callable[..., None], parameters: list[inspect.Parameter]
 ) -> Callable[..., None]:
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    function.__annotations__ = {one.name: one.annotation for one in parameters}
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return function
 
 
@@ -307,7 +307,7 @@ def _parts(text: str) -> list[str]:
             parts.append("")
             continue
         parts[-1] += letter
-    return [part.strip() for part in parts]
+    return [piece.strip() for piece in parts]
 
 
 def _value(text: str) -> Any:

@@ -70,27 +70,27 @@ def say(text: str) -> None:
 
 
 def name_other_designs(system: System, verb: str) -> None:
-    """Say which designs of a system do not run where neither a scenario nor the user names any.
+    """Name the designs of a system that do not run unless a scenario or the user names them.
 
     verb  what the command does with the usual ones, such as "compares"
     """
     usual = system.usual_designs
-    others = [one.name for one in system.designs if one not in usual]
+    others = [design.name for design in system.designs if design not in usual]
     if others:
-        names = ", ".join(one.name for one in usual)
+        names = ", ".join(design.name for design in usual)
         say(f"designs: {verb} {names}; --designs names others of {system.name}: {', '.join(others)}")
 
 
 def name_default_design(scenario: Scenario, design: str | None) -> None:
-    """Say which design runs where the user names none, and those of the scenario that could run instead."""
+    """Name the design that runs if the user names none, and those of the scenario that could run instead."""
     from planner.formatting import few
     from planner.runs.evaluation import select_entry
 
     if design is not None or len(scenario.designs) == 1:
         return
     label = select_entry(scenario).label
-    labels = [entry.label for entry in scenario.designs] or [one.name for one in scenario.system.designs]
-    others = [one for one in labels if one != label]
+    labels = [entry.label for entry in scenario.designs] or [item.name for item in scenario.system.designs]
+    others = [other for other in labels if other != label]
     if others:
         say(f"design: {label}; --design names another: {few(others, MOST_OTHERS)}")
 
@@ -104,7 +104,7 @@ def say_line(text: str, colour: str, *, err: bool = True) -> None:
 
 @contextlib.contextmanager
 def show_work(what: str) -> Iterator[None]:
-    """Show on a terminal what is being done, and for how long, until the block ends."""
+    """Show the current activity and its duration on a terminal until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
@@ -116,7 +116,7 @@ def show_work(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def report_compiling() -> Iterator[None]:
-    """Say on standard error which kernel is compiled in this block, and every few seconds how many were."""
+    """Report on standard error the kernel compiled in this block, and every few seconds their number."""
     from planner.compile_events import observe_compiling
 
     count, started, said = 0, 0.0, 0.0

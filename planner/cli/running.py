@@ -207,10 +207,10 @@ def explain(
     from planner.reports import run_pages
     from planner.runs import what_if
 
-    given = changes_of(parameters, "--with")
+    settings = changes_of(parameters, "--with")
     name_default_design(scenario, design)
     with show_work(f"explaining {scenario.name}"):
-        result = what_if.explain(scenario, design=design, previous=previous, **given)
+        result = what_if.explain(scenario, design=design, previous=previous, **settings)
     page = run_pages.explained_page(result, scenario)
     write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)

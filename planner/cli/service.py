@@ -43,12 +43,15 @@ def list_(
     """List the systems, or a system's designs, tables and parameters."""
     from planner.scenarios.description_cache import describe_all
 
-    unknown = [one for one in sections or () if one not in SECTIONS]
+    unknown = [section for section in sections or () if section not in SECTIONS]
     if unknown:
         raise InputError(
-            *(f"--section {one}: no such section" + did_you_mean(one, SECTIONS) for one in unknown)
+            *(
+                f"--section {section}: no such section" + did_you_mean(section, SECTIONS)
+                for section in unknown
+            )
         )
-    descriptions = {one["system"]: one for one in describe_all()}
+    descriptions = {item["system"]: item for item in describe_all()}
     if system is None:
         if sections:
             raise InputError("--section: needs a system, as in: planner list traffic --section designs")
@@ -60,8 +63,12 @@ def list_(
     if system not in descriptions:
         raise InputError(f"{system}: no such system" + did_you_mean(system, descriptions))
     names = [name for name in scenario_names() if name.startswith(f"{system}/")]
-    one = descriptions[system]
-    answer(system_page(one, names, sections or SECTIONS), lambda: _plain(one, names, sections), as_json)
+    description = descriptions[system]
+    answer(
+        system_page(description, names, sections or SECTIONS),
+        lambda: _plain(description, names, sections),
+        as_json,
+    )
 
 
 def _plain(one: Description, scenarios: list[str], sections: list[str] | None) -> Description:
@@ -69,8 +76,11 @@ def _plain(one: Description, scenarios: list[str], sections: list[str] | None) -
     if sections is None:
         return {**one, "scenarios": scenarios}
     keys = {"scenarios": ("scenarios",), "tables": ("tables", "plan_tables")}
-    wanted = ["system", *(key for name in SECTIONS if name in sections for key in keys.get(name, (name,)))]
-    return {key: value for key, value in {**one, "scenarios": scenarios}.items() if key in wanted}
+    keys_shown = [
+        "system",
+        *(key for name in SECTIONS if name in sections for key in keys.get(name, (name,))),
+    ]
+    return {key: value for key, value in {**one, "scenarios": scenarios}.items() if key in keys_shown}
 
 
 THEME: Final = {
@@ -147,8 +157,8 @@ def dashboard(
     with needed_by("the dashboard"):
         import pebble  # noqa: F401
         import streamlit  # noqa: F401
-    found = importlib.util.find_spec("planner_dashboard")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("planner_dashboard")
+    if spec is None or spec.origin is None:
         raise InputError("the dashboard is not installed: the package planner_dashboard is missing")
     if stores:
         from planner.store.store import Store
@@ -167,10 +177,10 @@ def dashboard(
         from planner.runs.files import make_folder
 
         make_folder(scenarios)
-    given = os.environ.get(FOLDERS, "")
+    variable = os.environ.get(FOLDERS, "")
     folders = [str(scenarios.resolve())] if scenarios is not None else []
     settings = {
-        FOLDERS: os.pathsep.join([*folders, *([given] if given else [])]),
+        FOLDERS: os.pathsep.join([*folders, *([variable] if variable else [])]),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_NAMES": " ".join([host, *(names or ())]),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
@@ -179,7 +189,7 @@ def dashboard(
     }
     command = [
         *(sys.executable, "-m", "planner_dashboard.server", "run"),
-        str(Path(found.origin).with_name("app.py")),
+        str(Path(spec.origin).with_name("app.py")),
         *("--server.address", host, "--server.port", str(port)),
         *("--server.headless", "false" if browser else "true"),
         *("--server.maxUploadSize", str(MAX_UPLOAD_MB)),
@@ -212,13 +222,17 @@ def doctor(
     from planner.reports import catalogue_pages
 
     diagnoses = diagnose()
-    answer(catalogue_pages.backends_page(diagnoses), lambda: [asdict(one) for one in diagnoses], as_json)
+    answer(
+        catalogue_pages.backends_page(diagnoses),
+        lambda: [asdict(diagnosis) for diagnosis in diagnoses],
+        as_json,
+    )
     if any(diagnosis.passed is False for diagnosis in diagnoses):
         raise typer.Exit(6)
 
 
 def _warm(as_json: bool, is_packing: bool) -> None:
-    """Compile the kernels of every system, and show how many and how long it took."""
+    """Compile the kernels of every system, and show their number and time."""
     from planner import kernel_packs
 
     if is_packing:
@@ -229,14 +243,15 @@ def _warm(as_json: bool, is_packing: bool) -> None:
     from planner.scenarios.catalogue import find_system, system_names
 
     systems = [find_system(name) for name in system_names()]
-    count = sum(len(one.designs) for one in systems)
+    count = sum(len(system.designs) for system in systems)
     with report_compiling(), terminal.progress("designs", count) as advance:
-        done = [warm(system, advance) for system in systems]
+        warmed = [warm(system, advance) for system in systems]
     sentences = [
-        f"{one.system}: {one.kernels} kernels of {one.designs} designs compiled in {one.seconds:.1f} s"
-        if one.designs
-        else f"{one.system}: nothing to compile"
-        for one in done
+        f"{result.system}: {result.kernels} kernels of {result.designs} designs compiled in "
+        f"{result.seconds:.1f} s"
+        if result.designs
+        else f"{result.system}: nothing to compile"
+        for result in warmed
     ]
     if is_packing:
         from planner.compiler import list_kernels_for_packs
@@ -244,4 +259,4 @@ def _warm(as_json: bool, is_packing: bool) -> None:
         count, size_bytes = kernel_packs.write_pack(dict(list_kernels_for_packs()))
         sentences.append(f"{kernel_packs.PACK}: {count} compiled functions, {size_bytes / 1e6:.1f} MB")
     page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
-    answer(page, lambda: [asdict(one) for one in done], as_json)
+    answer(page, lambda: [asdict(result) for result in warmed], as_json)

@@ -69,13 +69,13 @@ def _wait(child: int) -> None:
     stopped: signal.Signals | None = None
     deadline = float("inf")
     while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
             _leave(status, stopped)
         if time.monotonic() >= deadline:
             _send(child, signal.SIGKILL)
-        left = min(MAX_WAIT_S, max(POLL_S, deadline - time.monotonic()))
-        arrived = signal.sigtimedwait(AWAITED, left)
+        wait_s = min(MAX_WAIT_S, max(POLL_S, deadline - time.monotonic()))
+        arrived = signal.sigtimedwait(AWAITED, wait_s)
         if arrived is not None and arrived.si_signo != signal.SIGCHLD:
             if stopped is None:
                 deadline = time.monotonic() + GRACE_S

@@ -168,14 +168,14 @@ def runs(
         _salvage(store)
 
     exported = csv is not None or parquet is not None
-    wanted = None if columns in (None, "all") else split_names(columns)
-    most = limit if limit is not None else None if exported or as_json else MAX_LISTED
+    names = None if columns in (None, "all") else split_names(columns)
+    limit_ = limit if limit is not None else None if exported or as_json else MAX_LISTED
     with Store(store) as opened:
         if exported:
-            _export(opened.runs(where, columns=wanted, sort=sort, limit=most), csv, parquet)
+            _export(opened.runs(where, columns=names, sort=sort, limit=limit_), csv, parquet)
             if not as_json:
                 return
-        values = opened.values(where, columns=wanted, sort=sort, limit=most)
+        values = opened.values(where, columns=names, sort=sort, limit=limit_)
         total = opened.count(where)
     if as_json:
         print_json([dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)])
@@ -197,7 +197,12 @@ def _headlines(values: Mapping[str, Sequence[Any]]) -> list[str]:
     from planner.scenarios.description_cache import describe_all
     from planner.store.record import column_of
 
-    names = [name for one in describe_all() if one["system"] in systems for name in one["headline"]]
+    names = [
+        name
+        for description in describe_all()
+        if description["system"] in systems
+        for name in description["headline"]
+    ]
     return list(dict.fromkeys(column_of(name) for name in names))
 
 

@@ -1,4 +1,4 @@
-"""Units within cells, such as `10 Gbit/s`, `10G` and `5 ms`, in columns whose name has a unit."""
+"""Units within cells, such as `10 Gbit/s`, `10G` and `5 ms`, in columns named with a unit."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def has_units(name: str, values: pd.Series) -> bool:
 
 
 def unclear_unit(name: str, text: str) -> str | None:
-    """Return the readings of a text whose unit is unclear, such as `10 gb/s`; None where it is clear."""
+    """Return the readings of a text with an unclear unit, such as `10 gb/s`; None for others."""
     unit, match = unit_of(name)[1], AMOUNT.fullmatch(text.strip())
     if unit is None or match is None:
         return None
-    fitting = [one for one in find_units(match["unit"]) if one.dimension == unit.dimension]
-    return " or ".join(one.symbol for one in fitting) if len(fitting) > 1 else None
+    fitting = [candidate for candidate in find_units(match["unit"]) if candidate.dimension == unit.dimension]
+    return " or ".join(unit_.symbol for unit_ in fitting) if len(fitting) > 1 else None
 
 
 def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | None]:
@@ -79,12 +79,14 @@ def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | N
     if match is None:
         return None, None
     symbol = match["unit"]
-    fitting = [one for one in find_units(symbol) if one.dimension == unit.dimension]
+    fitting = [candidate for candidate in find_units(symbol) if candidate.dimension == unit.dimension]
     guessed = None
     if not fitting and unit.dimension in BARE and re.fullmatch(r"[kKMGTP]i?", symbol):
         prefix = symbol.replace("K", "k") if symbol == "K" else symbol
         fitting = [
-            one for one in find_units(prefix + BARE[unit.dimension]) if one.dimension == unit.dimension
+            candidate
+            for candidate in find_units(prefix + BARE[unit.dimension])
+            if candidate.dimension == unit.dimension
         ]
         guessed = (symbol, fitting[0].symbol) if fitting else None
     if len(fitting) != 1:

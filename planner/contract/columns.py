@@ -48,14 +48,14 @@ class ColumnMatch:
     @property
     def is_exact(self) -> bool:
         """Return whether every given column has one of our names."""
-        return not self.ignored and all(ours == given for ours, given in self.names.items())
+        return not self.ignored and all(ours == name for ours, name in self.names.items())
 
     def notes(self) -> list[str]:
         """Return a line about columns read under other names, and one about ignored columns."""
         read = [
-            f"'{shorten_name(given)}' as {ours}" + format_factor(self.factors.get(ours))
-            for ours, given in self.names.items()
-            if ours != given
+            f"'{shorten_name(name)}' as {ours}" + format_factor(self.factors.get(ours))
+            for ours, name in self.names.items()
+            if ours != name
         ]
         ignored = [f"'{shorten_name(name)}'" for name in self.ignored]
         lines = [("read columns ", read), ("ignored columns ", ignored)]
@@ -66,7 +66,7 @@ class ColumnMatch:
 
 def match_columns(
     table: Table,
-    given: Iterable[str],
+    columns: Iterable[str],
     *,
     where: str,
     mapping: Mapping[str, str] | None = None,
@@ -74,7 +74,7 @@ def match_columns(
     mapping_key: str | None = None,
     option: str | None = None,
 ) -> ColumnMatch:
-    """Find the columns of a table among given names; faults say what is missing, ambiguous or misspelled.
+    """Find the columns of a table among given names; errors name missing, ambiguous and misspelled ones.
 
     mapping      given name by our name, which goes before all else; our name may have another unit
     ignore       given names to leave out
@@ -82,32 +82,32 @@ def match_columns(
     option       option of a command that says it, such as --column, where a scenario cannot
     """
     advise = Advice(table.name, mapping_key, option)
-    names = [str(name) for name in given]
-    left = [name for name in names if name not in ignore]
+    names = [str(name) for name in columns]
+    remaining = [name for name in names if name not in ignore]
     faults = [
         f"{where}: has no column '{shorten_name(name)}' to ignore" + did_you_mean(name, names)
         for name in ignore
         if name not in names
     ]
-    found, more = _map_columns(table, mapping or {}, left, where)
+    matches, more = _map_columns(table, mapping or {}, remaining, where)
     faults += more
-    unclear = _find_columns(table, left, found, where)
-    faults += unclear + _repeated_faults(found, where, advise)
-    used = {name for factors in found.values() for name in factors}
-    rest = [name for name in left if name not in used]
-    missing = [ours for ours in table.columns if ours not in found]
-    lacks = _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear, advise)
+    unclear = _find_columns(table, remaining, matches, where)
+    faults += unclear + _repeated_faults(matches, where, advise)
+    used = {name for factors in matches.values() for name in factors}
+    unused = [name for name in remaining if name not in used]
+    missing = [ours for ours in table.columns if ours not in matches]
+    lacks = _missing_faults(table, missing, _unmentioned(unused, unclear), names, where, unclear, advise)
     faults += lacks
     if advise.is_possible and any(" is missing (it has " in line for line in lacks):
         examples = [ours for ours in missing if table.columns[ours].required]
         faults.append(f"{where}: columns with other names can be mapped: {advise.map_columns(examples)}")
-    faults += _typo_faults(_unmentioned(rest, faults), missing, where)
-    first = {ours: next(iter(found[ours].items())) for ours in table.columns if found.get(ours)}
+    faults += _typo_faults(_unmentioned(unused, faults), missing, where)
+    first = {ours: next(iter(matches[ours].items())) for ours in table.columns if matches.get(ours)}
     return ColumnMatch(
         where=where,
         names={ours: name for ours, (name, _) in first.items()},
         factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
-        ignored=[*rest, *(name for name in names if name not in left)],
+        ignored=[*unused, *(name for name in names if name not in remaining)],
         faults=faults,
         assumed=[
             f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 "
@@ -115,7 +115,7 @@ def match_columns(
             for ours, (name, factor) in first.items()
             if table.columns[ours].counts_by_1024 and 1024 in (factor.numerator, factor.denominator)
         ],
-        doubts=_name_not_modelled(table, rest),
+        doubts=_name_not_modelled(table, unused),
     )
 
 
@@ -131,7 +131,7 @@ def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Advice:
-    """What a user writes to say which column is meant, in a scenario or on a command line."""
+    """Text for a user to choose a column with, in a scenario or on a command line."""
 
     table: str
     mapping_key: str | None
@@ -142,10 +142,10 @@ class Advice:
         return self.mapping_key is not None or self.option is not None
 
     def map_columns(self, ours: Sequence[str], name: str = "NAME") -> str:
-        """Return what maps the column of a name to each of ours."""
+        """Return advice to map the column of a name to each of ours."""
         if self.mapping_key is not None:
-            return f"write [{self.mapping_key}] " + " and ".join(f'{one} = "{name}"' for one in ours)
-        return "say " + " ".join(f"{self.option} '{self.table}.{one}={name}'" for one in ours)
+            return f"write [{self.mapping_key}] " + " and ".join(f'{column} = "{name}"' for column in ours)
+        return "say " + " ".join(f"{self.option} '{self.table}.{column}={name}'" for column in ours)
 
 
 Found = dict[str, dict[str, Fraction]]
@@ -153,22 +153,22 @@ Found = dict[str, dict[str, Fraction]]
 
 
 def _map_columns(
-    table: Table, mapping: Mapping[str, str], left: Sequence[str], where: str
+    table: Table, mapping: Mapping[str, str], remaining: Sequence[str], where: str
 ) -> tuple[Found, list[str]]:
     """Return the columns that the user mapped, and a fault for each that is not there."""
-    found: Found = {}
+    matches: Found = {}
     faults: list[str] = []
     for said, name in mapping.items():
         ours, factor = resolve_column(table, said) or (said, None)
         if factor is None:
             factor = _mapped_factor(table, ours, name)
-        found[ours] = {name: factor} if name in left else {}
-        if name not in left:
+        matches[ours] = {name: factor} if name in remaining else {}
+        if name not in remaining:
             faults.append(
                 f"{where}: has no column '{shorten_name(name)}', which {ours} is mapped to"
-                + did_you_mean(name, left)
+                + did_you_mean(name, remaining)
             )
-    return found, faults
+    return matches, faults
 
 
 def resolve_column(table: Table, name: str) -> tuple[str, Fraction | None] | None:
@@ -178,47 +178,52 @@ def resolve_column(table: Table, name: str) -> tuple[str, Fraction | None] | Non
     """
     if name in table.columns:
         return name, None
-    stem, given = unit_of(name)
+    stem, stated_unit = unit_of(name)
     for ours in table.columns:
-        own, unit = unit_of(ours)
-        if given is not None and unit is not None and own == stem and given.dimension == unit.dimension:
-            return ours, _factor(table, ours, given, unit)
+        own_stem, unit = unit_of(ours)
+        if (
+            stated_unit is not None
+            and unit is not None
+            and own_stem == stem
+            and stated_unit.dimension == unit.dimension
+        ):
+            return ours, _factor(table, ours, stated_unit, unit)
     return None
 
 
-def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -> list[str]:
-    """Add the columns found by name and unit to those that the user mapped; return what is ambiguous."""
-    mapped = set(found)
-    taken = {name for factors in found.values() for name in factors}
-    free = [name for name in left if name not in taken]
+def _find_columns(table: Table, remaining: Sequence[str], matches: Found, where: str) -> list[str]:
+    """Add the columns found by name and unit to those that the user mapped; return the ambiguous ones."""
+    mapped = set(matches)
+    taken = {name for factors in matches.values() for name in factors}
+    free = [name for name in remaining if name not in taken]
     for name in free:
         if name in table.columns and name not in mapped:
-            found[name] = {name: Fraction(1)}
+            matches[name] = {name: Fraction(1)}
     unclear: list[str] = []
-    others = [name for name in free if name not in found]
-    own = {ours: frozenset({plain(unit_of(ours)[0])}) for ours in table.columns}
+    others = [name for name in free if name not in matches]
+    own_stems = {ours: frozenset({plain(unit_of(ours)[0])}) for ours in table.columns}
     usual = {ours: frozenset(map(plain, other_names(table, ours))) for ours in table.columns}
-    for stems, before in ((own, mapped), (usual, None)):
-        done = set(found) if before is None else before  # our names go before others
-        for name in [name for name in others if not _is_used(name, found)]:
-            one, lines = _find_column(table, name, stems, where)
+    for stems, before in ((own_stems, mapped), (usual, None)):
+        settled = set(matches) if before is None else before  # our names go before others
+        for name in [name for name in others if not _is_used(name, matches)]:
+            match, lines = _find_column(table, name, stems, where)
             unclear += lines
-            if one is not None and one[0] not in done:
-                found.setdefault(one[0], {})[name] = one[1]
-    _find_other_names(table, [name for name in others if not _is_used(name, found)], found)
-    for ours, name in match_ends(table.columns, others, found).items():
-        found[ours] = {name: Fraction(1)}
-    _match_by_dimension(table, others, found)
+            if match is not None and match[0] not in settled:
+                matches.setdefault(match[0], {})[name] = match[1]
+    _find_other_names(table, [name for name in others if not _is_used(name, matches)], matches)
+    for ours, name in match_ends(table.columns, others, matches).items():
+        matches[ours] = {name: Fraction(1)}
+    _match_by_dimension(table, others, matches)
     return unclear
 
 
-def _is_used(name: str, found: Found) -> bool:
-    return any(name in factors for factors in found.values())
+def _is_used(name: str, matches: Found) -> bool:
+    return any(name in factors for factors in matches.values())
 
 
-def _repeated_faults(found: Found, where: str, advise: Advice) -> list[str]:
+def _repeated_faults(matches: Found, where: str, advise: Advice) -> list[str]:
     faults = []
-    for ours, factors in found.items():
+    for ours, factors in matches.items():
         if len(factors) > 1:
             several = " and ".join(f"'{shorten_name(name)}'" for name in factors)
             text = f"{where}: {several} are both {ours}; keep one"
@@ -229,13 +234,13 @@ def _repeated_faults(found: Found, where: str, advise: Advice) -> list[str]:
 
 
 def _unmentioned(names: Sequence[str], faults: Iterable[str]) -> list[str]:
-    """Return the names that no fault is about; what a table has (it has a, b) is no fault."""
+    """Return the names without an error; the columns of a table (it has a, b) are no error."""
     lines = [line.partition(" (it has ")[0] for line in faults]
     return [name for name in names if not any(f"'{shorten_name(name)}'" in line for line in lines)]
 
 
-def _typo_faults(rest: Sequence[str], missing: Sequence[str], where: str) -> list[str]:
-    near = {name: hint for name in rest if (hint := _near_column(name, missing))}
+def _typo_faults(unused: Sequence[str], missing: Sequence[str], where: str) -> list[str]:
+    near = {name: hint for name in unused if (hint := _near_column(name, missing))}
     faults = [f"{where}: unknown column '{shorten_name(name)}'{hint}" for name, hint in near.items()]
     more = len(faults) - MOST_NAMED
     return faults[:MOST_NAMED] + ([f"{where}: {more:,} more unknown columns"] if more > 0 else [])
@@ -253,23 +258,23 @@ def _mapped_factor(table: Table, ours: str, name: str) -> Fraction:
     return Fraction(1)
 
 
-def _factor(table: Table, ours: str, given: Unit, unit: Unit) -> Fraction:
+def _factor(table: Table, ours: str, stated_unit: Unit, unit: Unit) -> Fraction:
     """Return the factor from a given unit to that of one of our columns.
 
     Volumes in price lists count 1,024 GB as a TB, where the column says so.
     """
     is_per = is_per_unit(unit_of(ours)[0])
-    if table.columns[ours].counts_by_1024 and (factor := _binary_factor(given, unit)) is not None:
+    if table.columns[ours].counts_by_1024 and (factor := _binary_factor(stated_unit, unit)) is not None:
         return 1 / factor if is_per else factor
-    return given.factor_to(unit, is_per=is_per)
+    return stated_unit.factor_to(unit, is_per=is_per)
 
 
-def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
+def _binary_factor(stated_unit: Unit, unit: Unit) -> Fraction | None:
     """Return the factor between two decimal units of bytes by steps of 1,024; None for others."""
     prefixes = list(DECIMAL)
-    if not all(one.symbol in [f"{prefix}B" for prefix in prefixes] for one in (given, unit)):
+    if not all(unit_.symbol in [f"{prefix}B" for prefix in prefixes] for unit_ in (stated_unit, unit)):
         return None
-    steps = prefixes.index(given.symbol[:-1]) - prefixes.index(unit.symbol[:-1])
+    steps = prefixes.index(stated_unit.symbol[:-1]) - prefixes.index(unit.symbol[:-1])
     return Fraction(1024) ** steps if steps else None
 
 
@@ -293,13 +298,13 @@ def _find_column(
         if unit is None or not stem or not stems:
             continue
         for given_stem, units in split_unit(name):
-            fitting = [one for one in units if one.dimension == unit.dimension]
+            fitting = [candidate for candidate in units if candidate.dimension == unit.dimension]
             if plain(given_stem) not in stems or not fitting:
                 continue
             if is_per_unit(given_stem) != is_per_unit(stem):
                 continue
             if len(fitting) > 1:
-                readings = " or ".join(one.symbol for one in fitting)
+                readings = " or ".join(unit_.symbol for unit_ in fitting)
                 return None, [
                     f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"
                 ]
@@ -308,27 +313,27 @@ def _find_column(
 
 
 def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
-    """Return 1/100 for a share whose name says percent, as in `Share (%)`, else 1."""
+    """Return 1/100 for a share in percent by its name, as in `Share (%)`, else 1."""
     says_percent = "percent" in name.lower() and "percent" not in ours
     return Fraction(1, 100) if says_percent and table.columns[ours].share else Fraction(1)
 
 
-def _find_other_names(table: Table, others: Sequence[str], found: Found) -> None:
+def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> None:
     """Add columns without a unit by the names that other tools give to those that are not found."""
     for ours in table.columns:
-        if ours in found or unit_of(ours)[1] is not None:
+        if ours in matches or unit_of(ours)[1] is not None:
             continue
-        known = {plain(name) for name in other_names(table, ours)}
-        if names := [name for name in others if plain(name) in known]:
-            found[ours] = {name: Fraction(1) for name in names}
+        synonyms = {plain(name) for name in other_names(table, ours)}
+        if names := [name for name in others if plain(name) in synonyms]:
+            matches[ours] = {name: Fraction(1) for name in names}
 
 
-def _match_by_dimension(table: Table, others: Sequence[str], found: Found) -> None:
-    """Add the columns with a fitting unit for each column of ours whose name is only a unit, as `bytes`."""
-    used = {name for factors in found.values() for name in factors}
+def _match_by_dimension(table: Table, others: Sequence[str], matches: Found) -> None:
+    """Add the columns with a fitting unit for each of our columns named by a unit alone, as `bytes`."""
+    used = {name for factors in matches.values() for name in factors}
     for ours in table.columns:
         stem, unit = unit_of(ours)
-        if unit is None or stem or ours in found:
+        if unit is None or stem or ours in matches:
             continue
         fitting: dict[str, Unit] = {}
         for name in others:
@@ -336,20 +341,20 @@ def _match_by_dimension(table: Table, others: Sequence[str], found: Found) -> No
                 if name not in used and len(units) == 1 and units[0].dimension == unit.dimension:
                     fitting[name] = units[0]
         if fitting:
-            found[ours] = {name: one.factor_to(unit) for name, one in fitting.items()}
+            matches[ours] = {name: unit_.factor_to(unit) for name, unit_ in fitting.items()}
 
 
 def _missing_faults(
     table: Table,
     missing: Sequence[str],
-    rest: Sequence[str],
-    given: Sequence[str],
+    unused: Sequence[str],
+    names: Sequence[str],
     where: str,
     unclear: Sequence[str],
     advise: Advice,
 ) -> list[str]:
     faults = []
-    bare = find_bare_columns(table, missing, rest)
+    bare = find_bare_columns(table, missing, unused)
     for ours in missing:
         is_required = table.columns[ours].required
         stem, unit = unit_of(ours)
@@ -361,14 +366,14 @@ def _missing_faults(
             )
             if advise.is_possible:
                 ways = [
-                    f"{advise.map_columns([one], bare[ours])} for {symbol}"
-                    for one, symbol in ((ours, unit.symbol), (other, _symbol(other)))
+                    f"{advise.map_columns([column], bare[ours])} for {symbol}"
+                    for column, symbol in ((ours, unit.symbol), (other, _symbol(other)))
                 ]
                 text += f"; or {ways[0]}, or {ways[1]}"
             faults.append(text)
         elif is_required and not any(plain(stem) in plain(line) for line in unclear):
-            near = did_you_mean(ours, rest).replace("did you mean", "is it called")
-            has = ", ".join(shorten_name(other) for other in given[:12]) or "no columns"
+            near = did_you_mean(ours, unused).replace("did you mean", "is it called")
+            has = ", ".join(shorten_name(other) for other in names[:12]) or "no columns"
             faults.append(
                 f"{where}: column '{ours}' is missing" + (near if "'" in near else f" (it has {has})")
             )
@@ -380,7 +385,7 @@ def _symbol(column: str) -> str:
     return unit.symbol if unit is not None else ""
 
 
-def find_bare_columns(table: Table, missing: Iterable[str], rest: Sequence[str]) -> dict[str, str]:
+def find_bare_columns(table: Table, missing: Iterable[str], unused: Sequence[str]) -> dict[str, str]:
     """Return the names that are those of missing columns, but name no unit, by our name.
 
     Other names count where the column is required: what an optional one is called says too little.
@@ -392,9 +397,9 @@ def find_bare_columns(table: Table, missing: Iterable[str], rest: Sequence[str])
             continue
         usual = other_names(table, ours) if table.columns[ours].required else ()
         for names in ({plain(stem)}, {plain(name) for name in usual}):
-            found = [name for name in rest if plain(name) in names and name not in bare.values()]
-            if found and ours not in bare:
-                bare[ours] = found[0]
+            bare_names = [name for name in unused if plain(name) in names and name not in bare.values()]
+            if bare_names and ours not in bare:
+                bare[ours] = bare_names[0]
     return bare
 
 
@@ -418,9 +423,9 @@ def _near_column(name: str, missing: Sequence[str]) -> str:
         return f"; it is now called '{RENAMED[name]}'"
     if len(name) > 60:
         return ""
-    known = {plain(ours): ours for ours in missing}
-    near = difflib.get_close_matches(plain(name), known, n=1, cutoff=TYPO)
-    return f"; did you mean '{known[near[0]]}'?" if near else ""
+    by_plain_name = {plain(ours): ours for ours in missing}
+    near = difflib.get_close_matches(plain(name), by_plain_name, n=1, cutoff=TYPO)
+    return f"; did you mean '{by_plain_name[near[0]]}'?" if near else ""
 
 
 def shorten_name(name: str) -> str:
@@ -440,5 +445,5 @@ def format_factor(factor: Fraction | None) -> str:
 
 def list_some(items: Sequence[str]) -> str:
     """Return the first items as one text, with the number of further ones."""
-    rest = len(items) - MOST_NAMED
-    return ", ".join(items[:MOST_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+    remaining = len(items) - MOST_NAMED
+    return ", ".join(items[:MOST_NAMED]) + (f" and {remaining:,} more" if remaining > 0 else "")

@@ -71,7 +71,7 @@ class Round(Generic[DecisionT]):
 
 @dataclass(frozen=True, kw_only=True)
 class Controller(Generic[DecisionT]):
-    """One control plane: its period, its delays, what it observes and how it decides.
+    """One control plane: its period, its delays, its observation and its decisions.
 
     decide       (observed problem, last round or None) -> decision, or None for no change. Skipped
                  rounds do not count as last round

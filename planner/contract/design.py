@@ -44,7 +44,7 @@ PlanT_co = TypeVar("PlanT_co", covariant=True, default=Any)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decision(Generic[PlanT_co]):
-    """A plan and what is proven about it.
+    """A plan with its proof.
 
     plan        None where no plan exists, or where the design only computes a bound
     guarantees  the constraints, by the names that `check` uses, that the plan claims to satisfy on the
@@ -79,7 +79,7 @@ def nothing(problem: Any, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
 
 @dataclass(frozen=True, kw_only=True)
 class Design(Generic[ProblemT, PlanT]):
-    """One way to decide: what it observes, its algorithm, and the mechanism of coordination.
+    """One way to decide: its observation, its algorithm, and its mechanism of coordination.
 
     decide      (observed problem, *, options?, previous?, **parameters) -> Decision; the engine passes
                 `options` and `previous` only where the function has such an argument

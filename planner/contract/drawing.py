@@ -50,14 +50,14 @@ class Points:
 
     def labels(self) -> list[str]:
         """Return the text at each point: its name and those of later points in its place, which have none."""
-        places = self.frame.iloc[:, 1:3].to_numpy(float)
-        span = np.ptp(places, axis=0) if len(places) else np.ones(2)
-        places = places / np.where(span > 0, span, 1.0)
+        positions = self.frame.iloc[:, 1:3].to_numpy(float)
+        span = np.ptp(positions, axis=0) if len(positions) else np.ones(2)
+        positions = positions / np.where(span > 0, span, 1.0)
         groups: dict[int, list[int]] = {}
-        for row, place in enumerate(places):
-            near = (first for first in groups if np.abs(places[first] - place).max() <= SAME_PLACE)
+        for row, position in enumerate(positions):
+            near = (first for first in groups if np.abs(positions[first] - position).max() <= SAME_PLACE)
             groups.setdefault(next(near, row), []).append(row)
-        texts = [""] * len(places)
+        texts = [""] * len(positions)
         for first, rows in groups.items():
             texts[first] = few([str(self.frame.iloc[row, 0]) for row in rows], MOST_NAMES)
         return texts
@@ -111,7 +111,7 @@ class NetworkMap:
 
     @staticmethod
     def losses_of(nodes: pd.DataFrame) -> list[str]:
-        """Return how users lose something at each node: "lost", or as the column `lost_as` says."""
+        """Return the verb for losses at each node: "lost", or as the column `lost_as` says."""
         if "lost_as" not in nodes:
             return ["lost"] * len(nodes)
         return [text if isinstance(text, str) and text else "lost" for text in nodes["lost_as"]]
@@ -160,7 +160,7 @@ class Timeline:
         for row in np.lexsort((end, start)).tolist():
             taken = ends[lane[row]]
             free = next(
-                (place for place, last in enumerate(taken) if last <= start[row] + nearly), len(taken)
+                (index for index, last in enumerate(taken) if last <= start[row] + nearly), len(taken)
             )
             taken[free:] = [end[row], *taken[free + 1 :]]
             track[row] = free

@@ -1,4 +1,4 @@
-"""Elements of a problem that a user points at, such as a link or a cluster, and what can be done to them.
+"""Elements of a problem that a user points at, such as a link or a cluster, and their actions.
 
 An action sets an adjustment of the problem (`ProblemType.adjust`), so that a click in a picture, a line of a
 scenario and `--set problem.fail_links=...` are the same change.
@@ -65,8 +65,8 @@ class Action:
             changed = {name: value for name, value in present.items() if name != element}
         else:
             changed = tuple(name for name in present if name != element)
-        rest = {name: value for name, value in adjustments.items() if name != self.parameter}
-        return {**rest, self.parameter: changed} if changed else rest
+        others = {name: value for name, value in adjustments.items() if name != self.parameter}
+        return {**others, self.parameter: changed} if changed else others
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ WORDS: Final = re.compile(
 
 
 def match_ends(
-    columns: Collection[str], given: Sequence[str], found: Mapping[str, Collection[str]]
+    columns: Collection[str], column_names: Sequence[str], matches: Mapping[str, Collection[str]]
 ) -> dict[str, str]:
     """Return the given names of the ends that have none of our names, by our names.
 
@@ -45,24 +45,24 @@ def match_ends(
     ends of both links and demands, as names such as From would not say which are meant.
 
     columns  our names of the table's columns
-    found    given names by our name, as far as they are known
+    matches    given names by our name, as far as they are known
     """
     pairs = [pair for pair in ENDS if set(pair) <= set(columns)]
-    if len(pairs) != 1 or all(ours in found for ours in pairs[0]):
+    if len(pairs) != 1 or all(ours in matches for ours in pairs[0]):
         return {}
-    taken = {name for names in found.values() for name in names}
+    taken = {name for names in matches.values() for name in names}
     for together in OTHER_NAMES:
         ends = {}
         for ours, names in zip(pairs[0], together, strict=True):
-            likely = [name for name in given if name not in taken and _bare(name) in names]
-            known = [name for name in found.get(ours, ()) if _bare(name) in names]
-            candidates = known or likely
+            likely = [name for name in column_names if name not in taken and _bare(name) in names]
+            matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
+            candidates = matched or likely
             if together in WITH_WORDS:
                 candidates = [name for name in candidates if plain(name) not in names]
             if len(candidates) == 1:
                 ends[ours] = candidates[0]
         if len(ends) == len(pairs[0]):
-            return {ours: name for ours, name in ends.items() if ours not in found}
+            return {ours: name for ours, name in ends.items() if ours not in matches}
     return {}
 
 

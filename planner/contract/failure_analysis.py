@@ -1,4 +1,4 @@
-"""Analysis of many failures without a new run of the design for each: what a system declares for it."""
+"""Analysis of many failures without a new run of the design for each: the declaration of a system."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FailureAnalysis(Protocol):
         ...
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], Any]:
-        """Return the outcomes of some failures, and what `conclude` needs of them."""
+        """Return the outcomes of some failures, and the intermediate data for `conclude`."""
         ...
 
     def conclude(self, parts: Sequence[Any]) -> Sequence[Section]:

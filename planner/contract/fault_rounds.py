@@ -32,13 +32,13 @@ def find_faults_across(
     build   makes a problem of tables
     """
     rounds: list[tuple[str, ...]] = []
-    for place in (0, -1):
-        repaired = {name: _repair(tables[name], frame, place) for name, frame in faulty.items()}
-        whole = {name: frame for name, frame in repaired.items() if frame is not None}
-        if len(whole) < len(repaired):
+    for index in (0, -1):
+        repaired = {name: _repair(tables[name], frame, index) for name, frame in faulty.items()}
+        complete = {name: frame for name, frame in repaired.items() if frame is not None}
+        if len(complete) < len(repaired):
             return []
         try:
-            build({**valid, **whole})
+            build({**valid, **complete})
         except PlannerError as error:
             rounds.append(tuple(str(error).split("\n")))
         else:
@@ -46,16 +46,16 @@ def find_faults_across(
     return [fault for fault in rounds[0] if fault in rounds[1]]
 
 
-def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | None:
+def _repair(table: Table, frame: pd.DataFrame, index: int) -> pd.DataFrame | None:
     """Return a table with valid values in place of faulty ones; None where that is not possible.
 
-    place  of the valid numbers in ascending order that stand in: 0 the least, -1 the largest
+    index  of the valid numbers in ascending order that stand in: 0 the least, -1 the largest
     """
     columns: dict[str, pd.Series] = {}
     for name, column in table.columns.items():
         if name in frame:
             repair = _repair_labels if column.is_label else _repair_numbers
-            repaired = repair(column, frame[name], place)
+            repaired = repair(column, frame[name], index)
             if repaired is None:
                 return None
             columns[name] = repaired
@@ -68,10 +68,10 @@ def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | Non
     return made
 
 
-def _repair_labels(column: Column, given: pd.Series, _: int) -> pd.Series | None:
+def _repair_labels(column: Column, values: pd.Series, _: int) -> pd.Series | None:
     """Return labels with a valid one in place of those that break a rule; None for empty ones that do."""
-    texts = given.astype(str)
-    is_empty = given.isna() | (texts == "")
+    texts = values.astype(str)
+    is_empty = values.isna() | (texts == "")
     good = ~is_empty & _satisfying(column, texts)
     bad = ~is_empty & ~good
     if bad.any():
@@ -81,9 +81,9 @@ def _repair_labels(column: Column, given: pd.Series, _: int) -> pd.Series | None
     return texts.where(~is_empty, "" if column.nullable else None)
 
 
-def _repair_numbers(column: Column, given: pd.Series, place: int) -> pd.Series | None:
+def _repair_numbers(column: Column, values_given: pd.Series, index: int) -> pd.Series | None:
     """Return numbers with a valid one in place of faulty ones; None where none is known."""
-    values = pd.to_numeric(given, errors="coerce").astype(float)  # times may be texts still
+    values = pd.to_numeric(values_given, errors="coerce").astype(float)  # times may be texts still
     good = values.notna() & _satisfying(column, values)
     if good.all():
         return values
@@ -91,11 +91,11 @@ def _repair_numbers(column: Column, given: pd.Series, place: int) -> pd.Series |
     if len(stand_ins) < 2:
         tried = pd.Series([*stand_ins, *STAND_INS])
         stand_ins = sorted(tried[_satisfying(column, tried)].drop_duplicates().iloc[:2])
-    return values.where(good, stand_ins[place]) if stand_ins else None
+    return values.where(good, stand_ins[index]) if stand_ins else None
 
 
 def _satisfying(column: Column, values: pd.Series) -> pd.Series:
-    """Return which values satisfy all rules of a column."""
+    """Return the mask of the values that satisfy all rules of a column."""
     good = pd.Series(data=True, index=values.index)
     for _, test in column.rules:
         good &= test(values)

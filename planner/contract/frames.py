@@ -85,5 +85,5 @@ def _times(until_s: float, step_s: float | None, includes_end: bool) -> list[flo
     factors = (factor * 10**power for power in range(20) for factor in (1, 2, 5))
     interval_s = step_s * next(factor for factor in factors if step_s * factor >= least_s * (1 - 1e-9))
     count = math.ceil(until_s / interval_s * (1 - 1e-9))
-    times = [float(f"{place * interval_s:.12g}") for place in range(count)]
+    times = [float(f"{index * interval_s:.12g}") for index in range(count)]
     return [*times, until_s] if includes_end else times

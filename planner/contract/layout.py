@@ -56,10 +56,10 @@ def _lay_out(count: int, ends: bytes) -> NDArray[np.float64]:
     pairs = np.frombuffer(ends, dtype=np.int64).reshape(2, -1)
     if count < 3:
         return np.column_stack([np.arange(count, dtype=float), np.zeros(count)])
-    place = _place_all_pairs(count, pairs) if count <= MAX_EXACT else _place_by_landmarks(count, pairs)
-    place = place - place.mean(axis=0)
-    _, _, axes = np.linalg.svd(place, full_matrices=False)
-    turned = place @ axes.T
+    position = _place_all_pairs(count, pairs) if count <= MAX_EXACT else _place_by_landmarks(count, pairs)
+    position = position - position.mean(axis=0)
+    _, _, axes = np.linalg.svd(position, full_matrices=False)
+    turned = position @ axes.T
     turned.setflags(write=False)
     return np.asarray(turned)
 
@@ -69,9 +69,9 @@ def _place_all_pairs(count: int, pairs: NDArray[np.int64]) -> NDArray[np.float64
 
     graph = _graph(count, pairs)
     hops = _hops(count, pairs, None)
-    distance = {one: dict(enumerate(hops[one].tolist())) for one in range(count)}
-    found = nx.kamada_kawai_layout(graph, dist=distance)
-    return np.array([found[node] for node in range(count)])
+    distance = {node: dict(enumerate(hops[node].tolist())) for node in range(count)}
+    layout = nx.kamada_kawai_layout(graph, dist=distance)
+    return np.array([layout[node] for node in range(count)])
 
 
 def _place_by_landmarks(count: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -81,17 +81,17 @@ def _place_by_landmarks(count: int, pairs: NDArray[np.int64]) -> NDArray[np.floa
     landmarks = np.unique(np.linspace(0, count - 1, LANDMARKS).astype(int))
     square = _hops(count, pairs, landmarks).T ** 2
     centred = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
-    left, size, _ = np.linalg.svd(centred, full_matrices=False)
-    place = left[:, :2] * np.sqrt(size[:2])
-    place = np.asarray(place / (np.abs(place).max() or 1.0), dtype=float)
-    place += 1e-3 * np.random.default_rng(1).standard_normal(place.shape)  # equal nodes apart
+    left_vectors, size, _ = np.linalg.svd(centred, full_matrices=False)
+    position = left_vectors[:, :2] * np.sqrt(size[:2])
+    position = np.asarray(position / (np.abs(position).max() or 1.0), dtype=float)
+    position += 1e-3 * np.random.default_rng(1).standard_normal(position.shape)  # equal nodes apart
     iterations = min(MAX_ITERATIONS, int(MAX_FORCES / count**2))
     if not iterations:
-        return place
-    found = nx.spring_layout(
-        _graph(count, pairs), pos=dict(enumerate(place)), iterations=iterations, seed=1, method="force"
+        return position
+    layout = nx.spring_layout(
+        _graph(count, pairs), pos=dict(enumerate(position)), iterations=iterations, seed=1, method="force"
     )
-    return np.array([found[node] for node in range(count)])
+    return np.array([layout[node] for node in range(count)])
 
 
 def _graph(count: int, pairs: NDArray[np.int64]) -> Any:

@@ -1,4 +1,4 @@
-"""Notes on data: what was converted, ignored or looks wrong, said as it is found and kept with a problem."""
+"""Notes on data: conversions, ignored and doubtful values, reported when found and kept with a problem."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def notes_of(problem: Any) -> list[str]:
 
 
 def doubts_of(problem: Any) -> list[str]:
-    """Return the notes on a problem's data that say what is assumed or in doubt."""
+    """Return the notes on a problem's data that state an assumption or a doubt."""
     return [note for note in notes_of(problem) if note.startswith(("assumed: ", "warning: "))]

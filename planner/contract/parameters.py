@@ -78,39 +78,39 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, Parameter]:
 
 def check_parameters(
     function: Callable[..., Any],
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     *,
     where: str,
     what: str,
     folder: Path | None = None,
     others: Iterable[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Convert the values of `given` to the types of `function`'s arguments; return them, and all faults.
+    """Convert the values of `settings` to the types of `function`'s arguments; return them, and all faults.
 
     where   prefix of the keys in the faults, e.g. "designs.optimum"
     what    owner of the parameters in the faults, e.g. "design optimum"
     folder  folder that relative paths start from
     others  further names that are valid in this place, for "did you mean"
     """
-    known = parameters_of(function)
+    parameters = parameters_of(function)
     values, faults = {}, []
-    for name, value in given.items():
-        if name not in known:
+    for name, value in settings.items():
+        if name not in parameters:
             faults.append(
-                f"{where}.{name}: no such parameter of {what}" + did_you_mean(name, [*known, *others])
+                f"{where}.{name}: no such parameter of {what}" + did_you_mean(name, [*parameters, *others])
             )
             continue
         try:
             # JSON mode is strict about types but takes a list for a tuple and text for a path
             checked = _adapter(function, name).validate_json(json.dumps(value, default=str), strict=True)
         except (ValidationError, ValueError, OverflowError, RecursionError) as error:
-            faults.append(f"{where}.{name} is {_show(value)}, {_rule(known[name], error)}")
+            faults.append(f"{where}.{name} is {_show(value)}, {_rule(parameters[name], error)}")
             continue
         if isinstance(checked, Path) and folder is not None:
             checked = folder / checked
         values[name] = checked
-    for name, parameter in known.items():
-        if parameter.is_required and name not in given:
+    for name, parameter in parameters.items():
+        if parameter.is_required and name not in settings:
             faults.append(f"{where}.{name}: is missing; {what} needs it ({parameter.about})")
     return values, faults
 
@@ -160,7 +160,7 @@ def _members(annotation: Any) -> Iterable[Any]:
     if get_origin(annotation) is Annotated:
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return [kind for part in get_args(annotation) for kind in _members(part)]
+        return [kind for kind_ in get_args(annotation) for kind in _members(kind_)]
     return [annotation]
 
 
@@ -176,7 +176,7 @@ def _describe(annotation: Any) -> str:
         base, *extras = get_args(annotation)
         return " ".join([_describe(base), *_limits(extras)])
     if get_origin(annotation) in (Union, types.UnionType):
-        return " | ".join(_describe(part) for part in get_args(annotation))
+        return " | ".join(_describe(member) for member in get_args(annotation))
     if get_origin(annotation) is Literal:
         return " | ".join(str(value) for value in get_args(annotation))
     if get_origin(annotation) in (tuple, list):

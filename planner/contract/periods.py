@@ -1,4 +1,4 @@
-"""Numbers and times of windows: what tables call `window`, in numbers with any step, dates or times of day.
+"""Numbers and times of windows, the `window` of tables: numbers with any step, dates or times of day.
 
 A window that has no row is missing: it is named, and never read as a window of zeros.
 """
@@ -39,7 +39,7 @@ class UnclearTimes(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Numbers of windows, and what has to be said of them.
+    """Numbers of windows, with the notes on them.
 
     numbers  (rows,) number of the window of each row
     step_s   time between two windows, s; None where it is unknown
@@ -107,13 +107,13 @@ def _is_iso(text: str) -> bool:
 
 def _order_days(texts: Sequence[str]) -> list[str]:
     """Return dates with the year last as ISO texts; raise UnclearTimes where day and month are unclear."""
-    found = [match for text in texts if (match := DAY_FIRST.fullmatch(text))]
-    first, second = (max(int(match[place]) for match in found) for place in (1, 2))
-    is_day_first = any("." in match[0][:6] for match in found) or first > 12
-    if not is_day_first and second <= 12 and any(match[1] != match[2] for match in found):
-        day, month = (_iso(found[0], is_day_first=way) for way in (True, False))
+    matches = [match for text in texts if (match := DAY_FIRST.fullmatch(text))]
+    first, second = (max(int(match[group]) for match in matches) for group in (1, 2))
+    is_day_first = any("." in match[0][:6] for match in matches) or first > 12
+    if not is_day_first and second <= 12 and any(match[1] != match[2] for match in matches):
+        day, month = (_iso(matches[0], is_day_first=way) for way in (True, False))
         raise UnclearTimes(f"'{texts[0]}' is {day[:10]} or {month[:10]}; write the year first")
-    return [_iso(match, is_day_first=is_day_first) for match in found]
+    return [_iso(match, is_day_first=is_day_first) for match in matches]
 
 
 def _iso(match: re.Match[str], *, is_day_first: bool) -> str:
@@ -128,9 +128,9 @@ def number_times(values: pd.Series) -> Windows:
     raises  UnclearTimes where the times have two readings, or are no times
     """
     times = read_times(values)
-    unique, place = np.unique(times.to_numpy("datetime64[ns]"), return_inverse=True)
+    unique, inverse = np.unique(times.to_numpy("datetime64[ns]"), return_inverse=True)
     first, last = (_show(unique[position]) for position in (0, -1))
-    numbers = place.astype(float) + 1
+    numbers = inverse.astype(float) + 1
     if len(unique) == 1:
         return Windows(numbers=numbers, notes=(f"window 1 is {first}",))
     gaps = np.diff(unique).astype("timedelta64[ns]").astype(np.int64)
@@ -197,8 +197,8 @@ def describe_labels(labels: Sequence[str], where: str) -> tuple[str, ...]:
 
     where  name of the file or folder
     """
-    found = [NUMBERED.fullmatch(label) for label in labels]
-    matches = [match for match in found if match is not None]
+    label_matches = [NUMBERED.fullmatch(label) for label in labels]
+    matches = [match for match in label_matches if match is not None]
     notes: tuple[str, ...] = ()
     if labels and all(is_time(label) for label in labels):
         notes = _describe_times(labels)
@@ -223,7 +223,7 @@ def _describe_times(texts: Sequence[str]) -> tuple[str, ...]:
 def natural_order(name: str) -> list[str | int]:
     """Return a key that sorts names by the numbers in them: `window 2` before `window 10`."""
     parts = re.split(r"([0-9]+)", name)
-    return [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
+    return [int(piece) if odd % 2 else piece for odd, piece in enumerate(parts)]
 
 
 def describe_empty(

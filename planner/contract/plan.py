@@ -23,7 +23,7 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Breakdown:
-    """Figures of a plan for each of several groups of what it serves, such as traffic classes.
+    """Metrics of a plan for each of several groups that it serves, such as traffic classes.
 
     title  of the table
     group  one group in words, such as "class"
@@ -34,10 +34,10 @@ class Breakdown:
     group: str
     frame: pd.DataFrame
 
-    def groups_with(self, metric: str, least: float) -> list[str]:
-        """Return the names of the groups whose figure exceeds a value."""
+    def groups_with(self, metric: str, threshold: float) -> list[str]:
+        """Return the names of the groups with more than a value of a metric."""
         values = self.frame[metric].to_numpy(float)
-        return [str(name) for name in self.frame.iloc[:, 0][values > least]]
+        return [str(name) for name in self.frame.iloc[:, 0][values > threshold]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; unknown numbers are None."""
@@ -68,7 +68,7 @@ class Violations:
         return cls(pd.DataFrame(rows, columns=list(cls.COLUMNS)))
 
     def __add__(self, other: Violations) -> Violations:
-        frames = [part.frame for part in (self, other) if len(part)]
+        frames = [violations.frame for violations in (self, other) if len(violations)]
         return Violations(pd.concat(frames, ignore_index=True)) if frames else Violations()
 
     def __len__(self) -> int:
@@ -80,22 +80,22 @@ class Violations:
             return self
         return Violations(self.frame[self.frame["limit"].isin(list(limits))].reset_index(drop=True))
 
-    def sentences(self, most: int = 3) -> list[str]:
+    def sentences(self, limit_: int = 3) -> list[str]:
         """Return one line for each violated constraint: the count, and the worst places with amounts."""
         lines = []
         for limit, rows in self.frame.groupby("limit", sort=False):
             excess = (rows["amount"] - rows["allowed"]).abs()
-            worst = rows.loc[excess.sort_values(ascending=False, kind="stable").index[:most]]
+            worst = rows.loc[excess.sort_values(ascending=False, kind="stable").index[:limit_]]
             if _are_places(rows):  # a place is right or wrong
-                places = "; ".join(worst["where"].astype(str))
+                locations = "; ".join(worst["where"].astype(str))
                 more = "; ..." if len(rows) > len(worst) else ""
-                lines.append(f"{limit}: violated {counted(len(rows), 'times')}: {places}{more}")
+                lines.append(f"{limit}: violated {counted(len(rows), 'times')}: {locations}{more}")
                 continue
-            places = "; ".join(
+            locations = "; ".join(
                 f"{row.where} {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
                 for row in worst.itertuples()
             )
-            lines.append(f"{limit}: violated {counted(len(rows), 'times')}, worst {places}")
+            lines.append(f"{limit}: violated {counted(len(rows), 'times')}, worst {locations}")
         return lines
 
 

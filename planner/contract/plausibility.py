@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Proportion:
-    """Two columns, `table.column`, and how many times the sum of one may usually be that of the other."""
+    """Two columns, `table.column`, and the usual largest ratio of their sums."""
 
     column: str
     to: str
@@ -27,7 +27,7 @@ class Proportion:
 
 
 def find_unusual(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
-    """Yield a doubt for each column whose median above 0 is out of the range that the table calls usual.
+    """Yield a doubt for each column with a median above 0 outside the range that the table calls usual.
 
     The largest number that a column takes stands for no limit, and does not count.
     """
@@ -50,15 +50,16 @@ def find_unusual(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]
 def find_disproportions(
     proportions: Iterable[Proportion], tables: Mapping[str, pd.DataFrame]
 ) -> Iterator[str]:
-    """Yield a doubt for each two columns whose sums are out of proportion."""
-    for one in proportions:
-        (table, column), (other, whole) = one.column.split("."), one.to.split(".")
+    """Yield a doubt for each two columns with sums out of proportion."""
+    for proportion in proportions:
+        (table, column), (other, total_column) = proportion.column.split("."), proportion.to.split(".")
         if table not in tables or other not in tables:
             continue
-        part, total = float(tables[table][column].sum()), float(tables[other][whole].sum())
-        if total > 0 and part / total > one.at_most:
+        amount, total = float(tables[table][column].sum()), float(tables[other][total_column].sum())
+        if total > 0 and amount / total > proportion.at_most:
             first, second = (tables[name].attrs.get("where", name) for name in (table, other))
             yield (
-                f"warning: {first}: the sum of {column} is {part / total:,.3g} times that of {whole} in "
+                f"warning: {first}: the sum of {column} is {amount / total:,.3g} times that of "
+                f"{total_column} in "
                 f"{second}; are both units right?"
             )

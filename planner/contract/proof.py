@@ -118,7 +118,7 @@ class Proof:
     def gap(self) -> float | None:
         """Relative distance of objective and bound, in the first rank or level where they differ."""
         proven: tuple[RankProof | LevelProof, ...] = (*self.ranks, *self.levels)
-        gaps = [relative_gap(one.objective, one.bound) for one in proven]
+        gaps = [relative_gap(rank.objective, rank.bound) for rank in proven]
         if gaps:
             return next((gap for gap in gaps if gap), 0.0)
         return relative_gap(self.objective, self.bound)

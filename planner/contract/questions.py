@@ -1,4 +1,4 @@
-"""Questions that tables do not answer and on which the result depends, with what is assumed otherwise."""
+"""Questions that tables do not answer and on which the result depends, with the assumed answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OpenQuestion:
 
     @property
     def assumption(self) -> str:
-        """What is assumed without an answer, and why."""
+        """Assumption without an answer, with its reason."""
         return f"{self.answers[self.assumed]}, as {self.reason}"
 
     @property

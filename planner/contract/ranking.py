@@ -18,8 +18,8 @@ def compare_ranks(
     metrics    one for each rank; there may be fewer values, of the first ranks
     tolerance  relative difference that counts as none in the last rank; ranks before it compare exactly
     """
-    for place, (metric, value, other) in enumerate(zip(metrics, values, others, strict=False)):
-        margin = (tolerance if place == len(metrics) - 1 else EQUAL) * max(abs(value), abs(other), 1e-3)
+    for index, (metric, value, other) in enumerate(zip(metrics, values, others, strict=False)):
+        margin = (tolerance if index == len(metrics) - 1 else EQUAL) * max(abs(value), abs(other), 1e-3)
         if abs(value - other) > margin:
             return 1 if (value > other) is (metric.better == "more") else -1
     return 0

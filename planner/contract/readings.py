@@ -1,4 +1,4 @@
-"""Columns of two readings, and what is assumed of a column that a file does not have."""
+"""Columns of two readings, and assumptions about columns that a file does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.contract.table import Table
 
 
 def assume_absent(table: Table, present: Collection[str], where: str) -> list[str]:
-    """Return a note for each absent column of a table of which the result depends on what is assumed.
+    """Return a note for each absent column of a table with an assumption that the result depends on.
 
     present  our names of the columns that were found
     """
@@ -25,7 +25,7 @@ def assume_absent(table: Table, present: Collection[str], where: str) -> list[st
 def find_unclear_readings(
     table: Table,
     frame: pd.DataFrame,
-    given: Mapping[str, str],
+    names: Mapping[str, str],
     settled: Collection[str],
     *,
     where: str,
@@ -36,18 +36,18 @@ def find_unclear_readings(
     A column with the same value in every row is the same in both readings.
 
     frame    values under our names
-    given    name in the file by our name
+    names    name in the file by our name
     settled  our names of the columns that the user mapped
     advise   what to write, for our name of the column, that of the other one, and the name in the file
     """
     faults = []
     for name, other in readings_of(table).items():
-        if name not in given or name in settled or other in given:
+        if name not in names or name in settled or other in names:
             continue
         if len(frame[name].drop_duplicates()) > 1:
             faults.append(
-                f"{where}: column '{shorten_name(given[name])}' may be {describe(table, name)} or "
-                f"{describe(table, other)}, and no column is {other}: {advise(name, other, given[name])}"
+                f"{where}: column '{shorten_name(names[name])}' may be {describe(table, name)} or "
+                f"{describe(table, other)}, and no column is {other}: {advise(name, other, names[name])}"
             )
     return faults
 

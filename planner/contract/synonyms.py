@@ -36,7 +36,7 @@ OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     ("bitrate", "rate"): ("bit rate", "rate", "video rate", "encoding rate", "bandwidth"),
     ("latency", "time"): DELAYS,
     ("delay", "time"): DELAYS,
-    ("max_latency", "time"): tuple(f"{most} {delay}" for most in ("max", "maximum") for delay in DELAYS),
+    ("max_latency", "time"): tuple(f"{word} {delay}" for word in ("max", "maximum") for delay in DELAYS),
     ("commitment", "rate"): (
         *("committed", "commit", "cdr", "committed rate", "commit rate", "committed data rate"),
         *("minimum commit", "minimum commitment", "committed bandwidth", "commit level"),
@@ -79,17 +79,17 @@ def _own_names(table: Table, other: str, ours: str) -> Iterable[str]:
         yield from table.columns[other].other_names
 
 
-def names_called(table: Table, others: Iterable[Table], given: Collection[str]) -> list[str]:
+def names_called(table: Table, others: Iterable[Table], names: Collection[str]) -> list[str]:
     """Return the given names of files or sheets that are a table's; more than one where that is not clear.
 
     A table's own name goes first, then its other names, where they are not the name of another table.
     Case, punctuation and a plural s do not matter for other names.
     """
-    exact = [name for name in given if plain(name) == plain(table.name)]
+    exact = [name for name in names if plain(name) == plain(table.name)]
     if exact:
         return exact
-    own = {plain(other.name) for other in others}
-    return [name for name in given if plain(name) not in own and is_called(table, name)]
+    own_names = {plain(other.name) for other in others}
+    return [name for name in names if plain(name) not in own_names and is_called(table, name)]
 
 
 def is_called(table: Table, name: str) -> bool:

@@ -155,7 +155,7 @@ class Studies:
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def hint(self, verb: str) -> str:
-        """Return what to use in place of a verb that the system does not have, to end a sentence."""
+        """Return the alternative to a verb that the system does not have, to end a sentence."""
         return f"; {self.instead[verb]}" if verb in self.instead else ""
 
 
@@ -207,9 +207,9 @@ class System(Generic[ProblemT, PlanT]):
     def losses(self, metrics: Mapping[str, float | None]) -> dict[str, float]:
         """Return the value of each metric of losses that is above 0, but for rounding."""
         headline = self.plan.headline
-        least = max(1e-6 * (metrics.get(headline.total) or 0.0), 1e-9)
+        threshold = max(1e-6 * (metrics.get(headline.total) or 0.0), 1e-9)
         values = {name: metrics.get(name) or 0.0 for name in headline.losses}
-        return {name: value for name, value in values.items() if value > least}
+        return {name: value for name, value in values.items() if value > threshold}
 
     def gain_metric(self, metrics: Mapping[str, float | None]) -> Metric:
         """Return the metric that an upgrade should improve: `Headline.growth` where nothing is lost.

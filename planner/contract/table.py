@@ -97,9 +97,9 @@ def choice(
 
     may_be_blank  whether a cell may be empty too, which is read as ""
     """
-    known = {*values, ""} if may_be_blank else set(values)
+    allowed = {*values, ""} if may_be_blank else set(values)
     rule = "must be one of " + ", ".join(values) + (", or blank" if may_be_blank else "")
-    rules: tuple[Rule, ...] = ((rule, lambda s: s.isin(known)),)
+    rules: tuple[Rule, ...] = ((rule, lambda s: s.isin(allowed)),)
     return Column(kind="text", about=about, rules=rules, required=not optional, nullable=may_be_blank)
 
 

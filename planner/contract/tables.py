@@ -68,11 +68,11 @@ def is_valid(table: Table, frame: pd.DataFrame) -> bool:
     if (frame.empty and not table.may_be_empty) or any(name is not None for name in frame.index.names):
         return False
     names = frame.columns.tolist()
-    given = set(names)
+    present = set(names)
     expected = [
         name
         for name, column in table.columns.items()
-        if name in given or column.required or column.default is not None
+        if name in present or column.required or column.default is not None
     ]
     if names != expected:
         return False
@@ -81,7 +81,7 @@ def is_valid(table: Table, frame: pd.DataFrame) -> bool:
         return False
     if all(table.columns[name].nullable for name in names):  # rows may be blank, which are left out
         return False
-    key = [columns[name] for name in table.key if name in given]
+    key = [columns[name] for name in table.key if name in present]
     if not key:
         return True
     if len(frame) <= FEW_ROWS and not any(values.hasnans for values in key):
@@ -105,14 +105,14 @@ def _is_valid_column(table: Table, name: str, values: pd.Series) -> bool:
 
 
 def _add_notes_of_windows(table: Table, frame: pd.DataFrame, where: str) -> None:
-    """Say again what is said of a valid table's windows."""
+    """Report the notes on a valid table's windows again."""
     for name, column in table.columns.items():
         if name in frame and column.kind == "window":
             _convert_windows(name, frame[name], _RowFaults(where, 1))
 
 
 def flatten_frame(table: Table, frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """Return a frame whose columns have one level and differ; an index that is a column becomes one.
+    """Return a frame with one level of distinct columns; an index that is a column becomes one.
 
     raises  InputError for columns of several levels, and for two of one name
     """
@@ -140,8 +140,8 @@ def convert_units(frame: pd.DataFrame, match: ColumnMatch) -> pd.DataFrame:
     """Return the columns that were found, under our names and in our units; the rest is left out."""
     if match.is_exact and not match.factors:
         return frame
-    found = frame[list(match.names.values())].set_axis(list(match.names), axis=1)
-    return found.assign(**{ours: _scale(found[ours], factor) for ours, factor in match.factors.items()})
+    selected = frame[list(match.names.values())].set_axis(list(match.names), axis=1)
+    return selected.assign(**{ours: _scale(selected[ours], factor) for ours, factor in match.factors.items()})
 
 
 def _scale(values: pd.Series, factor: Fraction) -> pd.Series:
@@ -158,7 +158,7 @@ def _is_plain_number(value: object) -> bool:
 
 
 class FaultyRows(InputError):
-    """Faults in rows of a table whose columns are all there; `frame` has them with their types."""
+    """Errors in rows of a table with complete columns; `frame` has them with their types."""
 
     def __init__(self, frame: pd.DataFrame, faults: Sequence[str]) -> None:
         self.frame = frame
@@ -202,7 +202,7 @@ def collect_tables(owner: object, tables: Iterable[Table]) -> dict[str, pd.DataF
 
 
 def validate_tables(
-    tables: Iterable[Table], given: Mapping[str, pd.DataFrame], *, required: Iterable[str]
+    tables: Iterable[Table], data: Mapping[str, pd.DataFrame], *, required: Iterable[str]
 ) -> dict[str, pd.DataFrame]:
     """Return those of the tables that are given, with their columns, types and defaults, by name.
 
@@ -210,11 +210,11 @@ def validate_tables(
     raises    InputError with every fault
     """
     frames: dict[str, pd.DataFrame] = {}
-    faults = [f"{name}: is missing" for name in required if name not in given]
+    faults = [f"{name}: is missing" for name in required if name not in data]
     for table in tables:
-        if table.name not in given:
+        if table.name not in data:
             continue
-        frame = given[table.name]
+        frame = data[table.name]
         try:
             frames[table.name] = validate(table, frame, where=frame.attrs.get("where"))
         except InputError as error:
@@ -225,21 +225,23 @@ def validate_tables(
 
 
 def report_unknown_names(
-    frame: pd.DataFrame, table: str, column: str, known: Collection[str], what: str
+    frame: pd.DataFrame, table: str, column: str, existing: Collection[str], what: str
 ) -> list[str]:
-    """Return a fault for each row with a name in `column` that is not in `known`.
+    """Return a fault for each row with a name in `column` that is not in `existing`.
 
     what  the end of the fault, such as "no node of the network"
     """
-    if max(len(frame), len(known)) <= FEW_ROWS:
-        names = set(known)
+    if max(len(frame), len(existing)) <= FEW_ROWS:
+        names = set(existing)
         unknown = np.flatnonzero([name not in names for name in frame[column].tolist()])
     else:
-        unknown = np.flatnonzero(~frame[column].isin(known).to_numpy())
+        unknown = np.flatnonzero(~frame[column].isin(existing).to_numpy())
 
     def describe(row: int) -> str:
         name = frame[column].iloc[row]
-        return f"{row_name(frame, table, row)}: {column} '{name}' is {what}" + did_you_mean(str(name), known)
+        return f"{row_name(frame, table, row)}: {column} '{name}' is {what}" + did_you_mean(
+            str(name), existing
+        )
 
     return describe_rows(unknown, describe, file_name(frame, table), f"with an unknown {column}")
 
@@ -331,8 +333,8 @@ def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
         if values.dtype != object or not pd.api.types.infer_dtype(values, skipna=True).startswith("mixed"):
             continue
         bad = ~values.map(pd.api.types.is_scalar)
-        places, rows = _locate_first(bad)
-        texts = [f"{name} is '{abbreviate(values.iloc[place])}', must be a single value" for place in places]
+        indices, rows = _locate_first(bad)
+        texts = [f"{name} is '{abbreviate(values.iloc[index])}', must be a single value" for index in indices]
         broken.add(f"{name} is no single value", rows, int(bad.sum()), texts)
 
 
@@ -370,16 +372,16 @@ def _convert(name: str, column: Column, values: pd.Series, broken: _RowFaults) -
         is_nan = text.astype(str).str.strip().str.lower() == "nan"
         bad = missing | (coerced.isna() & ~blank & (column.nullable | ~is_nan))
         rule = f"{name} is empty or no number"
-    places, rows = _locate_first(bad)
+    indices, rows = _locate_first(bad)
     broken.add(
         rule,
         rows,
         int(bad.sum()),
         (
             _empty_fault(name, column)
-            if missing.iloc[place]
-            else _number_fault(name, values.iloc[place], "a number") + _unlimited(values.iloc[place], column)
-            for place in places
+            if missing.iloc[index]
+            else _number_fault(name, values.iloc[index], "a number") + _unlimited(values.iloc[index], column)
+            for index in indices
         ),
     )
     return coerced
@@ -406,13 +408,13 @@ def is_unlimited(text: str) -> bool:
 
 
 def _empty_fault(name: str, column: Column) -> str:
-    """Return what is wrong with an empty cell, and what to write where the column has a default."""
+    """Return the error of an empty cell, with advice for a column with a default."""
     usual = "" if column.default is None else f"; write {column.default:g}, the default"
     return f"{name} is empty{usual}"
 
 
 def _number_fault(name: str, value: object, what: str) -> str:
-    """Return what is wrong with a cell that holds no number, and what to write instead."""
+    """Return the error of a cell that holds no number, with advice."""
     text = str(value).strip()
     start = f"{name} is '{abbreviate(value)}', must be {what}"
     unit = unit_of(name)[1]
@@ -502,9 +504,9 @@ def _without_percent(values: pd.Series, divisor: int) -> pd.Series:
     """
     texts = values[values.map(lambda value: isinstance(value, str) and value.strip().endswith("%"))]
     parts = pd.to_numeric(texts.astype(str).str.strip().str.removesuffix("%"), errors="coerce").dropna()
-    found = values.astype(object)
-    found[parts.index] = parts.to_numpy(object) / divisor
-    return found
+    converted = values.astype(object)
+    converted[parts.index] = parts.to_numpy(object) / divisor
+    return converted
 
 
 def _to_numbers(values: pd.Series) -> pd.Series:
@@ -523,8 +525,8 @@ def _convert_to_categories(name: str, values: pd.Series, broken: _RowFaults) -> 
     one_each = texts.is_unique
     coded = coded.cat.rename_categories(list(texts)) if one_each else coded.astype(str).astype("category")
     bad = values.isna() | (coded == "")
-    places, rows = _locate_first(bad)
-    broken.add(f"{name} is empty", rows, int(bad.sum()), [f"{name} is empty"] * len(places))
+    indices, rows = _locate_first(bad)
+    broken.add(f"{name} is empty", rows, int(bad.sum()), [f"{name} is empty"] * len(indices))
     return coded
 
 
@@ -548,7 +550,7 @@ def _add_broken_rules(
 
 
 def _unlimited(value: object, column: Column) -> str:
-    """Return what to write in place of infinity, or of a word for it; "" for other values."""
+    """Return advice in place of infinity, or of a word for it; "" for other values."""
     is_infinite = isinstance(value, float) and value == np.inf
     if not (is_infinite or (isinstance(value, str) and is_unlimited(value))):
         return ""
@@ -561,12 +563,12 @@ def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
     if not key or (table.compact and _all_rows_differ(frame[key])):
         return
     again = frame.duplicated(key)
-    places, rows = _locate_first(again)
+    indices, rows = _locate_first(again)
     texts = []
-    for place in places:
-        same = (frame[key] == frame[key].iloc[place]).all(axis=1).to_numpy()
+    for index in indices:
+        same = (frame[key] == frame[key].iloc[index]).all(axis=1).to_numpy()
         first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
-        values = ", ".join(f"{name} '{abbreviate(frame[name].iloc[place])}'" for name in key)
+        values = ", ".join(f"{name} '{abbreviate(frame[name].iloc[index])}'" for name in key)
         hint = f"; {table.key_hint}" if table.key_hint and len(key) < len(table.key) else ""
         texts.append(f"{values} is there already in row {first}{hint}")
     broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
@@ -590,8 +592,8 @@ def _all_rows_differ(frame: pd.DataFrame) -> bool:
 
 def _locate_first(bad: pd.Series) -> tuple[list[int], list[int]]:
     """Return the positions of the first bad values, and their rows in the file."""
-    places = np.flatnonzero(bad.to_numpy())[:SHOWN_ROWS].tolist()
-    return places, [int(bad.index[place]) for place in places]
+    indices = np.flatnonzero(bad.to_numpy())[:SHOWN_ROWS].tolist()
+    return indices, [int(bad.index[index]) for index in indices]
 
 
 def _value(value: object) -> str:
@@ -613,12 +615,12 @@ def abbreviate(value: object) -> str:
 
 
 def shorten_faults(faults: Sequence[str], where: str, what: str, *, count: int | None = None) -> list[str]:
-    """Return the first faults, and one line that counts the rest: `links.csv: 7 more rows <what>`.
+    """Return the first errors, and one line that counts the others: `links.csv: 7 more rows <error>`.
 
     count  number of all faults, where `faults` has only the first; default: the length of `faults`
     """
-    rest = (len(faults) if count is None else count) - SHOWN_ROWS
-    return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
+    remaining = (len(faults) if count is None else count) - SHOWN_ROWS
+    return [*faults[:SHOWN_ROWS], *([f"{where}: {remaining} more rows {what}"] if remaining > 0 else [])]
 
 
 def describe_rows(

@@ -1,4 +1,4 @@
-"""Tolerances of checks: by how much an amount may differ from its limit for the arithmetic alone.
+"""Tolerances of checks: differences of an amount from its limit by arithmetic alone.
 
 There is one rule for all systems, without an amount of its own, so that it holds for rates of 1e-6 and of 1e9
 in one problem. An amount may differ from its limit by
@@ -30,7 +30,7 @@ ROUNDING: Final = 1e-12
 
 
 def allowance(limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE) -> Floats:
-    """Return by how much amounts may differ from limits, in their shape and unit; 0 for limits of inf.
+    """Return the tolerances of amounts at limits, in their shape and unit; 0 for limits of inf.
 
     terms     sum of the absolute terms that an amount was computed from, in the unit of the limit
     relative  for limits that are kept more exactly than by a solver, such as EXACT
@@ -44,21 +44,23 @@ def exceeds(
     amount: ArrayLike, limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE
 ) -> Bools:
     """Return whether amounts exceed upper limits by more than the allowance; see `allowance`."""
-    given = np.asarray(limit, float) + allowance(limit, terms, relative=relative)
-    return np.asarray(np.asarray(amount, float) > given)
+    threshold = np.asarray(limit, float) + allowance(limit, terms, relative=relative)
+    return np.asarray(np.asarray(amount, float) > threshold)
 
 
 def falls_short(
     amount: ArrayLike, limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE
 ) -> Bools:
     """Return whether amounts are below lower limits by more than the allowance; see `allowance`."""
-    given = np.asarray(limit, float) - allowance(limit, terms, relative=relative)
-    return np.asarray(np.asarray(amount, float) < given)
+    threshold = np.asarray(limit, float) - allowance(limit, terms, relative=relative)
+    return np.asarray(np.asarray(amount, float) < threshold)
 
 
-def differs(one: ArrayLike, other: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE) -> Bools:
+def differs(
+    item: ArrayLike, other: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE
+) -> Bools:
     """Return whether amounts differ by more than the allowance of the larger one, or one of them is NaN."""
-    first, second = np.asarray(one, float), np.asarray(other, float)
+    first, second = np.asarray(item, float), np.asarray(other, float)
     larger = np.maximum(np.abs(first), np.abs(second))
     with np.errstate(invalid="ignore"):  # inf - inf
         is_near = np.abs(first - second) <= allowance(larger, terms, relative=relative)

@@ -67,7 +67,7 @@ def _units() -> tuple[dict[str, Unit], dict[str, tuple[Unit, ...]]]:
         bits, bytes_ = (
             Unit(prefix + symbol, "data", Fraction(size * n)) for symbol, n in (("bit", 1), ("B", 8))
         )
-        bit_rate, byte_rate = (Unit(f"{one.symbol}/s", "rate", one.size) for one in (bits, bytes_))
+        bit_rate, byte_rate = (Unit(f"{base.symbol}/s", "rate", base.size) for base in (bits, bytes_))
         for mark in {prefix, prefix.upper() if prefix == "k" else prefix}:
             exact |= {f"{mark}b": bits, f"{mark}B": bytes_, f"{mark}b/s": bit_rate, f"{mark}B/s": byte_rate}
             exact |= {f"{mark}bps": bit_rate, f"{mark}Bps": byte_rate}
@@ -130,11 +130,11 @@ def _keep_short(function: Callable[[str], ResultT]) -> Callable[[str], ResultT]:
 
     Each name is compared with all columns of all tables.
     """
-    kept = lru_cache(maxsize=10_000)(function)
+    cached = lru_cache(maxsize=10_000)(function)
 
     @wraps(function)
     def call(name: str) -> ResultT:
-        return kept(name) if len(name) <= LONGEST_NAME else function(name)
+        return cached(name) if len(name) <= LONGEST_NAME else function(name)
 
     return call
 

@@ -48,5 +48,5 @@ def _items(count: int) -> str:
 
 def _place(location: tuple[int | str, ...]) -> str:
     """Return the place within a list: `item 2 `; the names that pydantic gives to parts of types are none."""
-    places = [str(one + 1) for one in location if isinstance(one, int)]
-    return f"item {' of item '.join(reversed(places))} " if places else ""
+    indices = [str(index + 1) for index in location if isinstance(index, int)]
+    return f"item {' of item '.join(reversed(indices))} " if indices else ""

@@ -139,27 +139,34 @@ class Reoptimization(Generic[ProblemT]):
                 name: trial.metrics[name] if trial.metrics else None,
                 "gain": trial.gain,
                 "gain_share": trial.gain / abs(self.value) if trial.gain is not None and self.value else None,
-                **{one.name: trial.metrics[one.name] if trial.metrics else None for one in others},
+                **{metric.name: trial.metrics[metric.name] if trial.metrics else None for metric in others},
             }
             for trial in trials
         ]
-        known = {name: unit, "gain": unit, "gain_share": "", **{one.name: one.unit for one in others}}
+        base_units = {
+            name: unit,
+            "gain": unit,
+            "gain_share": "",
+            **{metric.name: metric.unit for metric in others},
+        }
         words = note or f"{self._decided.design.name} solved each changed problem again"
-        return Section(title=title, frame=pd.DataFrame(rows), units={**known, **(units or {})}, note=words)
+        return Section(
+            title=title, frame=pd.DataFrame(rows), units={**base_units, **(units or {})}, note=words
+        )
 
     def sentence(self, trials: Sequence[Trial[ProblemT]], *, what: str = "change") -> str:
         """Return a sentence about the trial with the largest gain."""
-        known = [trial for trial in trials if trial.gain is not None]
-        if not known:
+        tried = [trial for trial in trials if trial.gain is not None]
+        if not tried:
             return f"No {what} could be tried."
-        best = max(known, key=lambda trial: trial.gain or 0.0)
+        best = max(tried, key=lambda trial: trial.gain or 0.0)
         gain = best.gain or 0.0
         if gain <= 0:
-            return f"No {what} of the {len(known)} tried improves {self.label}."
+            return f"No {what} of the {len(tried)} tried improves {self.label}."
         share = f" ({percent(gain / abs(self.value), 2)})" if self.value else ""
         doubt = "" if self.is_clear(best) else ", which is less than the gap of the plan"
         amount = amount_or_number(gain, self.metric.unit)
         return (
-            f"Of {counted(len(known), plural(what))} tried, {best.change.name} gains most: "
+            f"Of {counted(len(tried), plural(what))} tried, {best.change.name} gains most: "
             f"{amount}{share} in {self.label}{doubt}."
         )

@@ -234,12 +234,12 @@ def recommend(
         )
     mechanisms = SPACE[can, where]
     why += [f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms]
-    known = [
+    systems = [
         system
         for system in table_1_1()
         if can in _shareable_information(system) and where in system.resources
     ]
-    if not any(system.information is can for system in known):
+    if not any(system.information is can for system in systems):
         why.append("no prior work in Table 1.1 shares this much information over such resources")
     if len(mechanisms) > 1:
         why.append("no recipe covers partly shared resources: use each mechanism for its part")
@@ -248,7 +248,7 @@ def recommend(
         resources=where,
         mechanisms=mechanisms,
         why=tuple(why),
-        known=tuple(sorted(known, key=lambda system: system.mechanism not in mechanisms)),
+        known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
         designs=tuple(designs_of(mechanisms)),
     )
 
@@ -287,7 +287,7 @@ def table_1_1() -> tuple[PriorSystem, ...]:
             mechanism=Mechanism(row["mechanism"]),
             separations=_separations(row["separation"]),
             information=Information(row["information_sharing"]),
-            resources=tuple(Resources(part.strip()) for part in row["shared_resources"].split("/")),
+            resources=tuple(Resources(resource.strip()) for resource in row["shared_resources"].split("/")),
             row=row,
         )
         for row in csv.DictReader(io.StringIO(text))
@@ -322,10 +322,10 @@ class Review:
             "system": self.system.name,
             "context": self.system.context,
             "information": str(self.system.information),
-            "resources": [str(one) for one in self.system.resources],
-            "separation": [str(one) for one in self.system.separations],
+            "resources": [str(resource) for resource in self.system.resources],
+            "separation": [str(separation) for separation in self.system.separations],
             "today": str(self.system.mechanism),
-            "recommended": [str(one) for one in self.recommended],
+            "recommended": [str(mechanism) for mechanism in self.recommended],
             "same": self.same,
             "why": self.why,
         }
@@ -348,8 +348,8 @@ class DesignSpace(Result):
         return pd.DataFrame(self.to_dict())
 
     def summary(self) -> list[str]:
-        """Return how many systems already use the mechanism that suits them."""
-        same = sum(one.same for one in self.reviews)
+        """Return the number of systems that already use the suitable mechanism."""
+        same = sum(item.same for item in self.reviews)
         return [
             f"{same} of {len(self.reviews)} systems of the literature use the mechanism that suits them",
             "planner.recipes(resources=..., separation=...) recommends one for your constraints",
@@ -357,7 +357,7 @@ class DesignSpace(Result):
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return plain data, as `--json` prints it."""
-        return [one.to_dict() for one in self.reviews]
+        return [item.to_dict() for item in self.reviews]
 
 
 def review() -> DesignSpace:

@@ -163,7 +163,7 @@ def curves(
     One kind of degradation is applied at a time. Arguments are those of `measure`; both can share a store.
     """
     asked = _load_scenarios(names, changes)
-    runs = _run([part for one in asked for part in _grids(*one)], out, workers, advance)
+    runs = _run([grid for request in asked for grid in _grids(*request)], out, workers, advance)
     return [_measure_curves(system, runs[runs["system"] == system.name]) for system, _ in asked]
 
 
@@ -235,14 +235,14 @@ def _run(
 ) -> pd.DataFrame:
     """Run all grids in one sweep, stored in `out` or a temporary folder; return the runs."""
     axes = dict.fromkeys(axis for grid in grids for axis in grid.axes)
-    whole = Grid(axes=tuple(axes), points=tuple(point for grid in grids for point in grid.points))
+    merged = Grid(axes=tuple(axes), points=tuple(point for grid in grids for point in grid.points))
     with contextlib.ExitStack() as stack:
         store = out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "store"
-        done = run_grid(whole, store, workers=workers, advance=advance)
-        if done.interrupted:
+        sweep_result = run_grid(merged, store, workers=workers, advance=advance)
+        if sweep_result.interrupted:
             hint = f"; finished runs are in {out}, the same command goes on" if out else ""
             raise Stopped(f"interrupted before the end{hint}")
-        return done.runs
+        return sweep_result.runs
 
 
 # --- shares -------------------------------------------------------------------------------
@@ -346,9 +346,9 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
                     here = of_design[np.isclose(of_design[key].astype(float), value)]
                 values = [exact[label]["performance"]] if key not in axes and label in exact else []
                 for _, run in here.iterrows():
-                    found = _read_figure(run, column_of(metric.name))
-                    if run["exit_code"] == 0 and found is not None:
-                        values.append(found)
+                    figure = _read_figure(run, column_of(metric.name))
+                    if run["exit_code"] == 0 and figure is not None:
+                        values.append(figure)
                     elif label not in measured.failed:
                         failed[f"{label} at {_name_value(degradation, value)}"] = _failure_reason(run, metric)
                 median = float(np.median(values)) if values else None
@@ -393,14 +393,14 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
         columns=list(degradation.values),
     )
     sentences = []
-    for place, design in enumerate(designs[1:], start=1):
+    for index, design in enumerate(designs[1:], start=1):
         if design in constant:
             continue
         # designs with less information, and designs without this parameter, except those with all information
         rivals = [
             other
-            for at, other in enumerate(designs)
-            if at < place or (at > place and other in constant and mechanism[other] != "transparency")
+            for column, other in enumerate(designs)
+            if column < index or (column > index and other in constant and mechanism[other] != "transparency")
         ]
         first, overall = (_find_lead(performance, design, some, degradation) for some in (rivals[:1], rivals))
         text = f"{name}: {design} ({mechanism[design]}) is "
@@ -437,10 +437,10 @@ def _find_lead(
     both = performance.loc[design].notna() & performance.loc[list(rivals)].notna().any()
     values = [value for value in degradation.values if both[value]]
     others = performance.loc[list(rivals)]
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         best = float(others[value].max())
         if float(performance[value][design]) - best <= TOLERANCE * abs(best):
-            return _Lead(values=values, loss=place, winner=str(others[value].idxmax()))
+            return _Lead(values=values, loss=index, winner=str(others[value].idxmax()))
     return _Lead(values=values, loss=None, winner="")
 
 
@@ -450,9 +450,11 @@ def _describe_lead(lead: _Lead, rivals: str, degradation: Degradation) -> str:
     if lead.loss is None:
         last = amount(lead.values[-1], degradation.unit)
         return f"better than {rivals} at every {degradation.kind} tried, up to {last}"
-    at = _name_value(degradation, lead.values[lead.loss])
+    value_name = _name_value(degradation, lead.values[lead.loss])
     if lead.loss == 0:
-        return f"no better than {lead.winner} " + (f"at {at}" if lead.values[0] else "with exact information")
+        return f"no better than {lead.winner} " + (
+            f"at {value_name}" if lead.values[0] else "with exact information"
+        )
     before = lead.values[lead.loss - 1]
     limit = f"up to {_name_value(degradation, before)}" if before else "only with exact information"
-    return f"better than {rivals} {limit}; at {at}, {lead.winner} is as good or better"
+    return f"better than {rivals} {limit}; at {value_name}, {lead.winner} is as good or better"

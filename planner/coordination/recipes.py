@@ -32,23 +32,23 @@ class Measured(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each design, see `Measurement.frame`."""
-        return pd.concat([one.frame for one in self.systems], ignore_index=True)
+        return pd.concat([system.frame for system in self.systems], ignore_index=True)
 
     def sentences(self) -> list[str]:
-        """Return what was found, system by system."""
-        found = [sentence for one in self.systems for sentence in one.sentences()]
-        return found + [sentence for one in self.curves for sentence in one.sentences()]
+        """Return the results, system by system."""
+        sentences = [sentence for system in self.systems for sentence in system.sentences()]
+        return sentences + [sentence for curve in self.curves for sentence in curve.sentences()]
 
     def summary(self) -> list[str]:
-        """Return what was found, system by system."""
+        """Return the results, system by system."""
         return self.sentences()
 
     def to_dict(self) -> Any:
         """Return plain data, as `--json` prints it."""
-        designs = [row for one in self.systems for row in one.frame.to_dict(orient="records")]
+        designs = [row for system in self.systems for row in system.frame.to_dict(orient="records")]
         if not self.curves:
             return designs
-        rows = [row for one in self.curves for row in one.frame.to_dict(orient="records")]
+        rows = [row for curve in self.curves for row in curve.frame.to_dict(orient="records")]
         return {"designs": designs, "curves": rows, "sentences": self.sentences()}
 
 
@@ -118,11 +118,15 @@ def recipes(
         names = [systems] if isinstance(systems, str) else systems
         store = None if out is None else Path(out)
         if curves:
-            found = measurement.curves(names, out=store, changes=changes, workers=workers, advance=advance)
-            return Measured(systems=tuple(one.measured for one in found), curves=tuple(found))
+            curves_found = measurement.curves(
+                names, out=store, changes=changes, workers=workers, advance=advance
+            )
+            return Measured(
+                systems=tuple(curve.measured for curve in curves_found), curves=tuple(curves_found)
+            )
         measured = measurement.measure(names, out=store, changes=changes, workers=workers, advance=advance)
         return Measured(systems=tuple(measured))
-    if all(one is None for one in (resources, information, separation, decide_s, react_s)):
+    if all(answer is None for answer in (resources, information, separation, decide_s, react_s)):
         return design_space.review()
     if resources is None:
         raise InputError("resources: is missing; one of disjoint, partial, full")

@@ -1,4 +1,4 @@
-"""Tables in Parquet and Feather files, whose size in memory is limited before they are read.
+"""Tables in Parquet and Feather files, with a limit on their size in memory before they are read.
 
 A few bytes can hold millions of equal rows, or of equal texts. So headers are measured first, texts are read
 as codes of their different values, and their letters are counted before each row gets a text of its own.
@@ -55,9 +55,9 @@ def read_arrow(table: Table, file: TableFile) -> RawTable:
         match = find_columns(table, file, names, file.name)
         numbers = number_columns(table, match)
         _require_single_values(content.schema, list(match.names.values()), file.name)
-        found = content.read([name for name in names if _is_single(content.schema.field(name).type)])
+        content_read = content.read([name for name in names if _is_single(content.schema.field(name).type)])
         labels = [name for name in match.names.values() if name not in numbers] if table.compact else []
-        frame = _to_frame(found, labels, file.name)
+        frame = _to_frame(content_read, labels, file.name)
     return RawTable(frame=frame, match=match, first_row=1)
 
 
@@ -143,7 +143,7 @@ def require_decoded(size: int, name: str) -> None:
 
 
 class ParquetContent:
-    """A Parquet file whose header is read.
+    """A Parquet file with its header read.
 
     raises  InputError where its pages unpack to more than the limit
     """
@@ -176,7 +176,7 @@ class ParquetContent:
             yield from file.iter_batches(batch_size=rows, columns=list(names))
 
     def _coded_texts(self, names: Sequence[str]) -> list[str]:
-        """Return the columns whose texts can be read as codes; the letters of the others are counted here."""
+        """Return the columns with texts to read as codes; the letters of the others are counted here."""
         from pyarrow import parquet
 
         texts, prefixed = self._measure_pages(names)
@@ -189,7 +189,7 @@ class ParquetContent:
         return texts
 
     def _measure_pages(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the columns of texts, without and with prefixes, of a file whose pages are small enough."""
+        """Return the columns of texts, without and with prefixes, of a file with small enough pages."""
         size, prefixed = 0, set()
         for group in range(self._metadata.num_row_groups):
             row_group = self._metadata.row_group(group)
@@ -205,7 +205,7 @@ class ParquetContent:
 
 
 class FeatherContent:
-    """A Feather file whose messages are measured; one of version 1, which is not compressed, is mapped.
+    """A Feather file with measured messages; one of version 1, which is not compressed, is mapped.
 
     raises  InputError where its buffers unpack to more than the limit
     """
@@ -371,12 +371,12 @@ def _cast(texts: pyarrow.ChunkedArray, kind: Any, name: str) -> pyarrow.ChunkedA
                 )
                 for chunk in texts.chunks
             ]
-            found = pyarrow.chunked_array(chunks, type=kind).unify_dictionaries()
+            values = pyarrow.chunked_array(chunks, type=kind).unify_dictionaries()
         else:
-            found = texts.cast(kind)
-        found.validate(full=True)
+            values = texts.cast(kind)
+        values.validate(full=True)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         if "utf8" in str(error).lower().replace("-", ""):
             raise InputError(f"{name}: has names that are not UTF-8 text") from None
         raise
-    return found
+    return values

@@ -1,4 +1,4 @@
-"""Kinds of files by their content, for errors of files whose name has the ending of another kind.
+"""Kinds of files by their content, for errors of files with the ending of another kind.
 
 Sources: the signatures of ZIP (APPNOTE 4.3.7), OLE compound files (MS-CFB 2.2), gzip (RFC 1952), Parquet,
 Arrow, PDF and SQLite; OpenDocument 1.3 part 2, 3.3 for the part `mimetype`.
@@ -20,7 +20,7 @@ RESAVE: Final = "open it in a spreadsheet, and save it as xlsx or CSV"
 
 
 class Kind(NamedTuple):
-    """What a file is, by its content.
+    """Kind of a file, by its content.
 
     name     in errors, such as "an Excel workbook (xlsx)"
     endings  of names of such files that are read; none where they are not
@@ -51,7 +51,7 @@ SIGNATURES: Final = (
 
 
 def describe_other_kind(path: Path) -> str | None:
-    """Return what a file is and what to do, where its content is of a known kind and its name of another."""
+    """Return the kind of a file and advice, if its content is of a known kind and its name of another."""
     kind = find_kind(path)
     name = path.name.lower()
     if kind is None or any(name.endswith(ending) for ending in kind.endings):
@@ -61,7 +61,7 @@ def describe_other_kind(path: Path) -> str | None:
 
 
 def find_kind(path: Path) -> Kind | None:
-    """Return the kind of a file by how it begins, and of an archive by the names of its parts.
+    """Return the kind of a file by its first bytes, and of an archive by the names of its parts.
 
     None for what is no regular file, such as a pipe, whose reading would wait for a writer.
     """
@@ -77,15 +77,15 @@ def find_kind(path: Path) -> Kind | None:
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
         return None
     start = start.removeprefix(b"\xef\xbb\xbf")
-    known = next((kind for pattern, kind in SIGNATURES if pattern.match(start)), None)
-    if known is None and path.suffix.lower() in WORKBOOKS and TEXT.fullmatch(start):
+    kind_found = next((kind for pattern, kind in SIGNATURES if pattern.match(start)), None)
+    if kind_found is None and path.suffix.lower() in WORKBOOKS and TEXT.fullmatch(start):
         return Kind("text", (".json",) if start.lstrip()[:1] in b"[{" else (".csv", ".tsv", ".txt"))
-    return known
+    return kind_found
 
 
 def _kind_of_archive(path: Path) -> Kind:
     with zipfile.ZipFile(path) as archive:
-        parts = {part.filename.lower() for part in archive.infolist()[:MAX_PARTS]}
+        parts = {entry.filename.lower() for entry in archive.infolist()[:MAX_PARTS]}
     if "xl/workbook.xml" in parts:
         return XLSX
     if "xl/workbook.bin" in parts:

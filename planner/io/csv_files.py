@@ -94,16 +94,16 @@ def possible_columns(file: TableFile) -> list[list[str]]:
             lines = _first_lines(path)
             named = SEPARATOR_LINE.fullmatch(lines[0].strip("\r\n")) if lines else None
             skipped = int(named is not None and named[1] in DELIMITERS)
-            given = named[1] if named and skipped else file.layout.delimiter
-            found = []
-            for delimiter in [given] if given else DELIMITERS:
+            stated = named[1] if named and skipped else file.layout.delimiter
+            headers = []
+            for delimiter in [stated] if stated else DELIMITERS:
                 rows = [_split(line, delimiter) for line in lines[skipped:]]
-                for place in likely_headers(rows) or [0]:
-                    header = _header(file, path, delimiter, skipped + place)
-                    if header not in found:
-                        found.append(header)
-    several = [header for header in found if len(header) > 1]
-    return [name_columns(header) for header in several or found[:1]]
+                for index in likely_headers(rows) or [0]:
+                    header = _header(file, path, delimiter, skipped + index)
+                    if header not in headers:
+                        headers.append(header)
+    several = [header for header in headers if len(header) > 1]
+    return [name_columns(header) for header in several or headers[:1]]
 
 
 def _beginning(path: Path) -> bytes:
@@ -153,7 +153,7 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
     numbers = number_columns(table, match)
     kind: Any = "category" if table.compact else str
     types: dict[str, Any] = {name: str for name in names if name not in numbers}
-    types |= {given: kind for given in match.names.values() if given not in numbers}
+    types |= {name: kind for name in match.names.values() if name not in numbers}
     if is_plain:
         frame = _parse(file, path, delimiter, names, types, skipped)
         is_plain = all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers)
@@ -196,7 +196,7 @@ def _require_short_rows(file: TableFile, path: Path, delimiter: str) -> None:
 
 
 def _find_delimiter(table: Table, file: TableFile, path: Path) -> tuple[str, int]:
-    """Return the delimiter of a file, and how many lines are before the header."""
+    """Return the delimiter of a file, and the number of lines before the header."""
     lines = _first_lines(path)
     first = lines[0] if lines else ""
     before = (file.layout.header or 0) - 1
@@ -226,19 +226,19 @@ def _find_delimiter(table: Table, file: TableFile, path: Path) -> tuple[str, int
             shown[delimiter], starts[delimiter] = (len(match.names), len(header)), start
     if not shown:
         return ",", before if before >= 0 else _find_start(table, file, lines, ",")
-    most = max(known for known, _ in shown.values())
-    best = [delimiter for delimiter, (known, _) in shown.items() if known == most]
-    if len(best) > 1 and most > 0:
-        words = " or ".join(DELIMITERS[one] for one in best)
+    largest = max(count for count, _ in shown.values())
+    best = [delimiter for delimiter, (count, _) in shown.items() if count == largest]
+    if len(best) > 1 and largest > 0:
+        words = " or ".join(DELIMITERS[item] for item in best)
         raise InputError(
             f"{file.name}: columns may be separated by {words}: " + file.layout.advise("delimiter")
         )
-    chosen = max(shown, key=lambda one: shown[one])
-    return chosen, starts[chosen]
+    selected = max(shown, key=lambda item: shown[item])
+    return selected, starts[selected]
 
 
 def _find_start(table: Table, file: TableFile, lines: Sequence[str], delimiter: str) -> int:
-    """Return how many lines are before the header: titles, comments and empty lines."""
+    """Return the number of lines before the header: titles, comments and empty lines."""
     return find_header(table, file, [_split(line, delimiter) for line in lines])
 
 
@@ -272,7 +272,7 @@ def _first_lines(path: Path) -> list[str]:
 
 
 def _without_comments(path: Path, delimiter: str, start: int, fields: int, folder: Path) -> tuple[Path, int]:
-    """Return a file whose lines of comments below the header are empty, and their number.
+    """Return a file with emptied lines of comments below the header, and their number.
 
     A line that begins with # and has as many fields as the header is a row, unless a space follows the mark.
     """

@@ -27,18 +27,18 @@ def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
     durable  wait until the content is on the disk, so that a power cut leaves the old file or the new one
     raises   OSError that names the file
     """
-    place = path.resolve() if path.is_symlink() else path
-    if place.exists() and not place.is_file():
-        yield place
+    target = path.resolve() if path.is_symlink() else path
+    if target.exists() and not target.is_file():
+        yield target
         return
-    partial = _name_partial(place)
+    partial = _name_partial(target)
     try:
         yield partial
         if durable:
             sync(partial)
-        partial.replace(place)
+        partial.replace(target)
         if durable:
-            sync(place.parent)
+            sync(target.parent)
     except OSError as error:
         if error.filename is None or str(error.filename) == str(partial):
             error.filename, error.filename2 = str(path), None
@@ -49,24 +49,24 @@ def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def replace_folder(place: Path) -> Iterator[Path]:
-    """Yield a new folder; where the block succeeds, it takes the place of `place`, whole and on the disk.
+def replace_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder; where the block succeeds, it takes the place of `target`, whole and on the disk.
 
     A link stays a link: the folder that it leads to is replaced.
 
     raises  OSError, also where another process puts a folder there meanwhile
     """
-    place = place.resolve() if place.is_symlink() else place
-    partial = _name_partial(place)
+    target = target.resolve() if target.is_symlink() else target
+    partial = _name_partial(target)
     _being_written.add(partial)
     try:
         partial.mkdir(parents=True)
         yield partial
         for path in [*partial.rglob("*"), partial]:
             sync(path)
-        shutil.rmtree(place, ignore_errors=True)
-        partial.rename(place)
-        sync(place.parent)
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+        sync(target.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         _being_written.discard(partial)
@@ -86,8 +86,8 @@ def remove_partial_folders(parent: Path, *, older_than_s: float = 0.0) -> None:
                 shutil.rmtree(partial, ignore_errors=True)
 
 
-def _name_partial(place: Path) -> Path:
-    return place.with_name(PARTIAL.format(f"{os.getpid()}-{next(_numbers)}"))
+def _name_partial(target: Path) -> Path:
+    return target.with_name(PARTIAL.format(f"{os.getpid()}-{next(_numbers)}"))
 
 
 def _is_being_written(partial: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Texts that a spreadsheet program may take for formulas, and how tables are written with them.
+"""Texts that a spreadsheet program may take for formulas, and their form in written tables.
 
 One place for files, exports, stores and uploads, so that no table that planner writes is computed elsewhere.
 """
@@ -53,8 +53,12 @@ def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) 
     for name in frame:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            if any(isinstance(one, str) and expression.match(one) for one in column.cat.categories):
-                changed[name] = column.cat.rename_categories([map_one(one) for one in column.cat.categories])
+            if any(
+                isinstance(category, str) and expression.match(category) for category in column.cat.categories
+            ):
+                changed[name] = column.cat.rename_categories(
+                    [map_one(category) for category in column.cat.categories]
+                )
         elif isinstance(column.dtype, pd.StringDtype) and not column.str.match(pattern).any():
             continue  # of all rows in one pass
         elif not pd.api.types.is_numeric_dtype(column):

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def take_tables(
-    tables: Sequence[Table], given: Mapping[str, Any], optional: Sequence[str] = ()
+    tables: Sequence[Table], tables_given: Mapping[str, Any], optional: Sequence[str] = ()
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of a problem as data frames, by name.
 
-    given   data frames, lists of records, or mappings from columns to arrays; None is absent
+    tables_given   data frames, lists of records, or mappings from columns to arrays; None is absent
     raises  InputError for tables that are missing, unknown, or no tables
     """
     names = [table.name for table in tables]
-    present = {name: data for name, data in given.items() if data is not None}
+    present = {name: data for name, data in tables_given.items() if data is not None}
     faults = [
         f"{name}: no such table" + did_you_mean(str(name), names) for name in present if name not in names
     ]
@@ -61,9 +61,9 @@ def take_table(
         raise InputError(*match.faults)
     for note in match.notes():
         add_note(note)
-    found = convert_units(frame.set_axis(frame.columns.map(str), axis=1), match).reset_index(drop=True)
-    found.attrs = {"where": where}
-    return found
+    table_read = convert_units(frame.set_axis(frame.columns.map(str), axis=1), match).reset_index(drop=True)
+    table_read.attrs = {"where": where}
+    return table_read
 
 
 def _frame_of(data: Any) -> pd.DataFrame:
@@ -75,16 +75,16 @@ def require_unit(unit: str | None, column: str, what: str) -> None:
 
     what  the numbers without a unit, such as "capacity"
     """
-    wanted = unit_of(column)[1]
-    if wanted is None:
+    expected = unit_of(column)[1]
+    if expected is None:
         raise TypeError(f"{column} has no unit")
     if unit is None:
         raise InputError(
-            f'{what}: its unit is unknown; give unit="{wanted.symbol}" or another {wanted.dimension}'
+            f'{what}: its unit is unknown; give unit="{expected.symbol}" or another {expected.dimension}'
         )
-    found = find_units(unit)
-    if len(found) != 1 or found[0].dimension != wanted.dimension:
-        raise InputError(f"unit: '{unit}' is no unit of {wanted.dimension}, such as {wanted.symbol}")
+    units = find_units(unit)
+    if len(units) != 1 or units[0].dimension != expected.dimension:
+        raise InputError(f"unit: '{unit}' is no unit of {expected.dimension}, such as {expected.symbol}")
 
 
 # --- pairs --------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def take_pairs(
         wrong = [pair for pair in data if not isinstance(pair, tuple) or len(pair) != 2]
         if wrong:
             raise InputError(f"{where}: {wrong[0]!r} is no pair (source, target)")
-        rows = [(str(one), str(other), value) for (one, other), value in data.items()]
+        rows = [(str(start), str(other), value) for (start, other), value in data.items()]
     else:
         rows = _matrix_rows(data, names, where)
     stem = unit_of(amount)[0]
@@ -166,19 +166,21 @@ def take_graph(
     raises      InputError for attributes that are missing or have no unit
     """
     node, (tail, head) = next(iter(nodes.columns)), list(links.columns)[:2]
-    places = pd.DataFrame([{node: str(name), **data} for name, data in graph.nodes(data=True)])
-    if not len(places):
+    node_table = pd.DataFrame([{node: str(name), **data} for name, data in graph.nodes(data=True)])
+    if not len(node_table):
         raise InputError("graph: has no nodes")
-    edges = [(str(one), str(other), data) for one, other, data in graph.edges(data=True)]
+    edges = [(str(start), str(other), data) for start, other, data in graph.edges(data=True)]
     if not graph.is_directed():
-        edges = [edge for one, other, data in edges for edge in ((one, other, data), (other, one, data))]
-    frame = pd.DataFrame([{**data, tail: one, head: other} for one, other, data in edges])
+        edges = [
+            edge for start, other, data in edges for edge in ((start, other, data), (other, start, data))
+        ]
+    frame = pd.DataFrame([{**data, tail: start, head: other} for start, other, data in edges])
     if not len(frame):
         raise InputError("graph: has no edges")
     mapping: dict[str, str] = {}
     faults: list[str] = []
-    for ours, given in attributes.items():
-        name = given or _find_attribute(links, ours, [str(name) for name in frame.columns])
+    for ours, name_given in attributes.items():
+        name = name_given or _find_attribute(links, ours, [str(name) for name in frame.columns])
         if name is None:
             continue
         if name not in frame:
@@ -186,8 +188,8 @@ def take_graph(
                 f"graph: no edge has the attribute '{name}'" + did_you_mean(name, map(str, frame.columns))
             )
             continue
-        wanted = unit_of(ours)[1]
-        is_rate = wanted is not None and wanted.dimension == "rate"
+        expected = unit_of(ours)[1]
+        is_rate = expected is not None and expected.dimension == "rate"
         if is_rate and not any(units for _, units in split_unit(name)):
             require_unit(unit, ours, f"edge attribute '{name}'")
             frame = frame.rename(columns={name: f"{name} ({unit})"})
@@ -195,20 +197,20 @@ def take_graph(
         mapping[ours] = name
     if faults:
         raise InputError(*faults)
-    known = [name for name in frame if name in (tail, head, *mapping.values())]
-    table = take_table(links, frame[known], where=EDGES, columns=mapping)
-    _note_readings(links, table, [ours for ours, given in attributes.items() if given is not None])
-    _note_ignored("edge", [str(name) for name in frame if name not in known])
-    _note_ignored("node", [str(name) for name in places if name not in nodes.columns])
+    columns_read = [name for name in frame if name in (tail, head, *mapping.values())]
+    table = take_table(links, frame[columns_read], where=EDGES, columns=mapping)
+    _note_readings(links, table, [ours for ours, name_given in attributes.items() if name_given is not None])
+    _note_ignored("edge", [str(name) for name in frame if name not in columns_read])
+    _note_ignored("node", [str(name) for name in node_table if name not in nodes.columns])
     optional = {name: column.default for name, column in links.columns.items() if not column.required}
     defaults = {name: value for name, value in optional.items() if name in table and value is not None}
     filled = table.fillna(defaults) if defaults else table
     filled.attrs = table.attrs
-    return _known_columns(nodes, places), filled
+    return _known_columns(nodes, node_table), filled
 
 
 def _note_readings(links: Table, frame: pd.DataFrame, named: Sequence[str]) -> None:
-    """Say what is assumed of columns of edges that are absent, or may be an absent one.
+    """Report the assumptions about columns of edges that are absent, or may be an absent one.
 
     named  columns of which the caller named the attribute
     """
@@ -220,7 +222,7 @@ def _note_readings(links: Table, frame: pd.DataFrame, named: Sequence[str]) -> N
 
 
 def _note_ignored(kind: str, names: Sequence[str]) -> None:
-    """Say which attributes of a kind of element are not read."""
+    """Report the attributes of a kind of element that are not read."""
     if names:
         listed = list_some([f"'{name}'" for name in names])
         add_note(f"graph: ignored {kind} attributes {listed}")
@@ -234,10 +236,10 @@ def _find_attribute(table: Table, ours: str, names: Sequence[str]) -> str | None
     """
     stem = unit_of(ours)[0]
     for name in names:
-        if name in (ours, stem) or any(one == stem for one, _ in split_unit(name)):
+        if name in (ours, stem) or any(part_name == stem for part_name, _ in split_unit(name)):
             return name
-    known = {plain(name) for name in other_names(table, ours)}
-    fitting = [name for name in names if plain(name) in known]
+    synonyms = {plain(name) for name in other_names(table, ours)}
+    fitting = [name for name in names if plain(name) in synonyms]
     if len(fitting) > 1:
         several = " and ".join(f"'{name}'" for name in fitting)
         raise InputError(f"graph: edge attributes {several} may both be {ours}; name one of them")
@@ -246,12 +248,12 @@ def _find_attribute(table: Table, ours: str, names: Sequence[str]) -> str | None
 
 def _known_columns(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a table has; an optional one only where no value is missing."""
-    kept = [
+    columns = [
         name
         for name, column in table.columns.items()
         if name in frame and (column.required or bool(frame[name].notna().all()))
     ]
-    return frame[kept]
+    return frame[columns]
 
 
 def to_graph(
@@ -264,9 +266,9 @@ def to_graph(
     import networkx as nx
 
     graph = nx.MultiDiGraph()
-    name, *rest = nodes.columns
+    name, *attributes = nodes.columns
     for row in nodes.to_dict(orient="records"):
-        graph.add_node(str(row[name]), **{str(key): row[key] for key in rest if pd.notna(row[key])})
+        graph.add_node(str(row[name]), **{str(key): row[key] for key in attributes if pd.notna(row[key])})
     tail, head, *others = links.columns
     frame = links.assign(**(more or {}))
     for row in frame.to_dict(orient="records"):

@@ -1,4 +1,4 @@
-"""Files of a folder that are input: all but what planner itself writes into it."""
+"""Files of a folder that are input: all but the ones that planner itself writes into it."""
 
 from __future__ import annotations
 

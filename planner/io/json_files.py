@@ -1,4 +1,4 @@
-"""Tables in JSON files: records, one record a line, or what pandas writes.
+"""Tables in JSON files: records, one record a line, or the output of pandas.
 
 Rows of JSON tables: lists of records, and the orients in which `pandas.DataFrame.to_json` writes a frame.
 
@@ -39,7 +39,7 @@ SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(table: Table, file: TableFile) -> RawTable:
-    """Read records, one record a line, or what `DataFrame.to_json` writes; or such under the table's name."""
+    """Read records, one a line, or the output of `DataFrame.to_json`; or such under the table's name."""
     text, encoding = _read_text(file)
     content = _parse(file, text)
     if isinstance(content, dict) and table.name in content and table.name not in table.columns:
@@ -66,9 +66,9 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     frame = pd.DataFrame(
         {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
     )
-    for given in match.names.values():
-        if given not in number_columns(table, match):
-            frame[given] = frame[given].map(lambda value: None if value is None else str(value))
+    for name in match.names.values():
+        if name not in number_columns(table, match):
+            frame[name] = frame[name].map(lambda value: None if value is None else str(value))
     traits = [] if encoding == "utf-8" else [f"encoding {encoding}"]
     traits += [f'orient "{orient}" of pandas'] if orient else []
     raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits))
@@ -80,11 +80,11 @@ def json_columns(file: TableFile) -> dict[str, list[str]]:
     text, _ = _read_text(file)
     content = _parse(file, text)
     parts = content if isinstance(content, dict) and holds_tables(content) else {"": content}
-    found = {}
-    for name, part in parts.items():
-        rows, _ = rows_of(part, file.name)
-        found[name] = names_in(file.name, (row for row in rows if isinstance(row, dict)))
-    return found
+    columns_of = {}
+    for name, content_part in parts.items():
+        rows, _ = rows_of(content_part, file.name)
+        columns_of[name] = names_in(file.name, (row for row in rows if isinstance(row, dict)))
+    return columns_of
 
 
 def _read_text(file: TableFile) -> tuple[str, str]:
@@ -149,13 +149,13 @@ def _parse_text(file: TableFile, text: str) -> Any:
 
 
 def holds_tables(content: Mapping[str, Any]) -> bool:
-    """Return whether each entry of an object is a table: rows, or what pandas writes of a frame."""
+    """Return whether each entry of an object is a table: rows, or a frame as pandas writes it."""
     if not content or find_orient(content):
         return False
     return all(
-        (isinstance(part, list) and all(isinstance(row, dict) for row in part))
-        or (isinstance(part, dict) and find_orient(part) != "")
-        for part in content.values()
+        (isinstance(content_part, list) and all(isinstance(row, dict) for row in content_part))
+        or (isinstance(content_part, dict) and find_orient(content_part) != "")
+        for content_part in content.values()
     )
 
 
@@ -221,8 +221,8 @@ def _unnest(content: Mapping[str, Any], table: Table | None) -> tuple[list[Any],
     if table is None:
         by_column = all(key.lstrip("-").isdigit() for key in inner)
     else:
-        known = [len(match_columns(table, names, where=table.name).names) for names in (outer, inner)]
-        by_column = known[0] >= known[1]
+        counts = [len(match_columns(table, names, where=table.name).names) for names in (outer, inner)]
+        by_column = counts[0] >= counts[1]
     if by_column:
         return [{name: values.get(row) for name, values in content.items()} for row in inner], "columns"
     return list(content.values()), "index"

@@ -1,4 +1,4 @@
-"""Layout of a user's table file: what a scenario says of its dialect, sheet and columns."""
+"""Layout of a user's table file: its dialect, sheet and columns in a scenario."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet",
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Layout of a table file; what is None is detected.
+    """Layout of a table file; None fields are detected.
 
     file       its path, where it has another name than the table
     delimiter  between columns of a CSV file
@@ -61,15 +61,15 @@ class Layout:
         return None if self.key is None else self.key.replace("problem.tables.", "problem.columns.", 1)
 
     def advise(self, setting: str) -> str:
-        """Return what the user can do where the file alone does not tell."""
+        """Return advice for a file that does not decide alone."""
         return f"say [{self.key}] {setting}" if self.key else self.advice
 
-    def advise_reading(self, table: str, name: str, other: str, given: str) -> str:
-        """Return how the user says whether a column is `name` or `other`, which both are our names."""
+    def advise_reading(self, table: str, name: str, other: str, column: str) -> str:
+        """Return advice to say whether a column is `name` or `other`, which both are our names."""
         if self.mapping_key is not None:
-            return f'write [{self.mapping_key}] {other} = "{given}" or {name} = "{given}"'
+            return f'write [{self.mapping_key}] {other} = "{column}" or {name} = "{column}"'
         if self.option is not None:
-            return f"say {self.option} '{table}.{other}={given}' or {self.option} '{table}.{name}={given}'"
+            return f"say {self.option} '{table}.{other}={column}' or {self.option} '{table}.{name}={column}'"
         return f"call it {other}, or add a column {other} (1 in every row is the default)"
 
 
@@ -87,15 +87,15 @@ class TableFile:
 
 
 def parse_layouts(
-    tables: Mapping[str, Table], given: Any, columns: Any
+    tables: Mapping[str, Table], layouts_given: Any, columns: Any
 ) -> tuple[dict[str, Layout], list[str]]:
     """Return the layout of each table in `[problem.tables]` and `[problem.columns]`, and the faults."""
     layouts = {name: Layout(key=f"problem.tables.{name}") for name in tables}
-    faults = [*_section_faults(tables, "tables", given), *_section_faults(tables, "columns", columns)]
+    faults = [*_section_faults(tables, "tables", layouts_given), *_section_faults(tables, "columns", columns)]
     if faults:
         return layouts, faults
-    for name in dict.fromkeys([*given, *columns]):
-        own, more = _parse_layout(f"problem.tables.{name}", given.get(name, {}))
+    for name in dict.fromkeys([*layouts_given, *columns]):
+        own_settings, more = _parse_layout(f"problem.tables.{name}", layouts_given.get(name, {}))
         faults += more
         for ours, theirs in columns.get(name, {}).items():
             where = f"problem.columns.{name}.{ours}"
@@ -103,7 +103,7 @@ def parse_layouts(
                 faults.append(f"{where}: no such column" + did_you_mean(ours, tables[name].columns))
             elif not isinstance(theirs, str):
                 faults.append(f"{where} is {theirs}, must be the name of a column in the file")
-        layouts[name] = Layout(**own, columns=columns.get(name, {}), key=f"problem.tables.{name}")
+        layouts[name] = Layout(**own_settings, columns=columns.get(name, {}), key=f"problem.tables.{name}")
     return layouts, faults
 
 
@@ -120,10 +120,10 @@ def _section_faults(tables: Collection[str], section: str, content: Any) -> list
     return faults
 
 
-def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    faults = [f"{where}.{key}: no such key" + did_you_mean(key, KEYS) for key in given if key not in KEYS]
-    own = {key: value for key, value in given.items() if key in KEYS}
-    ignore = own.pop("ignore", [])
+def _parse_layout(where: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    faults = [f"{where}.{key}: no such key" + did_you_mean(key, KEYS) for key in settings if key not in KEYS]
+    own_settings = {key: value for key, value in settings.items() if key in KEYS}
+    ignore = own_settings.pop("ignore", [])
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         faults.append(f"{where}.ignore must be a list of names of columns")
         ignore = []
@@ -132,11 +132,11 @@ def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         "decimal": ((".", ","), "'.' or ','"),
         "thousands": ((".", ",", " ", "'"), "one of '.', ',', ' ' and \"'\""),
     }
-    header = own.pop("header", None)
+    header = own_settings.pop("header", None)
     if header is not None and (not isinstance(header, int) or isinstance(header, bool) or header < 1):
         faults.append(f"{where}.header is {header!r}, must be the number of a row, from 1")
         header = None
-    for key, value in list(own.items()):
+    for key, value in list(own_settings.items()):
         if not isinstance(value, str):
             faults.append(f"{where}.{key} is {value}, must be text")
         elif key in allowed and value not in allowed[key][0]:
@@ -147,10 +147,12 @@ def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any],
             faults.append(f"{where}.encoding is '{value}', must be an encoding such as utf-8, cp1252, utf-16")
         else:
             continue
-        del own[key]
-    if own.get("decimal") is not None and own.get("decimal") == own.get("thousands"):
-        faults.append(f"{where}: decimal and thousands are both '{own['decimal']}', must differ")
-    return {**own, "header": header, "ignore": tuple(ignore)}, faults
+        del own_settings[key]
+    if own_settings.get("decimal") is not None and own_settings.get("decimal") == own_settings.get(
+        "thousands"
+    ):
+        faults.append(f"{where}: decimal and thousands are both '{own_settings['decimal']}', must differ")
+    return {**own_settings, "header": header, "ignore": tuple(ignore)}, faults
 
 
 def _is_text_encoding(name: str) -> bool:

@@ -173,7 +173,7 @@ def read_ends(corner: str) -> tuple[bool, bool]:
 
 
 def _advise_unit(table: Table, file: TableFile) -> str:
-    """Return where else the unit of a matrix can be said."""
+    """Return the other places to state the unit of a matrix."""
     if file.layout.key is not None:
         return f'[{file.layout.key}] unit = "Gbit/s"'
     return f"call the file {table.name}_gbps{file.path.suffix}"
@@ -183,15 +183,17 @@ def find_entry_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
     """Return the unit of a matrix: as its layout, first cell, sheet's or file's name says, else None."""
     ours = unit_of(table.required_columns[2])[1]
     if file.layout.unit is not None:
-        found = [one for one in find_units(file.layout.unit) if ours and one.dimension == ours.dimension]
-        if len(found) != 1:
+        units_found = [
+            unit for unit in find_units(file.layout.unit) if ours and unit.dimension == ours.dimension
+        ]
+        if len(units_found) != 1:
             raise InputError(
                 f"{file.name}: unit '{file.layout.unit}' is no unit of {table.required_columns[2]}"
             )
-        return found[0]
+        return units_found[0]
     for text in (corner, file.layout.sheet or "", file.path.name.split(".")[0]):
         for _, units in split_unit(text):
-            fitting = [one for one in units if ours is not None and one.dimension == ours.dimension]
+            fitting = [unit for unit in units if ours is not None and unit.dimension == ours.dimension]
             if len(fitting) == 1:
                 return fitting[0]
     return None

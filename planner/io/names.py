@@ -15,7 +15,7 @@ MAX_BYTES: Final = 120
 
 
 def name_fault(name: str) -> str | None:
-    """Return why a text cannot be a name of a file or folder; None where it can."""
+    """Return the error of a text as a name of a file or folder; None for a valid name."""
     if not PLAIN.fullmatch(name):
         return "must be a plain name: letters, digits, '_', '-', '+', '.' and spaces, a letter or digit first"
     if len(name.encode()) > MAX_BYTES:

@@ -42,11 +42,11 @@ GROUP_NAMES: Final = {
 
 
 def long_number(text: str) -> str | None:
-    """Return what is wrong with a text that has a number of more than MAX_DIGITS digits; None without."""
-    found = _TOO_LONG.search(text)
-    if found is None:
+    """Return the error of a text that has a number of more than MAX_DIGITS digits; None without."""
+    match = _TOO_LONG.search(text)
+    if match is None:
         return None
-    digits = found.end() - found.start()
+    digits = match.end() - match.start()
     return f"has a number of {digits:,} digits, must have at most {MAX_DIGITS:,}"
 
 
@@ -58,9 +58,9 @@ class NumberStyle:
     thousands: frozenset[str] = frozenset()
 
     def notes(self) -> list[str]:
-        """Return what differs from plain numbers, in words."""
-        found = ["decimal comma"] if self.decimal == "," else []
-        return found + [
+        """Return the differences from plain numbers, as text."""
+        texts = ["decimal comma"] if self.decimal == "," else []
+        return texts + [
             f"{words} between thousands"
             for words in dict.fromkeys(GROUP_NAMES[mark] for mark in sorted(self.thousands))
         ]
@@ -88,8 +88,10 @@ def read_numbers(
 
     point_is_decimal  whether 1.234 has a decimal point where nothing else tells, as in a plain CSV file
     """
-    given = {name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])}
-    texts = {name: column.str.replace(PERCENT, "", regex=True) for name, column in given.items()}
+    columns_of_text = {
+        name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])
+    }
+    texts = {name: column.str.replace(PERCENT, "", regex=True) for name, column in columns_of_text.items()}
     only: dict[str, _Evidence] = {}
     both: dict[str, _Evidence] = {}
     groups: set[str] = set()
@@ -105,10 +107,10 @@ def read_numbers(
     if faults:
         return frame, NumberStyle(), faults
     other = "," if decimal == "." else "."
-    groups |= {other for one in (*only.values(), *both.values()) if other in one.text}
+    groups |= {other for cell in (*only.values(), *both.values()) if other in cell.text}
     style = NumberStyle(decimal, frozenset(groups))
     changed = {
-        name: _convert(frame[name], column, given[name].str.contains(PERCENT), style)
+        name: _convert(frame[name], column, columns_of_text[name].str.contains(PERCENT), style)
         for name, column in texts.items()
     }
     return (frame.assign(**changed) if changed else frame), style, []
@@ -122,10 +124,10 @@ def _texts(column: pd.Series) -> pd.Series:
     return present.astype(str)
 
 
-def _keep_first(evidence: dict[str, _Evidence], key: str, column: str, found: pd.Series) -> None:
+def _keep_first(evidence: dict[str, _Evidence], key: str, column: str, cells: pd.Series) -> None:
     """Add the first of the texts found, unless there is one."""
-    if len(found):
-        evidence.setdefault(key, _Evidence(column, int(found.index[0]), str(found.iloc[0])))
+    if len(cells):
+        evidence.setdefault(key, _Evidence(column, int(cells.index[0]), str(cells.iloc[0])))
 
 
 def _choose_decimal(
@@ -151,13 +153,13 @@ def _choose_decimal(
         ]
     if only:
         return next(iter(only)), []
-    unclear = [one for one in both.values() if not point_is_decimal or "," in one.text]
+    unclear = [cell for cell in both.values() if not point_is_decimal or "," in cell.text]
     if not unclear:
         return ".", []
     return ".", [
-        f"{where} row {first_row + one.place}: {one.column} is '{abbreviate(one.text)}', "
-        f"{_read(one.text, '.')} or {_read(one.text, ',')}? " + layout.advise('decimal = "." or ","')
-        for one in unclear
+        f"{where} row {first_row + cell.place}: {cell.column} is '{abbreviate(cell.text)}', "
+        f"{_read(cell.text, '.')} or {_read(cell.text, ',')}? " + layout.advise('decimal = "." or ","')
+        for cell in unclear
     ]
 
 

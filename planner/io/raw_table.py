@@ -1,4 +1,4 @@
-"""A table as a file has it, before its values are checked: what the readers of all formats share."""
+"""A table as a file has it, before its values are checked: the shared part of all readers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RawTable:
 
 
 class FaultyCells(InputError):
-    """Faults in cells of a file whose columns are all found; `raw` has the cells as they are."""
+    """Errors in cells of a file with complete columns; `raw` has the cells as they are."""
 
     def __init__(self, raw: RawTable, faults: Sequence[str]) -> None:
         self.raw = raw
@@ -76,7 +76,7 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
     shortened = ([text[: MAX_NAME_LETTERS + 1] for text in row] for row in rows)
     headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(shortened)}
     headers = {index: header for index, header in headers.items() if header}
-    best, most = next(iter(headers), 0), 0
+    best, largest = next(iter(headers), 0), 0
     for index, header in headers.items():
         match = match_columns(
             table,
@@ -87,23 +87,23 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
         )
         if match.names and set(table.required_columns) <= set(match.names):
             return index
-        if len(match.names) > most:
-            best, most = index, len(match.names)
+        if len(match.names) > largest:
+            best, largest = index, len(match.names)
     return best
 
 
 def likely_headers(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the indices of rows that may name columns: the first one, and wider ones of texts below."""
-    found: list[int] = []
+    indices: list[int] = []
     widest = 0
     for index, row in enumerate(rows):
         texts = [text for text in row if text.strip()]
-        if not texts or (found and any(_is_number(text) for text in texts)):
+        if not texts or (indices and any(_is_number(text) for text in texts)):
             continue
         if len(texts) > widest:
-            found.append(index)
+            indices.append(index)
             widest = len(texts)
-    return found
+    return indices
 
 
 def _is_number(text: str) -> bool:
@@ -130,7 +130,7 @@ def title_notes(rows: Iterable[Iterable[object]], where: str, start: int) -> lis
 
 def number_columns(table: Table, match: ColumnMatch) -> list[str]:
     """Return the given names of the columns that hold numbers."""
-    return [given for ours, given in match.names.items() if not table.columns[ours].is_label]
+    return [name for ours, name in match.names.items() if not table.columns[ours].is_label]
 
 
 def with_numbers(
@@ -198,7 +198,7 @@ def require_header(where: str, header: Sequence[str]) -> None:
 
 def name_columns(header: Sequence[str]) -> list[str]:
     """Return a unique name for each column; those without one are `column 5`."""
-    return [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
+    return [name if name.strip() else f"column {index}" for index, name in enumerate(header, start=1)]
 
 
 def shorten_error(error: BaseException) -> str:

@@ -130,7 +130,7 @@ class Reading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Numbers that say how much is not explained: of sheets, then of tables, then of columns."""
+        """Numbers of unexplained sheets, then of tables, then of columns."""
         unknown = sum(
             2 - choice.lacks if choice.lacks or not choice.fitting else 0 for choice in self.choices
         )
@@ -155,7 +155,7 @@ class Recognition:
 
     def reading(self, system: str) -> Reading | None:
         """Return the reading of a system; None where no sheet fits any of its tables."""
-        return next((one for one in self.readings if one.system == system), None)
+        return next((reading for reading in self.readings if reading.system == system), None)
 
 
 def list_sheets(path: Path) -> list[Sheet]:
@@ -168,12 +168,14 @@ def list_sheets(path: Path) -> list[Sheet]:
                 return _list_workbook(path)
             case ".json" | ".jsonl" | ".ndjson":
                 parts = json_columns(TableFile(path=path))
-                return [Sheet(path=path, sheet=name, columns=(tuple(own),)) for name, own in parts.items()]
+                return [
+                    Sheet(path=path, sheet=name, columns=(tuple(columns),)) for name, columns in parts.items()
+                ]
             case ".parquet" | ".feather":
                 return [Sheet(path=path, columns=(tuple(arrow_columns(path)),))]
             case _:
-                found = possible_columns(TableFile(path=path))
-                return [Sheet(path=path, columns=tuple(map(tuple, found)))]
+                columns_of = possible_columns(TableFile(path=path))
+                return [Sheet(path=path, columns=tuple(map(tuple, columns_of)))]
     except InputError as error:
         return [Sheet(path=path, fault=describe_other_kind(path) or error.faults[0])]
 
@@ -200,10 +202,10 @@ Mappings = Mapping[str, Mapping[str, str]]
 def recognize(
     sheets: Sequence[Sheet], systems: Iterable[System], mappings: Mappings | None = None
 ) -> Recognition:
-    """Return which system and which tables sheets are."""
+    """Return the system and the tables of sheets."""
     readings = [reading for system in systems if (reading := read_as(sheets, system, mappings)).choices]
-    readings = [one for one in readings if any(choice.table or choice.fitting for choice in one.choices)]
-    readings.sort(key=lambda one: one.rank)
+    readings = [item for item in readings if any(choice.table or choice.fitting for choice in item.choices)]
+    readings.sort(key=lambda item: item.rank)
     return Recognition(system=_choose_system(readings), readings=tuple(readings))
 
 
@@ -224,41 +226,49 @@ def _choose_system(readings: Sequence[Reading]) -> str | None:
 
 
 def read_as(
-    sheets: Sequence[Sheet], system: System, mappings: Mappings | None = None, *, given: Collection[str] = ()
+    sheets: Sequence[Sheet],
+    system: System,
+    mappings: Mappings | None = None,
+    *,
+    provided: Collection[str] = (),
 ) -> Reading:
     """Return sheets as tables of a system; no table is chosen twice.
 
-    given  names of tables that are there already
+    provided  names of tables that are there already
     """
-    tables = [table for table in system.problem.tables if table.name not in given]
+    tables = [table for table in system.problem.tables if table.name not in provided]
     choices = [choose_table(sheet, tables, mappings) for sheet in sheets]
-    choices = [_without_rivals(place, choices, sheets, tables) for place in range(len(choices))]
-    found = {choice.table for choice in choices}
+    choices = [_without_rivals(index, choices, sheets, tables) for index in range(len(choices))]
+    tables_found = {choice.table for choice in choices}
     missing = [
         table.name
         for table in tables
-        if table.name not in found and table.name not in system.problem.optional_tables
+        if table.name not in tables_found and table.name not in system.problem.optional_tables
     ]
     return Reading(system=system.name, choices=tuple(choices), missing=tuple(missing))
 
 
 def _without_rivals(
-    place: int, choices: Sequence[Choice], sheets: Sequence[Sheet], tables: Sequence[Table]
+    index: int, choices: Sequence[Choice], sheets: Sequence[Sheet], tables: Sequence[Table]
 ) -> Choice:
     """Return a choice, or a question where another sheet is the same table and fits as well or better."""
-    choice = choices[place]
+    choice = choices[index]
     if choice.table is None:
         return choice
-    rivals = [other for at, other in enumerate(choices) if at != place and other.table == choice.table]
+    rivals = [
+        other
+        for other_index, other in enumerate(choices)
+        if other_index != index and other.table == choice.table
+    ]
     if not rivals:
         return choice
-    table = next(one for one in tables if one.name == choice.table)
-    named = sheets[place].is_named(table, tables)
+    table = next(item for item in tables if item.name == choice.table)
+    named = sheets[index].is_named(table, tables)
     if choice.is_complete and not any(rival.is_complete for rival in rivals):
         return choice
     if not choice.is_complete and any(rival.is_complete for rival in rivals):
         return Choice(table=None)  # such as a sheet of notes beside the table
-    alike = [sheets[at] for at, other in enumerate(choices) if other.table == choice.table]
+    alike = [sheets[position] for position, other in enumerate(choices) if other.table == choice.table]
     if choice.is_complete and named and sum(sheet.is_named(table, tables) for sheet in alike) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
@@ -283,8 +293,8 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     fitting = tuple(name for name, match in complete.items() if len(match.ignored) == fewest)
     if named in complete and named not in fitting:
         return Choice(table=None, fitting=(named, *fitting))  # the name and the columns contradict each other
-    chosen = named if named in fitting else fitting[0] if len(fitting) == 1 else None
-    return Choice(table=chosen, fitting=fitting, match=matches[chosen] if chosen else None)
+    selected = named if named in fitting else fitting[0] if len(fitting) == 1 else None
+    return Choice(table=selected, fitting=fitting, match=matches[selected] if selected else None)
 
 
 def _says_little(table: Table, match: ColumnMatch) -> bool:
@@ -302,11 +312,11 @@ def match_sheet(
 
     option  of a command that maps columns, for the advice of faults
     """
-    found = [
+    matches = [
         match_columns(table, names, where=sheet.name, mapping=mapping, option=option)
         for names in sheet.columns
     ]
-    best = max(found, key=lambda match: len(match.names))
+    best = max(matches, key=lambda match: len(match.names))
     is_complete = set(table.required_columns) <= set(best.names)
     if is_complete:
         return best

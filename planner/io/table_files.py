@@ -114,12 +114,12 @@ def _take_problem(
 ) -> dict[str, pd.DataFrame]:
     """Return the valid tables of a problem; raise InputError with the faults of all, and across them."""
     read, faulty, more = _take_all(tables, takes)
-    found = [*faults, *more]
-    if not found:
+    all_faults = [*faults, *more]
+    if not all_faults:
         return read
     if not faults and len(read) + len(faulty) == len(takes):
-        found += find_faults_across({table.name: table for table in tables}, read, faulty, build)
-    raise InputError(*dict.fromkeys(found))
+        all_faults += find_faults_across({table.name: table for table in tables}, read, faulty, build)
+    raise InputError(*dict.fromkeys(all_faults))
 
 
 def _take_all(
@@ -231,7 +231,7 @@ def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
 
 
 def find_cell_units(table: Table, file: TableFile) -> RawTable | None:
-    """Return the table in a file whose columns name no unit where each of their cells does, as `10G`.
+    """Return the table in a file with columns without a unit but with units in each cell, as `10G`.
 
     None where that is not so, or other columns are missing.
     """
@@ -241,13 +241,13 @@ def find_cell_units(table: Table, file: TableFile) -> RawTable | None:
     except InputError:
         return None
     for names in headers:
-        given = file.layout.columns
-        match = match_columns(table, names, where=file.name, mapping=given, ignore=file.layout.ignore)
+        columns = file.layout.columns
+        match = match_columns(table, names, where=file.name, mapping=columns, ignore=file.layout.ignore)
         missing = [ours for ours in table.columns if ours not in match.names]
         bare = find_bare_columns(table, missing, match.ignored)
         if not bare:
             continue
-        layout = replace(file.layout, columns={**given, **bare})
+        layout = replace(file.layout, columns={**columns, **bare})
         try:
             raw = READERS[str(suffix)](table, replace(file, layout=layout))
         except InputError:
@@ -348,13 +348,13 @@ def locate_tables(
     for table in tables:
         layout = layouts.get(table.name, Layout())
         stems = names_called(table, tables, present)
-        found = [TableFile(path=path, layout=layout) for stem in stems for path in present[stem]]
-        found = _without_others(table, found, stems, table.name in optional)
-        if len(found) > 1:
-            faults.append(_several_fault(f"{folder}", table, [file.path.name for file in found], layout))
-        elif found:
-            files[table.name] = found[0]
-            _note_other_name(table, found[0].path.name, stems)
+        candidates = [TableFile(path=path, layout=layout) for stem in stems for path in present[stem]]
+        candidates = _without_others(table, candidates, stems, table.name in optional)
+        if len(candidates) > 1:
+            faults.append(_several_fault(f"{folder}", table, [file.path.name for file in candidates], layout))
+        elif candidates:
+            files[table.name] = candidates[0]
+            _note_other_name(table, candidates[0].path.name, stems)
         elif table.name not in optional:
             near = did_you_mean(table.name, [path.name for paths in present.values() for path in paths])
             hint = near if "did you mean" in near else ""
@@ -397,20 +397,20 @@ def _several_fault(where: str, table: Table, shown: Sequence[str], layout: Layou
 
 
 def _note_other_name(table: Table, shown: str, names: Sequence[str]) -> None:
-    """Say which file or sheet is a table, where it has another name."""
+    """Report the file or sheet of a table that has another name."""
     if not _has_own_name(table, names):
         add_note(f"read {shown} as table {table.name}")
 
 
 def note_other_files(folder: Path, used: Iterable[Path]) -> None:
-    """Say which files of a folder are tables, by their endings, but none of the problem."""
+    """Report the files of a folder that are tables, by their endings, but none of the problem."""
     if not folder.is_dir():
         return
-    known = {path.resolve() for path in used}
+    used_paths = {path.resolve() for path in used}
     present = [path for paths in _named_files(folder).values() for path in paths]
     _note_names(
         f"{folder.resolve().name}: no tables of the problem:",
-        [p.name for p in present if p.resolve() not in known],
+        [p.name for p in present if p.resolve() not in used_paths],
     )
 
 
@@ -449,22 +449,24 @@ def _find_sheets(
     faults: list[str] = []
     for table in tables:
         layout = layouts.get(table.name, Layout())
-        wanted = layout.sheet or table.name
-        names = [sheet for sheet in sheets if plain(sheet) == plain(wanted)]
-        if wanted in names:
-            names = [wanted]
+        sheet_name = layout.sheet or table.name
+        names = [sheet for sheet in sheets if plain(sheet) == plain(sheet_name)]
+        if sheet_name in names:
+            names = [sheet_name]
         if not names and not layout.sheet:
             names = names_called(table, tables, sheets)
-        found = [TableFile(path=book, layout=replace(layout, sheet=name)) for name in names]
-        found = _without_others(table, found, names, table.name in optional)
-        if len(found) > 1:
-            shown = [f"sheet '{file.layout.sheet}'" for file in found]
+        candidates = [TableFile(path=book, layout=replace(layout, sheet=name)) for name in names]
+        candidates = _without_others(table, candidates, names, table.name in optional)
+        if len(candidates) > 1:
+            shown = [f"sheet '{file.layout.sheet}'" for file in candidates]
             faults.append(_several_fault(book.name, table, shown, layout))
-        elif found:
-            files[table.name] = found[0]
-            _note_other_name(table, f"{book.name} sheet {found[0].layout.sheet}", [wanted, *names][-1:])
+        elif candidates:
+            files[table.name] = candidates[0]
+            _note_other_name(
+                table, f"{book.name} sheet {candidates[0].layout.sheet}", [sheet_name, *names][-1:]
+            )
         elif layout.sheet or table.name not in optional:
-            faults.append(f"{book.name}: has no sheet '{wanted}'" + did_you_mean(wanted, sheets))
+            faults.append(f"{book.name}: has no sheet '{sheet_name}'" + did_you_mean(sheet_name, sheets))
     used = {file.layout.sheet for file in files.values()}
     _note_names(f"{book.name}: ignored sheets", [sheet for sheet in sheets if sheet not in used])
     return files, faults
@@ -504,8 +506,8 @@ def _write_csv(frame: pd.DataFrame, path: Path, compression: Literal["gzip"] | N
 
 def _list_records(frame: pd.DataFrame) -> str:
     """Return the rows as a JSON list of objects; numbers with all digits, null for missing values."""
-    known = frame.replace([float("inf"), float("-inf")], float("nan")).astype(object)
-    rows = known.where(known.notna(), None).to_dict("records")
+    finite = frame.replace([float("inf"), float("-inf")], float("nan")).astype(object)
+    rows = finite.where(finite.notna(), None).to_dict("records")
     return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
 
 

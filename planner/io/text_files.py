@@ -120,15 +120,15 @@ def open_as_utf8(
             return
     with path.open("rb") as file:
         is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    chosen = encoding or ("utf-16" if is_utf16 else WESTERN)
+    selected = encoding or ("utf-16" if is_utf16 else WESTERN)
     copy = folder / "utf-8.csv"
     try:
         with (
-            path.open(encoding=chosen, newline="") as source,
+            path.open(encoding=selected, newline="") as source,
             copy.open("w", encoding="utf-8", newline="") as out,
         ):
             while text := source.read(1 << 18):
-                if chosen == WESTERN and encoding is None and (odd := NOT_WESTERN.search(text)):
+                if selected == WESTERN and encoding is None and (odd := NOT_WESTERN.search(text)):
                     words = re.finditer(r"[^\s,;|]+", text)
                     shown = next(word[0] for word in words if word.end() >= odd.end())[:40]
                     raise InputError(
@@ -139,10 +139,10 @@ def open_as_utf8(
     except (UnicodeError, OSError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it has bytes that are no letter"
         raise InputError(
-            f"{name}: cannot be read as {chosen} ({reason}); save it as UTF-8, or {hint}"
+            f"{name}: cannot be read as {selected} ({reason}); save it as UTF-8, or {hint}"
         ) from None
     require_text(copy, name=name, max_line_bytes=max_line_bytes)
-    yield copy, chosen
+    yield copy, selected
 
 
 def read_text(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> str:

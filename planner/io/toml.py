@@ -46,7 +46,9 @@ def format_value(value: Any) -> str:
     """Return a value as TOML on one line, a mapping as an inline table: `{"A<->B" = 2.0}`."""
     if isinstance(value, Mapping):
         return (
-            "{" + ", ".join(f"{_quote(str(key))} = {format_value(one)}" for key, one in value.items()) + "}"
+            "{"
+            + ", ".join(f"{_quote(str(key))} = {format_value(value_)}" for key, value_ in value.items())
+            + "}"
         )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(format_value, value)) + "]"

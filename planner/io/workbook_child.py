@@ -29,14 +29,14 @@ def main(words: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     result: Any
     try:
-        command, path, *rest = words
+        command, path, *arguments = words
         commands = {
             "sheets": list_sheets,
             "formats": list_formats,
             "read": read_sheets,
             "cells": describe_cells,
         }
-        result = commands[command](path, rest)
+        result = commands[command](path, arguments)
     except MemoryError:
         result = "needs too much memory"
     except Exception as error:  # a library may raise anything on a damaged file
@@ -54,7 +54,7 @@ def list_sheets(path: str, _: list[str]) -> list[str]:
 
 
 def list_formats(path: str, rest: list[str]) -> dict[str, dict[str, Any]]:
-    """Return what is hidden and what is in percent, by sheet."""
+    """Return the hidden parts and the cells in percent, by sheet."""
     from planner.io.workbook_formats import read_formats
 
     return read_formats(path, rest)
@@ -64,15 +64,15 @@ def read_sheets(path: str, sheets: list[str]) -> dict[str, list[list[Any]]] | st
     """Return the cells of sheets by row, from the first row and column of the sheet."""
     import python_calamine
 
-    found: dict[str, list[list[Any]]] = {}
+    sheet_rows: dict[str, list[list[Any]]] = {}
     with python_calamine.CalamineWorkbook.from_path(path) as book:
         for name in sheets:
             sheet = book.get_sheet_by_name(name)
             end = sheet.end or (0, 0)
             if (end[0] + 1) * (end[1] + 1) > MAX_CELLS:
                 return f"sheet {name} spans {end[0] + 1:,} rows and {end[1] + 1:,} columns"
-            found[name] = _share_empty(sheet.to_python(skip_empty_area=False)) if sheet.end else []
-    return found
+            sheet_rows[name] = _share_empty(sheet.to_python(skip_empty_area=False)) if sheet.end else []
+    return sheet_rows
 
 
 def _share_empty(rows: list[list[Any]]) -> list[list[Any]]:
@@ -86,19 +86,19 @@ def describe_cells(path: str, rest: list[str]) -> dict[tuple[int, int], str]:
     import openpyxl
 
     sheet, *numbers = rest
-    places = list(zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True))
+    cells_asked = list(zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True))
     book = openpyxl.load_workbook(path, read_only=True, data_only=False, keep_links=False)
     columns: dict[int, list[int]] = {}
-    for row, column in places:
+    for row, column in cells_asked:
         columns.setdefault(row, []).append(column)
-    found = {}
+    texts = {}
     first, last = min(columns), max(columns)  # in one pass: each call reads the sheet from its first row
     rows = book[sheet].iter_rows(min_row=first, max_row=last, values_only=True)
     for row, cells in enumerate(rows, start=first):
         for column in columns.get(row, ()):
             if column <= len(cells) and cells[column - 1] is not None:
-                found[row, column] = str(cells[column - 1])
-    return found
+                texts[row, column] = str(cells[column - 1])
+    return texts
 
 
 if __name__ == "__main__":

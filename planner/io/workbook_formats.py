@@ -1,4 +1,4 @@
-"""Formats of a workbook that change what its reader sees: hidden sheets, rows and columns, cells in percent.
+"""Formats of a workbook that change its view: hidden sheets, rows and columns, cells in percent.
 
 Runs in the child process of `workbook_child`. Parts without any such mark are searched as bytes only.
 
@@ -42,17 +42,17 @@ def _attributes(element: ElementTree.Element) -> dict[str, str]:
     return {_name(key): value for key, value in element.attrib.items()}
 
 
-def _elements(parts: zipfile.ZipFile, part: str) -> Iterator[ElementTree.Element]:
+def _elements(parts: zipfile.ZipFile, name: str) -> Iterator[ElementTree.Element]:
     """Yield the elements of a part as they end, in little memory."""
-    with parts.open(part) as file:
+    with parts.open(name) as file:
         for _, element in ElementTree.iterparse(file, events=("end",)):
             yield element
 
 
-def _mentions(parts: zipfile.ZipFile, part: str, pattern: bytes) -> bool:
+def _mentions(parts: zipfile.ZipFile, name: str, pattern: bytes) -> bool:
     """Return whether a part has a pattern, which has at most 200 bytes."""
     expression, before = re.compile(pattern), b""
-    with parts.open(part) as file:
+    with parts.open(name) as file:
         while block := file.read(BLOCK):
             if expression.search(before + block):
                 return True
@@ -73,52 +73,58 @@ def _of_xlsx(parts: zipfile.ZipFile) -> Formats:
     )
     for element in _elements(parts, relations) if relations else ():
         if _name(element.tag) == "Relationship":
-            own = _attributes(element)
-            target = own.get("Target", "")
-            targets[own.get("Id")] = target[1:] if target.startswith("/") else f"xl/{PurePosixPath(target)}"
+            attributes = _attributes(element)
+            target = attributes.get("Target", "")
+            targets[attributes.get("Id")] = (
+                target[1:] if target.startswith("/") else f"xl/{PurePosixPath(target)}"
+            )
     percent = _percent_styles(parts)
-    found: Formats = {}
+    formats_of: Formats = {}
     for element in _elements(parts, book):
         if _name(element.tag) != "sheet":
             continue
-        own = _attributes(element)
+        attributes = _attributes(element)
         formats = {
-            "hidden": own.get("state", "visible") != "visible",
+            "hidden": attributes.get("state", "visible") != "visible",
             "rows": [],
             "columns": [],
             "percent": {},
         }
-        part = targets.get(own.get("id"))
-        if part in parts.namelist():
-            _read_sheet(parts, part, percent, formats)
-        found[own.get("name", "")] = formats
-    return found
+        member = targets.get(attributes.get("id"))
+        if member in parts.namelist():
+            _read_sheet(parts, member, percent, formats)
+        formats_of[attributes.get("name", "")] = formats
+    return formats_of
 
 
 def _percent_styles(parts: zipfile.ZipFile) -> frozenset[str]:
     """Return the numbers of the styles of cells that are shown in percent."""
-    part = next((name for name in parts.namelist() if name.lower() == "xl/styles.xml"), None)
-    if part is None:
+    member = next((name for name in parts.namelist() if name.lower() == "xl/styles.xml"), None)
+    if member is None:
         return frozenset()
     formats, styles = set(PERCENT_FORMATS), []
-    for element in _elements(parts, part):
-        own = _attributes(element)
-        if _name(element.tag) == "numFmt" and "%" in re.sub(r'"[^"]*"|\\.', "", own.get("formatCode", "")):
-            formats.add(int(own.get("numFmtId", "0")))
+    for element in _elements(parts, member):
+        attributes = _attributes(element)
+        if _name(element.tag) == "numFmt" and "%" in re.sub(
+            r'"[^"]*"|\\.', "", attributes.get("formatCode", "")
+        ):
+            formats.add(int(attributes.get("numFmtId", "0")))
         elif _name(element.tag) == "cellXfs":
             styles = [int(style.attrib.get("numFmtId", "0")) for style in element]
-    return frozenset(str(place) for place, number in enumerate(styles) if number in formats)
+    return frozenset(str(index) for index, number in enumerate(styles) if number in formats)
 
 
-def _read_sheet(parts: zipfile.ZipFile, part: str, percent: frozenset[str], formats: dict[str, Any]) -> None:
+def _read_sheet(
+    parts: zipfile.ZipFile, member: str, percent: frozenset[str], formats: dict[str, Any]
+) -> None:
     styles = "|".join(sorted(percent)).encode()
     marks = rb'hidden="(?:1|true)"' + (
         rb'|\ss="(?:' + styles + rb')"' if percent and len(styles) < 150 else b""
     )
-    if (not percent or len(styles) < 150) and not _mentions(parts, part, marks):
+    if (not percent or len(styles) < 150) and not _mentions(parts, member, marks):
         return
     row = 0
-    for element in _elements(parts, part):
+    for element in _elements(parts, member):
         name = _name(element.tag)
         if name == "col" and element.attrib.get("hidden") in ("1", "true"):
             low, high = int(element.attrib.get("min", "1")), int(element.attrib.get("max", "1"))
@@ -129,8 +135,8 @@ def _read_sheet(parts: zipfile.ZipFile, part: str, percent: frozenset[str], form
                 formats["rows"].append(row)
             for column, cell in enumerate(element, start=1):
                 if cell.attrib.get("s") in percent and len(cell):
-                    own = _column_of(cell.attrib.get("r")) or column
-                    formats["percent"].setdefault(own, []).append(row)
+                    column_of_cell = _column_of(cell.attrib.get("r")) or column
+                    formats["percent"].setdefault(column_of_cell, []).append(row)
             element.clear()
 
 
@@ -148,35 +154,37 @@ def _column_of(reference: str | None) -> int | None:
 
 
 def _of_ods(parts: zipfile.ZipFile) -> Formats:
-    part = "content.xml"
-    if part not in parts.namelist() or not _mentions(
-        parts, part, rb'visibility="(?:collapse|filter)"|value-type="percentage"|display="false"'
+    member = "content.xml"
+    if member not in parts.namelist() or not _mentions(
+        parts, member, rb'visibility="(?:collapse|filter)"|value-type="percentage"|display="false"'
     ):
         return {}
-    hidden_styles, found = set(), {}
-    for element in _elements(parts, part):
-        name, own = _name(element.tag), _attributes(element)
+    hidden_styles, formats_of = set(), {}
+    for element in _elements(parts, member):
+        name, attributes = _name(element.tag), _attributes(element)
         if name == "style" and any(_attributes(child).get("display") == "false" for child in element):
-            hidden_styles.add(own.get("name"))
+            hidden_styles.add(attributes.get("name"))
         elif name == "table":
-            found[own.get("name", "")] = _read_ods_table(element, own.get("style-name") in hidden_styles)
+            formats_of[attributes.get("name", "")] = _read_ods_table(
+                element, attributes.get("style-name") in hidden_styles
+            )
             element.clear()
-    return found
+    return formats_of
 
 
 def _read_ods_table(table: ElementTree.Element, is_hidden: bool) -> dict[str, Any]:
     formats: dict[str, Any] = {"hidden": is_hidden, "rows": [], "columns": [], "percent": {}}
     row = column = 0
     for element in table.iter():
-        name, own = _name(element.tag), _attributes(element)
+        name, attributes = _name(element.tag), _attributes(element)
         if name == "table-column":
-            repeated = int(own.get("number-columns-repeated", "1"))
-            if own.get("visibility") in ("collapse", "filter"):
+            repeated = int(attributes.get("number-columns-repeated", "1"))
+            if attributes.get("visibility") in ("collapse", "filter"):
                 formats["columns"] += range(column + 1, column + 1 + min(repeated, MAX_REPEATED))
             column += repeated
         elif name == "table-row":
-            repeated = int(own.get("number-rows-repeated", "1"))
-            if own.get("visibility") in ("collapse", "filter"):
+            repeated = int(attributes.get("number-rows-repeated", "1"))
+            if attributes.get("visibility") in ("collapse", "filter"):
                 formats["rows"] += range(row + 1, row + 1 + min(repeated, MAX_REPEATED))
             _read_ods_cells(element, row + 1, min(repeated, MAX_REPEATED), formats["percent"])
             row += repeated
@@ -186,9 +194,9 @@ def _read_ods_table(table: ElementTree.Element, is_hidden: bool) -> dict[str, An
 def _read_ods_cells(row: ElementTree.Element, number: int, count: int, percent: dict[int, list[int]]) -> None:
     column = 0
     for cell in row:
-        own = _attributes(cell)
-        repeated = int(own.get("number-columns-repeated", "1"))
-        if own.get("value-type") == "percentage":
+        attributes = _attributes(cell)
+        repeated = int(attributes.get("number-columns-repeated", "1"))
+        if attributes.get("value-type") == "percentage":
             for own_column in range(column + 1, column + 1 + min(repeated, MAX_REPEATED)):
                 percent.setdefault(own_column, []).extend(range(number, number + count))
         column += repeated

@@ -66,8 +66,8 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     match = find_columns(table, file, names, where)
     _require_short_texts(names, data, where, first_row=start + 2)
     values = {
-        name: pd.Series([row[place] if row[place] != "" else None for row in data], dtype=object)
-        for place, name in enumerate(names)
+        name: pd.Series([row[index] if row[index] != "" else None for row in data], dtype=object)
+        for index, name in enumerate(names)
     }
     frame = pd.DataFrame(values, columns=names)
     first_row = start + 2
@@ -77,9 +77,9 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     notes += _show_percent(frame, formats["percent"], names, number_columns(table, match), where, first_row)
     faults = _date_faults(table, frame, match, where, first_row)
     faults += _formula_faults(file.path, sheet, table, frame, match.names, where, first_row)
-    for given in match.names.values():
-        change = _plain_numbers if given in number_columns(table, match) else _label_texts
-        frame[given] = change(frame[given])
+    for name in match.names.values():
+        change = _plain_numbers if name in number_columns(table, match) else _label_texts
+        frame[name] = change(frame[name])
     raw = RawTable(frame=frame, match=match, first_row=first_row, notes=tuple(notes))
     return with_numbers(table, file, raw, point_is_decimal=False, faults=faults)
 
@@ -101,12 +101,12 @@ def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
     raises  InputError where it has none
     """
     rows = [[_text(cell) for cell in row] for row in _cells(path, sheet)[:MAX_TITLE_ROWS]]
-    found = [name_columns(without_blank_end(rows[place])) for place in likely_headers(rows)]
-    if not found:
+    headers = [name_columns(without_blank_end(rows[index])) for index in likely_headers(rows)]
+    if not headers:
         require_header(f"{path.name} sheet {sheet}", [])
-    for names in found:
+    for names in headers:
         require_short_names(f"{path.name} sheet {sheet}", names)
-    return found
+    return headers
 
 
 def _header(table: Table, file: TableFile, sheet: str, where: str) -> tuple[list[str], int]:
@@ -124,9 +124,9 @@ def _choose_sheet(table: Table, path: Path) -> str:
     names = sheet_names_of(path)
     if len(names) == 1:
         return names[0]
-    found = names_called(table, (), names)
-    if len(found) == 1:
-        return found[0]
+    sheets = names_called(table, (), names)
+    if len(sheets) == 1:
+        return sheets[0]
     raise InputError(
         f"{path.name}: has no sheet '{table.name}'"
         + (did_you_mean(table.name, names) or f" (it has {names[:12]})")
@@ -162,7 +162,7 @@ def _known_formats(path: Path, stamp: tuple[int, int]) -> dict[str, dict[str, An
 
 
 def _formats(path: Path, sheet: str) -> dict[str, Any]:
-    """Return what is hidden of a sheet, and which cells are in percent; see `workbook_formats`."""
+    """Return the hidden parts of a sheet, and the cells in percent; see `workbook_formats`."""
     plain_formats: dict[str, Any] = {"hidden": False, "rows": [], "columns": [], "percent": {}}
     return {**plain_formats, **_known_formats(path, _stamp(path)).get(sheet, {})}
 
@@ -183,7 +183,7 @@ def _ask_child(path: Path, command: str, *words: str) -> Any:
     """Return the answer of the child process; raise InputError where it has none."""
     _require_small_parts(path)
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-P", str(CHILD), command, str(path.resolve()), *words],
             capture_output=True,
             timeout=MAX_WAIT_S,
@@ -192,9 +192,9 @@ def _ask_child(path: Path, command: str, *words: str) -> Any:
         )
     except subprocess.TimeoutExpired:
         raise InputError(f"{path.name}: takes over {MAX_WAIT_S} s to read") from None
-    if done.returncode:
+    if result.returncode:
         raise InputError(f"{path.name}: is no readable workbook (it needs too much memory or time)")
-    answer = pickle.loads(done.stdout)
+    answer = pickle.loads(result.stdout)
     if isinstance(answer, str):
         raise InputError(f"{path.name}: is no readable workbook ({' '.join(answer.split())[:160]})")
     return answer
@@ -206,7 +206,7 @@ def _require_small_parts(path: Path) -> None:
         return
     try:
         with zipfile.ZipFile(path) as parts:
-            size = sum(part.file_size for part in parts.infolist())
+            size = sum(member.file_size for member in parts.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path.name}: is no {path.suffix[1:]} workbook ({error})") from None
     if size > MAX_UNPACKED:
@@ -252,16 +252,18 @@ def _hidden_notes(
     """Return a doubt about a hidden sheet, about hidden rows, and about hidden columns that are read."""
     used = set(match.names.values())
     hidden = [row for row in formats["rows"] if first_row <= row < first_row + rows]
-    read = [names[place - 1] for place in formats["columns"] if place <= len(names)]
+    read = [names[column - 1] for column in formats["columns"] if column <= len(names)]
     columns = [f"'{shorten_name(name)}'" for name in read if name in used]
-    found = ["the hidden sheet is"] if formats["hidden"] else []
+    hidden_items = ["the hidden sheet is"] if formats["hidden"] else []
     for kind, items in (("row", [str(row) for row in hidden]), ("column", columns)):
         if items:
             shown = ", ".join(items[:SHOWN_ROWS]) + (
                 f" and {len(items) - SHOWN_ROWS:,} more" if len(items) > SHOWN_ROWS else ""
             )
-            found.append(f"hidden {kind} {shown} is" if len(items) == 1 else f"hidden {kind}s {shown} are")
-    return [f"warning: {where}: {what} read; delete what is not to be read" for what in found]
+            hidden_items.append(
+                f"hidden {kind} {shown} is" if len(items) == 1 else f"hidden {kind}s {shown} are"
+            )
+    return [f"warning: {where}: {what} read; delete what is not to be read" for what in hidden_items]
 
 
 def _show_percent(
@@ -274,8 +276,8 @@ def _show_percent(
 ) -> list[str]:
     """Change numbers in cells that are shown in percent to such texts, as `10%`, and return notes."""
     notes = []
-    for place, rows in percent.items():
-        name = names[place - 1] if place <= len(names) else ""
+    for column, rows in percent.items():
+        name = names[column - 1] if column <= len(names) else ""
         if name not in numbers:
             continue
         inside = [row - first_row for row in rows if 0 <= row - first_row < len(frame)]
@@ -307,9 +309,9 @@ def _date_faults(
         present = _present(frame[name])
         dates = present.map(lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta))
         faults += [
-            f"{where} row {first_row + int(place)}: {name} is the date {present[place]}, must be "
+            f"{where} row {first_row + int(index)}: {name} is the date {present[index]}, must be "
             f"{'text' if kind == 'text' else 'a number'}: format the cell as {kind} and type it again"
-            for place in present.index[dates.to_numpy(bool)]
+            for index in present.index[dates.to_numpy(bool)]
         ]
     return shorten_faults(faults, where, "with dates")
 
@@ -326,23 +328,23 @@ def _formula_faults(
     """Return a fault for each formula or error without a value, in a row that is not empty."""
     if path.suffix.lower() not in (".xlsx", ".xlsm"):
         return []
-    given = [names[ours] for ours in table.columns if ours in names]
+    names_of_numbers = [names[ours] for ours in table.columns if ours in names]
     is_row = frame.notna().any(axis=1)
-    places = [
+    cells = [
         (first_row + int(row), 1 + list(frame.columns).index(name), name)
-        for name in given
+        for name in names_of_numbers
         for row in np.flatnonzero((frame[name].isna() & is_row).to_numpy())[:SHOWN_ROWS]
     ]
-    if not places:
+    if not cells:
         return []
-    words = [str(number) for row, column, _ in places for number in (row, column)]
+    words = [str(number) for row, column, _ in cells for number in (row, column)]
     typed: dict[tuple[int, int], str] = _ask_child(path, "cells", sheet, *words)
     return [
         f"{where} row {row}: {name} is the formula {typed[row, column][:40]} without a value; calculate and "
         "save the workbook in a spreadsheet program"
         if typed[row, column].startswith("=")
         else f"{where} row {row}: {name} is {typed[row, column][:40]}, must have a value"
-        for row, column, name in sorted(places)
+        for row, column, name in sorted(cells)
         if (row, column) in typed
     ]
 

@@ -1,4 +1,4 @@
-"""Pages of what there is: systems, backends, the grid of a sweep, its outcome, and stored runs."""
+"""Pages of the catalogue: systems, backends, the grid of a sweep, its outcome, and stored runs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ MOST_WARNINGS: Final = 12
 # --- backends -----------------------------------------------------------------------------
 
 
-def backends_page(found: Sequence[Diagnosis]) -> Page:
+def backends_page(diagnoses: Sequence[Diagnosis]) -> Page:
     """Return the backends, their versions, and the outcome of a tiny solve with each."""
     rows: list[list[Text | str]] = []
-    for one in found:
+    for diagnosis in diagnoses:
         outcome = Text("right", "good")
-        if not one.passed:
-            outcome = Text(one.missing or one.problem or "wrong", "dim" if one.missing else "bad")
-        rows.append([one.backend, one.version or "-", outcome, number(one.seconds)])
+        if not diagnosis.passed:
+            outcome = Text(
+                diagnosis.missing or diagnosis.problem or "wrong", "dim" if diagnosis.missing else "bad"
+            )
+        rows.append([diagnosis.backend, diagnosis.version or "-", outcome, number(diagnosis.seconds)])
     columns = [
         *(Column(label=label) for label in ("backend", "version", "tiny solve")),
         Column(label="time", unit="s", numeric=True),
@@ -112,17 +114,20 @@ def sweep_page(sweep: Sweep) -> Page:
 
 
 def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
-    """Return the mean headline of each design, and how many of its runs ended with each status."""
+    """Return the mean headline of each design, and the number of its runs with each status."""
     statuses = [status for status in SEARCH_STATUSES if (runs["status"] == status).any()]
     headline = find_system(str(runs["system"].iloc[0])).headline
-    by_design = {str(label): own for label, own in runs.groupby("label", sort=False)}
+    by_design = {str(label): design_runs for label, design_runs in runs.groupby("label", sort=False)}
     column = column_of(headline.name)
-    means = [float(own[column].mean()) if column in own else math.nan for own in by_design.values()]
+    means = [
+        float(design_runs[column].mean()) if column in design_runs else math.nan
+        for design_runs in by_design.values()
+    ]
     unit, text = scale_of(headline.name, means, headline.unit)
     rows = []
-    for (label, own), mean in zip(by_design.items(), means, strict=True):
-        counts = [str(int((own["status"] == status).sum()) or "-") for status in statuses]
-        gap, seconds = number(own["gap"].max()), number(own["seconds"].median())
+    for (label, design_runs), mean in zip(by_design.items(), means, strict=True):
+        counts = [str(int((design_runs["status"] == status).sum()) or "-") for status in statuses]
+        gap, seconds = number(design_runs["gap"].max()), number(design_runs["seconds"].median())
         rows.append([label, text(mean), *counts, gap, seconds])
     columns = [
         (f"mean\n{headline.words}", unit),
@@ -151,7 +156,7 @@ def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part
     names = [column_of(metric.name) for metric in moving]
     shown = ["scenario", "label", *varied, "status", "gap", "seconds", *names]
     units = {column_of(metric.name): metric.unit for metric in system.metrics}
-    table = table_of(rows[[name for name in shown if name in rows]], units, title="runs", most=MOST_RUNS)
+    table = table_of(rows[[name for name in shown if name in rows]], units, title="runs", upper=MOST_RUNS)
 
     def drawings() -> list[Drawing]:
         return [_along(rows, axis, metric) for axis in varied for metric in moving[:MOST_FIGURES]]
@@ -165,8 +170,8 @@ def _plain(value: Any) -> Any:
 
 
 def _varies(values: pd.Series) -> bool:
-    known = pd.to_numeric(values, errors="coerce").dropna()
-    return len(known) > 1 and float(known.max() - known.min()) > 1e-9 * float(known.abs().max())
+    numbers = pd.to_numeric(values, errors="coerce").dropna()
+    return len(numbers) > 1 and float(numbers.max() - numbers.min()) > 1e-9 * float(numbers.abs().max())
 
 
 def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:

@@ -82,4 +82,4 @@ def _escape(value: Any) -> Any:
         escaped = np.empty(value.shape, dtype=object)
         escaped[...] = np.reshape(np.array([*map(_escape, value.flat), None], dtype=object)[:-1], value.shape)
         return escaped
-    return type(value)(_escape(one) for one in value) if isinstance(value, list | tuple) else value
+    return type(value)(_escape(item) for item in value) if isinstance(value, list | tuple) else value

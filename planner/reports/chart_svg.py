@@ -80,18 +80,18 @@ class Canvas:
         self, points: Sequence[tuple[float, float]], colour: str, dash: str = "", wide: float = 1.4
     ) -> None:
         """Draw a line through points."""
-        places = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+        positions = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         self.shapes.append(
-            f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{wide:g}"'
+            f'<polyline points="{positions}" fill="none" stroke="{colour}" stroke-width="{wide:g}"'
             f' stroke-linejoin="round"{dashes}/>'
         )
 
     def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         """Draw a filled rectangle; a negative width reaches to the left."""
-        left = min(x, x + width)
+        left_edge = min(x, x + width)
         self.shapes.append(
-            f'<rect x="{left:.2f}" y="{y:.2f}" width="{abs(width):.2f}" height="{height:.2f}"'
+            f'<rect x="{left_edge:.2f}" y="{y:.2f}" width="{abs(width):.2f}" height="{height:.2f}"'
             f' fill="{colour}"/>'
         )
 
@@ -142,25 +142,25 @@ def _bars(curve: Curve, width: float) -> str:
     canvas.height = top + step * len(names) + 2
     values = frame[series].to_numpy(dtype=float)
     texts = [[number(float(value)) for value in row] for row in values]
-    left = min(0.42 * width, max((_width(name) for name in names), default=0.0) + 8)
+    left_margin = min(0.42 * width, max((_width(name) for name in names), default=0.0) + 8)
     right = max((_width(text) for row in texts for text in row), default=0.0) + 5
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
     high = max(0.0, float(np.nanmax(values, initial=0.0)))
     span = (high - low) or 1.0
-    scale = (width - left - right) / span
-    zero = left - low * scale
+    scale = (width - left_margin - right) / span
+    zero = left_margin - low * scale
     if len(series) > 1:
-        _legend(canvas, [(name, COLOURS[at % len(COLOURS)]) for at, name in enumerate(series)], top - 8)
-    for place, name in enumerate(names):
-        y = top + place * step
-        canvas.text(left - 5, y + (step - 6) / 2 + 3, _cut(name, left - 6), anchor="end")
-        for at in range(len(series)):
-            value = values[place, at]
-            colour = COLOURS[(at if len(series) > 1 else 0) % len(COLOURS)]
+        _legend(canvas, [(name, COLOURS[index % len(COLOURS)]) for index, name in enumerate(series)], top - 8)
+    for index, name in enumerate(names):
+        y = top + index * step
+        canvas.text(left_margin - 5, y + (step - 6) / 2 + 3, _cut(name, left_margin - 6), anchor="end")
+        for position in range(len(series)):
+            value = values[index, position]
+            colour = COLOURS[(position if len(series) > 1 else 0) % len(COLOURS)]
             if not math.isnan(value):
-                canvas.rectangle(zero, y + at * thick, value * scale, thick - 1, colour)
+                canvas.rectangle(zero, y + position * thick, value * scale, thick - 1, colour)
             end = zero + max(0.0, 0.0 if math.isnan(value) else value) * scale
-            canvas.text(end + 4, y + at * thick + thick / 2 + 2.6, texts[place][at], colour=TEXT)
+            canvas.text(end + 4, y + position * thick + thick / 2 + 2.6, texts[index][position], colour=TEXT)
     canvas.line(zero, top - 2, zero, top + step * len(names) - 4, DIM)
     return canvas.svg()
 
@@ -180,8 +180,10 @@ class Scale:
 
     def at(self, value: float) -> float:
         """Return the length of a value."""
-        low, high, given = (math.log10(one) if self.is_log else one for one in (self.low, self.high, value))
-        return self.start + (given - low) / (high - low or 1.0) * (self.end - self.start)
+        low, high, position = (
+            math.log10(end) if self.is_log else end for end in (self.low, self.high, value)
+        )
+        return self.start + (position - low) / (high - low or 1.0) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
         """Return four to seven round values."""
@@ -193,21 +195,21 @@ class Scale:
         span = self.high - self.low
         rough = span / 5 or 1.0
         size = 10.0 ** math.floor(math.log10(rough))
-        wide = next(one * size for one in (1, 2, 2.5, 5, 10) if one * size >= rough)
-        least = math.ceil(self.low / wide - 1e-9)
-        return [place * wide for place in range(least, math.floor(self.high / wide + 1e-9) + 1)]
+        wide = next(factor * size for factor in (1, 2, 2.5, 5, 10) if factor * size >= rough)
+        first_step = math.ceil(self.low / wide - 1e-9)
+        return [index * wide for index in range(first_step, math.floor(self.high / wide + 1e-9) + 1)]
 
 
 def _scale(values: Any, start: float, end: float, *, is_log: bool = False, margin: float = 0.04) -> Scale:
     """Return an axis for values, with a margin; a logarithmic one for the positive ones."""
-    known = np.asarray(values, dtype=float)
-    known = known[np.isfinite(known)]
-    is_log = is_log and bool((known > 0).any())
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    is_log = is_log and bool((finite > 0).any())
     if is_log:
-        known = known[known > 0]
-        low, high = float(known.min()), float(known.max())
+        finite = finite[finite > 0]
+        low, high = float(finite.min()), float(finite.max())
         return Scale(low, high if high > low else 10 * low, start, end, is_log=True)
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     if high == low:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
     margin *= high - low
@@ -242,8 +244,8 @@ def _lines(curve: Curve, width: float) -> str:
     units = {curve.units.get(name, "") for name in drawn}
     unit = units.pop() if len(units) == 1 else ""
     entries = [
-        (name, COLOURS[at % len(COLOURS)], DASHES[at // len(COLOURS) % len(DASHES)])
-        for at, name in enumerate(drawn)
+        (name, COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)])
+        for index, name in enumerate(drawn)
     ]
     rows = _legend_rows(entries, width) if len(drawn) > 1 else []
     canvas = Canvas(width, 0.0)
@@ -287,11 +289,11 @@ def _points(points: Points, width: float) -> str:
         heading_with_unit(up_name, points.units.get(up_name, "")),
     )
     dots = [(across.at(float(row[1])), up.at(float(row[2]))) for row in points.frame.itertuples(index=False)]
-    for place, (x, y) in enumerate(dots):
-        canvas.dot(x, y, COLOURS[place % len(COLOURS)], DOT)
+    for index, (x, y) in enumerate(dots):
+        canvas.dot(x, y, COLOURS[index % len(COLOURS)], DOT)
     taken: list[tuple[float, float, float]] = []
-    for own, text in zip(dots, points.labels(), strict=True):
-        if text and (start := _place_label(own, _width(text), dots, taken, width)) is not None:
+    for dot, text in zip(dots, points.labels(), strict=True):
+        if text and (start := _place_label(dot, _width(text), dots, taken, width)) is not None:
             taken.append(start)
             canvas.text(start[0], start[2], text)
     return canvas.svg()
@@ -312,7 +314,7 @@ def _place_label(
     taken  left end, right end and baseline of the labels that are placed already
     """
     x, y = dot
-    places = [
+    positions = [
         (start, start + wide, y + shift)
         for shift in (2.8, -6.0, 11.0, -14.0, 19.0)
         for start in (x + 6, x - 6 - wide)
@@ -320,7 +322,7 @@ def _place_label(
     ]
     free = [
         (start, end, base)
-        for start, end, base in places
+        for start, end, base in positions
         if all(
             abs(base - other_base) > SIZE or start > other_end or end < other_start
             for other_start, other_end, other_base in taken
@@ -345,7 +347,7 @@ def _distribution(drawing: Distribution, width: float) -> str:
         if len(values)
     }
     drawn = dict(list(series.items())[:MOST_LINES])
-    entries = [(name, COLOURS[at % len(COLOURS)], "") for at, name in enumerate(drawn)]
+    entries = [(name, COLOURS[index % len(COLOURS)], "") for index, name in enumerate(drawn)]
     rows = _legend_rows(entries, width) if len(drawn) > 1 else []
     canvas = Canvas(width, 0.0)
     top = _write_title(canvas, _title_lines(drawing.title, "", len(series) - len(drawn), width)) + 10
@@ -359,13 +361,13 @@ def _distribution(drawing: Distribution, width: float) -> str:
     _axes(canvas, across, up, what, "% at most so large")
     for name, colour, dash in entries:
         ordered = drawn[name]
-        places = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_STEPS, len(ordered))).astype(int))
+        indices = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_STEPS, len(ordered))).astype(int))
         points: list[tuple[float, float]] = []
-        for place in places:
-            value = float(ordered[place])
+        for index in indices:
+            value = float(ordered[index])
             if across.is_log and value <= 0:
                 continue
-            x, y = across.at(value), up.at(100 * (place + 1) / len(ordered))
+            x, y = across.at(value), up.at(100 * (index + 1) / len(ordered))
             points += [(x, points[-1][1] if points else up.at(0)), (x, y)]
         canvas.path(points, colour, dash)
     if drawing.limit is not None:
@@ -379,7 +381,7 @@ def _distribution(drawing: Distribution, width: float) -> str:
 
 
 def _title_lines(title: str, unit: str, left_out: int, width: float) -> list[str]:
-    """Return a title with the unit, and how much is not drawn, in at most two lines."""
+    """Return a title with the unit, and the number of entries not drawn, in at most two lines."""
     more = f" ({left_out} more are not drawn)" if left_out > 0 else ""
     words = _plain(title) + (f" [{unit}]" if unit else "") + more
     return (textwrap.wrap(words, max(8, int(width / (9 * LETTER)))) or [""])[:2]
@@ -387,8 +389,8 @@ def _title_lines(title: str, unit: str, left_out: int, width: float) -> list[str
 
 def _write_title(canvas: Canvas, rows: Sequence[str]) -> float:
     """Write a title; return the height that it takes."""
-    for place, row in enumerate(rows):
-        canvas.text(0, 10 + 11 * place, row, bold=True, size=9)
+    for index, row in enumerate(rows):
+        canvas.text(0, 10 + 11 * index, row, bold=True, size=9)
     return 8.0 + 11 * len(rows)
 
 
@@ -417,11 +419,11 @@ def _legend_rows(
 def _draw_legend_rows(
     canvas: Canvas, rows: Sequence[Sequence[tuple[float, str, str, str]]], y: float
 ) -> None:
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for x, text, colour, dash in row:
-            at = y + 11 * place
-            canvas.line(x, at - 2.7, x + 13, at - 2.7, colour, dash, 1.8)
-            canvas.text(x + 16, at, text)
+            baseline = y + 11 * index
+            canvas.line(x, baseline - 2.7, x + 13, baseline - 2.7, colour, dash, 1.8)
+            canvas.text(x + 16, baseline, text)
 
 
 def _tick(value: float) -> str:
@@ -440,5 +442,5 @@ def _width(text: str, size: float = SIZE) -> float:
 
 def _cut(text: str, width: float) -> str:
     """Return a text that is no wider than `width`."""
-    most = max(4, int(width / (SIZE * LETTER)))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    limit = max(4, int(width / (SIZE * LETTER)))
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -94,7 +94,7 @@ def metrics_by_design(
         shared_yaxes=True,
         vertical_spacing=between / tall if rows > 1 else 0.0,
     )
-    for place, ((_, values), (_, factor)) in enumerate(zip(apart, scales, strict=True)):
+    for index, ((_, values), (_, factor)) in enumerate(zip(apart, scales, strict=True)):
         bar = go.Bar(
             x=[None if value is None else value * factor for value in values],
             y=labels,
@@ -102,7 +102,7 @@ def metrics_by_design(
             marker_color=[COLOURS[i % len(COLOURS)] for i in range(len(labels))],
             hovertemplate="%{y}: %{x:,.6g}<extra></extra>",
         )
-        figure.add_trace(bar, place // columns + 1, place % columns + 1)
+        figure.add_trace(bar, index // columns + 1, index % columns + 1)
     figure.update_yaxes(autorange="reversed")
     figure.update_annotations(font_size=10)
     figure.update_layout(showlegend=False, height=140 + tall)
@@ -158,16 +158,18 @@ def _points(points: Points) -> go.Figure:
     name, across, up = (str(column) for column in points.frame)
     figure = go.Figure()
     values = points.frame[[across, up]].astype(float).to_numpy()
-    least, most = values.min(axis=0), values.max(axis=0)
+    lowest, highest = values.min(axis=0), values.max(axis=0)
     # names reach over the points at the edges
-    margins = [_margin(low, high, part) for low, high, part in zip(least, most, (0.25, 0.1), strict=True)]
-    ranges = [(low - by, high + by) for low, high, by in zip(least, most, margins, strict=True)]
+    margins = [
+        _margin(low, high, fraction) for low, high, fraction in zip(lowest, highest, (0.25, 0.1), strict=True)
+    ]
+    ranges = [(low - by, high + by) for low, high, by in zip(lowest, highest, margins, strict=True)]
     texts = points.labels()
     starts = np.array([start for start, _ in ranges])
     spans = np.array([end - start for start, end in ranges])
-    places = label_places((values - starts) / spans * PLOT_PX, texts)
-    for row, colour, text, place in zip(
-        points.frame.itertuples(index=False), _colours(), texts, places, strict=False
+    positions = label_places((values - starts) / spans * PLOT_PX, texts)
+    for row, colour, text, position in zip(
+        points.frame.itertuples(index=False), _colours(), texts, positions, strict=False
     ):
         figure.add_trace(
             go.Scatter(
@@ -175,7 +177,7 @@ def _points(points: Points) -> go.Figure:
                 y=[row[2]],
                 mode="markers+text",
                 text=[text],
-                textposition=place,
+                textposition=position,
                 marker={"size": 11, "color": colour},
                 name=str(row[0]),
                 hovertemplate=f"{name} {row[0]}<br>{across} %{{x:,.6g}}<br>{up} %{{y:,.6g}}<extra></extra>",
@@ -186,9 +188,9 @@ def _points(points: Points) -> go.Figure:
     return figure.update_layout(showlegend=False, height=420)
 
 
-def _margin(least: float, most: float, part: float) -> float:
-    """Return what an axis shows beyond the points, a part of their range; of one value, a tenth of it."""
-    return part * float(most - least) or 0.1 * abs(float(most)) or 1.0
+def _margin(lowest: float, highest: float, fraction: float) -> float:
+    """Return the margin of an axis beyond the points, a share of their range; of one value, a tenth of it."""
+    return fraction * float(highest - lowest) or 0.1 * abs(float(highest)) or 1.0
 
 
 PLOT_PX: Final = np.array([440.0, 300.0])
@@ -207,48 +209,48 @@ def label_places(dots: NDArray[np.float64], texts: Sequence[str]) -> list[str]:
     dots  pixels of each point, rightwards and upwards, shape (N, 2)
     """
     taken = [(x - DOT_PX, y - DOT_PX, x + DOT_PX, y + DOT_PX) for x, y in dots.tolist()]
-    chosen = []
+    sides = []
     for (x, y), text in zip(dots.tolist(), texts, strict=True):
         boxes = {side: _label_box(x, y, text, side) for side in LABEL_SIDES if text}
-        side = min(boxes, key=lambda one: _covered(boxes[one], taken), default="top center")
+        side = min(boxes, key=lambda side_: _covered(boxes[side_], taken), default="top center")
         taken += [boxes[side]] if text else []
-        chosen.append(side)
-    return chosen
+        sides.append(side)
+    return sides
 
 
 def _label_box(x: float, y: float, text: str, side: str) -> tuple[float, float, float, float]:
     """Return the left, lower, right and upper end of a point's text, in pixels."""
     right, above = LABEL_SIDES[side]
     wide = LETTER_PX * len(text)
-    left = x + right * DOT_PX - wide * (1 - right) / 2
+    left_edge = x + right * DOT_PX - wide * (1 - right) / 2
     low = y + above * DOT_PX - LINE_PX * (1 - above) / 2
-    return left, low, left + wide, low + LINE_PX
+    return left_edge, low, left_edge + wide, low + LINE_PX
 
 
 def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> float:
     """Return the area of a box that others have taken, or that lies beside the plot."""
-    left, low, right, top = box
-    outside = max(0.0, -left) + max(0.0, right - float(PLOT_PX[0]))
-    across = (max(0.0, min(right, one[2]) - max(left, one[0])) for one in taken)
-    up = (max(0.0, min(top, one[3]) - max(low, one[1])) for one in taken)
+    left_edge, low, right, top = box
+    outside = max(0.0, -left_edge) + max(0.0, right - float(PLOT_PX[0]))
+    across = (max(0.0, min(right, box_[2]) - max(left_edge, box_[0])) for box_ in taken)
+    up = (max(0.0, min(top, box_[3]) - max(low, box_[1])) for box_ in taken)
     return LINE_PX * outside + sum(wide * high for wide, high in zip(across, up, strict=True))
 
 
 def _map(drawing: NetworkMap) -> go.Figure:
     links = drawing.frame.head(MOST_LINKS)
-    places = place_nodes(drawing.nodes, links)
+    positions = place_nodes(drawing.nodes, links)
     value = links["value"].to_numpy(float)
     is_known = ~np.isnan(value)
-    most = drawing.limit or float(value[is_known].max(initial=0.0)) or 1.0
+    largest = drawing.limit or float(value[is_known].max(initial=0.0)) or 1.0
     figure = go.Figure()
-    start, end = places.loc[links["tail"]].to_numpy(), places.loc[links["head"]].to_numpy()
+    start, end = positions.loc[links["tail"]].to_numpy(), positions.loc[links["head"]].to_numpy()
     ways, length = end - start, np.hypot(*(end - start).T)
-    span = float(np.ptp(places.to_numpy(), axis=0).max()) or 1.0
+    span = float(np.ptp(positions.to_numpy(), axis=0).max()) or 1.0
     # the two directions of a pair run side by side, on the right
     aside = np.c_[ways[:, 1], -ways[:, 0]] / np.maximum(length, 1e-12)[:, None] * span * 0.004
-    share = np.clip(np.where(is_known, value, 0.0) / most, 0, None)
+    share = np.clip(np.where(is_known, value, 0.0) / largest, 0, None)
     band = np.where(is_known, np.minimum((share * 5).astype(int), 5), UNKNOWN)
-    edges = [_number(most * step / 5) for step in range(6)]
+    edges = [_number(largest * step / 5) for step in range(6)]
     names = [
         f"under {edges[1]}",
         *(f"{edges[i]} to {edges[i + 1]}" for i in range(1, 5)),
@@ -256,11 +258,11 @@ def _map(drawing: NetworkMap) -> go.Figure:
     ]
     shades = ["#9ec9e8", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#a00000"]
     for level in (UNKNOWN, *range(6)):
-        chosen = np.flatnonzero(band == level)
-        if not len(chosen):
+        rows_of_band = np.flatnonzero(band == level)
+        if not len(rows_of_band):
             continue
-        a, b = start[chosen] + aside[chosen], end[chosen] + aside[chosen]
-        gap = np.full(len(chosen), np.nan)
+        a, b = start[rows_of_band] + aside[rows_of_band], end[rows_of_band] + aside[rows_of_band]
+        gap = np.full(len(rows_of_band), np.nan)
         figure.add_trace(
             go.Scatter(
                 x=np.c_[a[:, 0], b[:, 0], gap].ravel(),
@@ -277,8 +279,8 @@ def _map(drawing: NetworkMap) -> go.Figure:
     middle = (start + end) / 2 + aside
     texts = [
         f"{row.tail} → {row.head}"
-        + (f"<br>{drawing.value} {_number(row.value)} {drawing.unit}" if known else "")
-        for row, known in zip(links.itertuples(), is_known, strict=True)
+        + (f"<br>{drawing.value} {_number(row.value)} {drawing.unit}" if has_value else "")
+        for row, has_value in zip(links.itertuples(), is_known, strict=True)
     ]
     figure.add_trace(
         go.Scatter(
@@ -296,9 +298,11 @@ def _map(drawing: NetworkMap) -> go.Figure:
         ["nodes"] if groups is None else pd.unique(groups), _colours("#666666"), strict=False
     ):
         here = (
-            places if groups is None else places.loc[places.index.intersection(groups.index[groups == name])]
+            positions
+            if groups is None
+            else positions.loc[positions.index.intersection(groups.index[groups == name])]
         )
-        few = len(places) <= 40
+        few = len(positions) <= 40
         figure.add_trace(
             go.Scatter(
                 x=here["x"],
@@ -370,11 +374,11 @@ def _distribution(drawing: Distribution) -> go.Figure:
         if not len(ordered):
             continue
         count = min(MOST_POINTS, len(ordered))
-        places = np.unique(np.linspace(0, len(ordered) - 1, count).astype(int))
+        indices = np.unique(np.linspace(0, len(ordered) - 1, count).astype(int))
         figure.add_trace(
             go.Scatter(
-                x=ordered[places],
-                y=100 * (places + 1) / len(ordered),
+                x=ordered[indices],
+                y=100 * (indices + 1) / len(ordered),
                 name=name,
                 mode="lines",
                 line={"color": colour, "shape": "hv"},
@@ -393,8 +397,8 @@ def _distribution(drawing: Distribution) -> go.Figure:
 
 def _colours(first: str | None = None) -> Sequence[str]:
     """Return colours for any number of series."""
-    own = COLOURS if first is None else (first, *COLOURS)
-    return own * 64
+    colours = COLOURS if first is None else (first, *COLOURS)
+    return colours * 64
 
 
 def _number(value: Any) -> str:

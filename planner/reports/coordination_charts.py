@@ -36,34 +36,34 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
 
     frame  system, design, mechanism and share, as `planner.coordination.measurement` has them
     """
-    known = frame[frame["share"].notna()]
-    systems = list(dict.fromkeys(known["system"]))
+    finite = frame[frame["share"].notna()]
+    systems = list(dict.fromkeys(finite["system"]))
     if not systems:
         return apply_style(go.Figure(), "Value of coordination: no bound is proven, shares are unknown")
-    counts = [int((known["system"] == system).sum()) for system in systems]
+    counts = [int((finite["system"] == system).sum()) for system in systems]
     head, row, foot = 26, 21, 60
     tall = sum(counts) * row + len(systems) * head
     figure = go.Figure()
-    least = max(MIN_SHARE, min(0.0, float(known["share"].min())))
-    low, high = 100 * least - 6, 100 + 0.18 * (106 - 100 * least)  # space for the numbers
-    place, ticks, names = 0.0, [], []
+    lowest = max(MIN_SHARE, min(0.0, float(finite["share"].min())))
+    low, high = 100 * lowest - 6, 100 + 0.18 * (106 - 100 * lowest)  # space for the numbers
+    baseline, ticks, names = 0.0, [], []
     for system, count in zip(systems, counts, strict=True):
         figure.add_annotation(
-            text=f"<b>{system}</b>", x=0, xref="paper", xanchor="left", y=place, yref="y",
+            text=f"<b>{system}</b>", x=0, xref="paper", xanchor="left", y=baseline, yref="y",
             yanchor="middle", showarrow=False, font_size=13,
         )  # fmt: skip
-        place += head / row
-        ticks += [place + step for step in range(count)]
-        names += known.loc[known["system"] == system, "design"].tolist()
-        place += count
-    share = known["share"].astype(float).to_numpy()
-    shown = 100 * np.maximum(share, least)
+        baseline += head / row
+        ticks += [baseline + step for step in range(count)]
+        names += finite.loc[finite["system"] == system, "design"].tolist()
+        baseline += count
+    share = finite["share"].astype(float).to_numpy()
+    shown = 100 * np.maximum(share, lowest)
     for mechanism, colour in MECHANISMS.items():
-        chosen = np.flatnonzero((known["mechanism"] == mechanism).to_numpy())
-        if not len(chosen):
+        rows_of = np.flatnonzero((finite["mechanism"] == mechanism).to_numpy())
+        if not len(rows_of):
             continue
-        heights = [ticks[at] for at in chosen]
-        stems = [(0.0, shown[at], None) for at in chosen]
+        heights = [ticks[index] for index in rows_of]
+        stems = [(0.0, shown[index], None) for index in rows_of]
         figure.add_trace(
             go.Scatter(
                 x=[x for stem in stems for x in stem],
@@ -76,15 +76,17 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         )
         figure.add_trace(
             go.Scatter(
-                x=shown[chosen],
+                x=shown[rows_of],
                 y=heights,
                 mode="markers",
                 showlegend=False,
-                customdata=[[known["system"].iloc[at], names[at], 100 * share[at]] for at in chosen],
+                customdata=[
+                    [finite["system"].iloc[index], names[index], 100 * share[index]] for index in rows_of
+                ],
                 marker={
                     "size": 11,
                     "color": colour,
-                    "symbol": ["triangle-left" if share[at] < least else "circle" for at in chosen],
+                    "symbol": ["triangle-left" if share[index] < lowest else "circle" for index in rows_of],
                 },
                 cliponaxis=False,
                 hovertemplate="%{customdata[0]}, %{customdata[1]}: %{customdata[2]:.1f}%<extra>"
@@ -100,15 +102,15 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
             y=ticks,
             mode="markers+text",
             marker={"size": 11, "opacity": 0},  # keeps the numbers off the points
-            text=[f"{one:.0%}".replace("-", "−") for one in share],
+            text=[f"{value:.0%}".replace("-", "−") for value in share],
             textposition="middle right",
             cliponaxis=False,
             hoverinfo="skip",
             showlegend=False,
         )
     )
-    for at in (0, 100):
-        figure.add_vline(x=at, line={"dash": "dot", "color": "#888888", "width": 1})
+    for percent in (0, 100):
+        figure.add_vline(x=percent, line={"dash": "dot", "color": "#888888", "width": 1})
     marks = [mark for mark in (-100, -50, 0, 50, 100) if mark >= low]
     texts = {0: "0 %<br>no coordination", 100: "100 %<br>proven bound"}
     figure.update_xaxes(
@@ -120,7 +122,7 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         side="top",
     )
     figure.update_yaxes(
-        range=[place - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
+        range=[baseline - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
     )
     apply_style(figure, "Value of coordination: share of the possible gain")
     return figure.update_layout(
@@ -155,9 +157,9 @@ def curves(frame: pd.DataFrame, kind: str, *, columns: int = 2, legend: bool = T
         vertical_spacing=0 if down == 1 else 90 / (250 * down + 90 * (down - 1)),
     )
     in_legend: set[str] = set()
-    for place, system in enumerate(systems):
-        at = place // across + 1, place % across + 1
-        in_legend |= _add_panel(figure, rows[rows["system"] == system], at, 250 / 14, in_legend)
+    for index, system in enumerate(systems):
+        cell = index // across + 1, index % across + 1
+        in_legend |= _add_panel(figure, rows[rows["system"] == system], cell, 250 / 14, in_legend)
     title += "<br><sup>share of the possible gain, from no coordination to the proven bound</sup>"
     if len(systems) == 1:
         title = f"<b>{systems[0]}</b> by {degradation}"
@@ -172,7 +174,7 @@ def curves(frame: pd.DataFrame, kind: str, *, columns: int = 2, legend: bool = T
 
 
 def _add_panel(
-    figure: go.Figure, rows: pd.DataFrame, at: tuple[int, int], max_labels: float, in_legend: set[str]
+    figure: go.Figure, rows: pd.DataFrame, cell: tuple[int, int], max_labels: float, in_legend: set[str]
 ) -> set[str]:
     """Add one system's curves with the design's name at each end; return the mechanisms drawn.
 
@@ -220,12 +222,12 @@ def _add_panel(
                 hovertemplate=f"{design}: %{{customdata[0]:.4g}}{'%' if shares else ''}, performance "
                 "%{customdata[1]}<extra>" + mechanism + "</extra>",
             ),
-            *at,
+            *cell,
         )
         shown.add(mechanism)
-        known = np.flatnonzero(~np.isnan(heights))
-        if len(known):
-            last = known[-1]
+        finite = np.flatnonzero(~np.isnan(heights))
+        if len(finite):
+            last = finite[-1]
             text = str(design) + (f" {heights[last]:.0f}%".replace("-", "−") if outside[last] else "")
             ends.append((float(drawn[last]), text, colour, int(last)))
     top, bottom = high + padding, low - padding
@@ -236,12 +238,12 @@ def _add_panel(
     ):
         figure.add_annotation(
             text=text, x=last, y=height, ax=14, ay=spot, axref="pixel",
-            ayref=figure.get_subplot(*at).yaxis.plotly_name.replace("axis", ""), xanchor="left",
+            ayref=figure.get_subplot(*cell).yaxis.plotly_name.replace("axis", ""), xanchor="left",
             yanchor="middle", showarrow=True, arrowhead=0, arrowwidth=0.8, arrowcolor=colour,
-            row=at[0], col=at[1], font_size=11,
+            row=cell[0], col=cell[1], font_size=11,
         )  # fmt: skip
     if shares:
-        figure.add_hline(y=0, line={"dash": "dot", "color": "#888888", "width": 1}, row=at[0], col=at[1])
+        figure.add_hline(y=0, line={"dash": "dot", "color": "#888888", "width": 1}, row=cell[0], col=cell[1])
     unit, kind = str(rows["unit"].iloc[0]), str(rows["kind"].iloc[0])
     plain = not is_convertible(unit)  # else each tick has its unit
     figure.update_xaxes(
@@ -251,11 +253,11 @@ def _add_panel(
         title_standoff=4,
         range=[-0.2, len(values) - 0.9],
         zeroline=False,
-        row=at[0],
-        col=at[1],
+        row=cell[0],
+        col=cell[1],
     )
     figure.update_yaxes(
-        range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=at[0], col=at[1]
+        range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=cell[0], col=cell[1]
     )
     return shown
 
@@ -274,12 +276,12 @@ def _describe_spread(row: Mapping[Any, Any]) -> str:
 
 def _spread_labels(heights: Sequence[float], spacing: float, low: float, high: float) -> list[float]:
     """Return label positions near the ends of lines (ascending), at least `spacing` apart."""
-    places: list[float] = []
+    positions: list[float] = []
     for height in heights:
-        places.append(max(height, places[-1] + spacing if places else low))
-    over = places[-1] - high if places else 0.0
+        positions.append(max(height, positions[-1] + spacing if positions else low))
+    over = positions[-1] - high if positions else 0.0
     if over > 0:  # beyond the upper end: move labels down
-        for at in range(len(places) - 1, -1, -1):
-            ceiling = high if at == len(places) - 1 else places[at + 1] - spacing
-            places[at] = min(places[at], ceiling)
-    return places
+        for index in range(len(positions) - 1, -1, -1):
+            ceiling = high if index == len(positions) - 1 else positions[index + 1] - spacing
+            positions[index] = min(positions[index], ceiling)
+    return positions

@@ -28,7 +28,7 @@ MOST_ROWS: Final = 12
 
 @dataclass(frozen=True)
 class Text:
-    """A cell or a sentence, and what marks it."""
+    """A cell or a sentence, and its mark."""
 
     text: str
     kind: Kind = ""
@@ -134,7 +134,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Highlight:
-    """A figure that stands out, such as what a design delivers, with what to note about it."""
+    """A metric that stands out, such as the delivered traffic of a design, with a note."""
 
     label: str
     value: str
@@ -143,7 +143,7 @@ class Highlight:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page: what it is about, and its parts.
+    """A page: its subject, and its parts.
 
     picture      makes the drawing that a document begins with, and says what it shows
     highlights   three to five figures
@@ -159,9 +159,9 @@ class Page:
     assumptions: Part | None = None
 
 
-def lines(given: Sequence[Text | str]) -> list[Text]:
+def lines(inputs: Sequence[Text | str]) -> list[Text]:
     """Return sentences with every one a `Text`."""
-    return [one if isinstance(one, Text) else Text(one) for one in given]
+    return [item if isinstance(item, Text) else Text(item) for item in inputs]
 
 
 def table_of(
@@ -170,16 +170,16 @@ def table_of(
     *,
     title: str = "",
     caption: str = "",
-    most: int | None = MOST_ROWS,
+    upper: int | None = MOST_ROWS,
     show: Callable[[Any], str] | None = None,
 ) -> Table:
-    """Return a table of data with its first column as row headers; a long one is cut to `most` rows.
+    """Return a table of data with its first column as row headers; a long one is cut to `upper` rows.
 
     show  text of a value; default: numbers by `number`, all else as it is
     """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype  # not above: lists of plain data need none
 
-    shown = frame if most is None else frame.head(most)
+    shown = frame if upper is None else frame.head(upper)
     if len(frame) > len(shown):
         cut = f"the first {counted_of(len(shown), len(frame), 'rows')}"
         caption = f"{caption}; {cut}" if caption else cut
@@ -194,7 +194,7 @@ def table_of(
         label = "" if name == unit else heading(str(name), unit)
         write: Callable[[float | None], str] = number
         if is_numeric and units is not None:
-            unit, write = scale_of(str(name), [one for one in shown[name] if isinstance(one, float)], unit)
+            unit, write = scale_of(str(name), [item for item in shown[name] if isinstance(item, float)], unit)
         texts.append([show(value) if show else _text(value, write) for value in shown[name]])
         columns.append(Column(label=label, unit=unit, numeric=is_numeric))
     rows = [list(row) for row in zip(*texts, strict=True)]

@@ -1,4 +1,4 @@
-"""Pages about the elements of a problem: which failures hurt, and what to buy."""
+"""Pages about the elements of a problem: failures by their cost, and upgrades to buy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_FAILURES: Final = 15
 
 
 def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
-    """Return the failures, the worst first, and the picture with what each costs."""
+    """Return the failures, the worst first, and the picture with the cost of each."""
     system, run = result.system, result.run
     about = f"{system.question} {sizes(run.problem.size())}."
     parts = [
@@ -42,10 +42,10 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
         )
     parts += [
         Part(
-            title=one.title,
-            tables=[table_of(one.frame, one.units, title="", caption=one.note, most=None)],
+            title=section.title,
+            tables=[table_of(section.frame, section.units, title="", caption=section.note, upper=None)],
         )
-        for one in result.sections
+        for section in result.sections
     ]
     name = scenario.name if scenario else run.label
     return Page(
@@ -55,11 +55,11 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
     )
 
 
-def _failures_table(result: Failures, most: int | None) -> Table:
-    """Return a row for each failure; of the first `most` the most important figures, of all of them more."""
-    shown = result.failures if most is None else result.failures[:most]
+def _failures_table(result: Failures, limit: int | None) -> Table:
+    """Return a row for each failure; of the first `limit` the most important figures, of all of them more."""
+    shown = result.failures if limit is None else result.failures[:limit]
     system, metric = result.system, result.metric
-    unit, text = scale_of(metric.name, [one.cost for one in result.failures], metric.unit)
+    unit, text = scale_of(metric.name, [failure.cost for failure in result.failures], metric.unit)
     columns = [
         Column(label="failure"),
         Column(label="costs", unit=unit, numeric=True),
@@ -67,30 +67,34 @@ def _failures_table(result: Failures, most: int | None) -> Table:
     ]
     rows: list[list[Text | str]] = [
         [
-            one.name,
-            Text("no plan", "bad") if one.error else Text(text(one.cost), "" if one.is_harmless else "bad"),
-            percent(one.share),
+            failure.name,
+            Text("no plan", "bad")
+            if failure.error
+            else Text(text(failure.cost), "" if failure.is_harmless else "bad"),
+            percent(failure.share),
         ]
-        for one in shown
+        for failure in shown
     ]
-    if any(one.probability is not None for one in shown):
+    if any(failure.probability is not None for failure in shown):
         columns.insert(1, Column(label="probability", numeric=True))
-        for row, one in zip(rows, shown, strict=True):
-            row.insert(1, number(one.probability))
-    links = [one.busiest for one in shown if one.busiest is not None]
+        for row, failure in zip(rows, shown, strict=True):
+            row.insert(1, number(failure.probability))
+    links = [failure.busiest for failure in shown if failure.busiest is not None]
     if links:
         what = f"busiest link then, {links[0].what}"
         columns.append(Column(label=what, unit=links[0].unit, numeric=True))
-        for row, one in zip(rows, shown, strict=True):
-            row.append("-" if one.busiest is None else f"{one.busiest.name}  {number(one.busiest.value)}")
+        for row, failure in zip(rows, shown, strict=True):
+            row.append(
+                "-" if failure.busiest is None else f"{failure.busiest.name}  {number(failure.busiest.value)}"
+            )
     headline = system.plan.headline
-    if most is None:
+    if limit is None:
         _add_figures(result, shown, columns, rows)
     caption = f"costs: by how much {metric.words} is worse than without a failure"
     if headline.total:
         caption += f"; share: of what is {system.metric(headline.total).words}"
-    if most is not None and len(result.failures) > most:
-        caption += f"; the first {most} of {len(result.failures):,}, the worst first"
+    if limit is not None and len(result.failures) > limit:
+        caption += f"; the first {limit} of {len(result.failures):,}, the worst first"
     title = f"{result.run.label} decides again after each failure"
     if result.restoration:
         title = f"{result.run.label}; after a failure, {result.restoration}"
@@ -106,19 +110,19 @@ def _failures_table(result: Failures, most: int | None) -> Table:
 def _add_figures(
     result: Failures, shown: Sequence[Failure], columns: list[Column], rows: list[list[Text | str]]
 ) -> None:
-    """Add what users lose, how far demand can grow, and the further figures of an analysis."""
+    """Add the users' losses, the possible growth of demand, and the further metrics of an analysis."""
     system, study = result.system, result.system.studies.failures
     headline = system.plan.headline
     figures = {
         name: (system.metric(name).label, system.metric(name).unit)
         for name in (*headline.losses, headline.growth)
-        if name and any(one.metrics.get(name) for one in shown)
+        if name and any(failure.metrics.get(name) for failure in shown)
     }
     if study is not None and result.restoration:
-        known = {name for one in shown for name in one.figures}
-        figures |= {name: about for name, about in study.figures.items() if name in known}
+        names_shown = {name for failure in shown for name in failure.figures}
+        figures |= {name: about for name, about in study.figures.items() if name in names_shown}
     for name, (label, own_unit) in figures.items():
-        values = [one.metrics.get(name, one.figures.get(name)) for one in shown]
+        values = [failure.metrics.get(name, failure.figures.get(name)) for failure in shown]
         unit, write = scale_of(name, values, own_unit)
         columns.append(Column(label=label, unit=unit, numeric=True))
         for row, value in zip(rows, values, strict=True):
@@ -126,12 +130,12 @@ def _add_figures(
 
 
 def _failure_notes(result: Failures) -> list[Text | str]:
-    errors = [one for one in result.failures if one.error]
-    return [Text(f"{one.name}: {one.error}", "bad") for one in errors[:MOST_FAILURES]]
+    errors = [failure for failure in result.failures if failure.error]
+    return [Text(f"{failure.name}: {failure.error}", "bad") for failure in errors[:MOST_FAILURES]]
 
 
 def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
-    """Return the ladder of upgrades, how to apply it, and the Pareto curve."""
+    """Return the ladder of upgrades, the commands to apply it, and the Pareto curve."""
     system, run = result.system, result.run
     sentences: list[Text | str] = [Text(result.verdict, "strong")]
     notes: list[Text | str] = []
@@ -146,14 +150,14 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     if result.steps and scenario is not None and scenario.problem is None:
         what = "write" if result.findings else "apply"
         notes += ["", f"To {what} the list:", _command(result, scenario)]
-    part = Part(
+    section = Part(
         title="What to buy",
         sentences=sentences,
         tables=[_ladder_table(result)] if result.steps else [],
         notes=[*notes, *trouble(run)],
         drawings=lambda: [] if result.drawing is None else [result.drawing],
     )
-    parts = [part]
+    parts = [section]
     if len(result.points) > 1:
         is_detail = not result.findings
         parts.append(Part(title="What a budget reaches", tables=[_curve_table(result)], detail=is_detail))
@@ -234,7 +238,7 @@ def _ladder_captions(result: Upgrades, *, has_shares: bool) -> list[str]:
 
 def _curve_table(result: Upgrades) -> Table:
     metric = result.metric
-    unit, text = scale_of(metric.name, [one.value for one in result.points], metric.unit)
+    unit, text = scale_of(metric.name, [point.value for point in result.points], metric.unit)
     if result.findings:
         return Table(
             columns=[
@@ -243,8 +247,8 @@ def _curve_table(result: Upgrades) -> Table:
                 Column(label="at most", unit=unit, numeric=True),
             ],
             rows=[
-                [number(one.cost), text(one.value), "-" if one.bound is None else text(one.bound)]
-                for one in result.points
+                [number(point.cost), text(point.value), "-" if point.bound is None else text(point.bound)]
+                for point in result.points
             ],
             caption=f"{result.run.label} decided again for each; at most: no plan within it reaches more",
             row_headers=1,
@@ -256,7 +260,9 @@ def _curve_table(result: Upgrades) -> Table:
             Column(label=metric.label, unit=unit, numeric=True),
             Column(label="upgrades"),
         ],
-        rows=[[number(one.cost), text(one.value), few(one.elements) or "none"] for one in result.points],
+        rows=[
+            [number(point.cost), text(point.value), few(point.elements) or "none"] for point in result.points
+        ],
         caption="of all sets of upgrades that were solved; another set may reach more",
         row_headers=1,
     )

@@ -47,24 +47,24 @@ def write(page: Page, path: Path) -> None:
     missing = _missing_charts()
     made = page.picture() if page.picture is not None else None
     picture = None if made is None or not has_svg(made[1]) else made[1]
-    for part in page.parts:
+    for section in page.parts:
         names = []
-        pictures, part_charts = _pictures_and_charts(part)
+        pictures, part_charts = _pictures_and_charts(section)
         for figure in part_charts:
             names.append(f"chart{len(figures)}")
             figures[names[-1]] = json.loads(figure.to_json())
-        given = {
-            "sentences": lines(part.sentences),
-            "notes": lines(part.notes),
+        contents = {
+            "sentences": lines(section.sentences),
+            "notes": lines(section.notes),
             "names": names,
             "pictures": [
-                _picture(one, one.title)
-                for one in pictures
-                if is_wide(one) and (picture is None or not is_same(one, picture))
+                _picture(item, item.title)
+                for item in pictures
+                if is_wide(item) and (picture is None or not is_same(item, picture))
             ],
-            "stills": [Markup(drawing_svg(one, PICTURE_WIDTH)) for one in pictures if not is_wide(one)],
+            "stills": [Markup(drawing_svg(item, PICTURE_WIDTH)) for item in pictures if not is_wide(item)],
         }
-        parts.append({**vars(part), **given})
+        parts.append({**vars(section), **contents})
     text = _template("report").render(
         title=page.title,
         about=page.about,
@@ -102,13 +102,13 @@ def save_pictures(page: Page, folder: Path) -> int:
         count += 1
         return folder / f"{count:02}_{slug(title)}.svg"
 
-    for part in page.parts:
-        pictures, figures = part.pictures_and_charts
+    for section in page.parts:
+        pictures, figures = section.pictures_and_charts
         for drawing in pictures:
-            path = next_path(f"{part.title} {drawing.title}")
+            path = next_path(f"{section.title} {drawing.title}")
             path.write_text(drawing_svg(drawing, PICTURE_WIDTH, title=True), encoding="utf-8")
-        for figure in figures if part.pictures is None else part.pictures():
-            title = re.sub(r"<[^>]*>", " ", f"{part.title} {figure.layout.title.text}")
+        for figure in figures if section.pictures is None else section.pictures():
+            title = re.sub(r"<[^>]*>", " ", f"{section.title} {figure.layout.title.text}")
             charts.save_picture(figure, next_path(title))
     return count
 
@@ -118,10 +118,12 @@ def fragment(page: Page) -> str:
 
     The chart loads plotly.js from its public address, as plotly's own charts in a notebook do.
     """
-    shown = [part for part in page.parts if not part.folded and (part.sentences or part.tables)][:1]
-    sentences = [line for part in shown for line in lines(part.sentences)]
-    tables = [table for part in shown for table in part.tables][:1]
-    notes = [line for part in shown for line in lines(part.notes) if line.kind != "dim"]
+    shown = [
+        section for section in page.parts if not section.folded and (section.sentences or section.tables)
+    ][:1]
+    sentences = [line for section in shown for line in lines(section.sentences)]
+    tables = [table for section in shown for table in section.tables][:1]
+    notes = [line for section in shown for line in lines(section.notes) if line.kind != "dim"]
     return _template("fragment").render(
         sentences=[*sentences, *lines([Text(warning, "bad") for warning in page.warnings[:MOST_NOTES]])],
         tables=[replace(table, rows=table.rows[:MOST_ROWS]) for table in tables],
@@ -133,9 +135,9 @@ def fragment(page: Page) -> str:
 def _first_chart(page: Page) -> str:
     """Return the first chart of a page: interactive, or a picture without plotly; "" where there is none."""
     if _missing_charts():
-        drawings = [drawing for part in page.parts for drawing in part.drawings() if has_svg(drawing)]
+        drawings = [drawing for section in page.parts for drawing in section.drawings() if has_svg(drawing)]
         return drawing_svg(drawings[0], PICTURE_WIDTH, title=True) if drawings else ""
-    figure = next((figure for part in page.parts for figure in part.charts), None)
+    figure = next((figure for section in page.parts for figure in section.charts), None)
     if figure is None:
         return ""
     chart: str = figure.to_html(full_html=False, include_plotlyjs="cdn", config={"displaylogo": False})
@@ -148,11 +150,11 @@ def _missing_charts() -> str:
     return "" if missing is None else f"Charts are pictures: {missing}"
 
 
-def _pictures_and_charts(part: Part) -> tuple[list[Drawing], list[Any]]:
+def _pictures_and_charts(section: Part) -> tuple[list[Drawing], list[Any]]:
     """Return the drawings of a part that are shown as pictures, and its interactive charts."""
     if not _missing_charts():
-        return part.pictures_and_charts
-    return [drawing for drawing in part.drawings() if has_svg(drawing)], []
+        return section.pictures_and_charts
+    return [drawing for drawing in section.drawings() if has_svg(drawing)], []
 
 
 def _plotlyjs() -> str:
@@ -173,7 +175,7 @@ def _picture(drawing: Drawing, title: str) -> dict[str, str | Markup]:
 def _template(name: str) -> jinja2.Template:
     folder = files("planner.reports") / "templates"
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda one: (folder / one).read_text(encoding="utf-8")),
+        loader=jinja2.FunctionLoader(lambda name_: (folder / name_).read_text(encoding="utf-8")),
         autoescape=True,
         finalize=lambda value: printable(value) if type(value) is str else value,  # Markup is drawn by us
         trim_blocks=True,

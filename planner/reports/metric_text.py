@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def better(metric: Metric, unit: str | None = None) -> str:
-    """Return which way is better, and the unit, the metric's own or that of the figures: `↓ ms`."""
+    """Return the better direction and the unit, the metric's own or that of the values: `↓ ms`."""
     return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit if unit is None else unit}".strip()
 
 
 def differ(values: Sequence[float | None]) -> bool:
     """Return whether known values differ by more than rounding."""
-    known = [value for value in values if value is not None]
-    return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
+    present = [value for value in values if value is not None]
+    return len(present) > 1 and max(present) - min(present) > 1e-9 * max(abs(max(present)), abs(min(present)))
 
 
 def chart_scale(metric: Metric, values: Sequence[float | None]) -> tuple[str, float]:

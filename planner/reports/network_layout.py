@@ -49,15 +49,15 @@ def lay_out(nodes: pd.DataFrame, links: pd.DataFrame) -> Layout:
     degrees = ["latitude", "longitude"]
     if not has_places and set(degrees) <= set(nodes) and nodes[degrees].notna().all(axis=None):
         return _on_map(nodes["latitude"].to_numpy(float), nodes["longitude"].to_numpy(float))
-    places = place_nodes(nodes, links).to_numpy(float) * [1.0, -1.0]
-    corner, extent = places.min(axis=0), float(np.ptp(places, axis=0).max())
-    return Layout(places=(places - corner) * (STEPS / (extent or 1.0)))
+    positions = place_nodes(nodes, links).to_numpy(float) * [1.0, -1.0]
+    corner, extent = positions.min(axis=0), float(np.ptp(positions, axis=0).max())
+    return Layout(places=(positions - corner) * (STEPS / (extent or 1.0)))
 
 
 def strip_offsets(
     tail: NDArray[np.int64], head: NDArray[np.int64], width: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return how far each link's strip lies to the right of the line between its nodes, shape (links,).
+    """Return the distance of each link's strip to the right of the line between its nodes, shape (links,).
 
     Links of one direction lie beside each other, 1 apart; a link alone between its nodes lies on the line.
 

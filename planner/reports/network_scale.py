@@ -73,9 +73,9 @@ class Scale:
 
     def bands(self, values: pd.Series) -> NDArray[np.int64]:
         """Return the band of each value, from 0; -1 where it is unknown."""
-        known = values.to_numpy(float)
-        band = np.searchsorted(np.array(self.edges), known, side="right") - (known == self.edges[-1])
-        return np.where(np.isnan(known), -1, band)
+        numbers = values.to_numpy(float)
+        band = np.searchsorted(np.array(self.edges), numbers, side="right") - (numbers == self.edges[-1])
+        return np.where(np.isnan(numbers), -1, band)
 
 
 NODE_EDGES: Final = tuple(100.0 * share for share in SHARES_OF_LIMIT)
@@ -101,21 +101,21 @@ def scale_of(drawing: NetworkMap, *, largest: float | None = None) -> Scale:
         edges = tuple(drawing.limit * share for share in SHARES_OF_LIMIT)
     else:
         step = round_step((largest_value(drawing) if largest is None else largest) / BANDS)
-        edges = tuple(float(f"{step * place:.9g}") for place in range(1, BANDS))
+        edges = tuple(float(f"{step * step_number:.9g}") for step_number in range(1, BANDS))
     between = [f"{number(low)} to {number(high)}" for low, high in pairwise(edges)]
     return Scale(edges=edges, labels=(f"under {number(edges[0])}", *between, f"over {number(edges[-1])}"))
 
 
-def round_step(most: float) -> float:
+def round_step(largest: float) -> float:
     """Return the largest round number that is at most a positive one."""
-    size = 10.0 ** math.floor(math.log10(most))
-    return max(size * step for step in ROUND_STEPS if size * step <= most * (1 + 1e-9) or step == 1)
+    size = 10.0 ** math.floor(math.log10(largest))
+    return max(size * step for step in ROUND_STEPS if size * step <= largest * (1 + 1e-9) or step == 1)
 
 
 def difference_scale(drawing: NetworkMap) -> Scale:
     """Return the bands of changes of a drawing's values."""
-    whole = drawing.limit or largest_value(drawing)
-    small, large = SMALL_CHANGE * whole, LARGE_CHANGE * whole
+    largest = drawing.limit or largest_value(drawing)
+    small, large = SMALL_CHANGE * largest, LARGE_CHANGE * largest
     return Scale(
         edges=(-large, -small, small, large),
         labels=(

@@ -96,8 +96,8 @@ class _Picture:
     def __post_init__(self) -> None:
         drawing, links = self.network.last, self.network.links
         self.names = list(self.network.nodes.index)
-        place = pd.Series(np.arange(len(self.names)), index=self.names)
-        self.tail, self.head = (place.loc[links[end]].to_numpy() for end in ("tail", "head"))
+        index_of = pd.Series(np.arange(len(self.names)), index=self.names)
+        self.tail, self.head = (index_of.loc[links[end]].to_numpy() for end in ("tail", "head"))
         self.values = self.network.links_of(drawing)["value"]
         self.scale = scale_of(drawing)
         self.band = self.scale.bands(self.values)
@@ -110,8 +110,8 @@ class _Picture:
 
     def _fit(self) -> None:
         """Set places on the paper: the network fills it, below the title and within the margin."""
-        places = self.layout.places
-        low, high = places.min(axis=0), places.max(axis=0)
+        positions = self.layout.places
+        low, high = positions.min(axis=0), positions.max(axis=0)
         extent = np.maximum(high - low, 1.0)
         share = np.clip(extent[1] / extent[0], LEAST_HEIGHT, GREATEST_HEIGHT)
         self.height = float(self.width * share)
@@ -119,10 +119,10 @@ class _Picture:
         self.unit = float(min(*(inner / extent), 0.6))
         middle = np.array([self.width / 2, self.top + self.height / 2])
         self.origin = middle - (low + high) / 2 * self.unit
-        self.places = places * self.unit + self.origin
-        apart = math.sqrt(self.width * self.height / max(1, len(places)))
+        self.places = positions * self.unit + self.origin
+        apart = math.sqrt(self.width * self.height / max(1, len(positions)))
         self.thickness = float(np.clip(apart / 42, 0.32, 1.15))
-        self.radius = np.full(len(places), max(1.2, 3.7 * self.thickness))
+        self.radius = np.full(len(positions), max(1.2, 3.7 * self.thickness))
         if "size" in self.network.nodes:
             sizes = self.network.nodes["size"].fillna(0.0).clip(lower=0.0).to_numpy(float)
             self.radius = np.maximum(self.radius * 0.8, 10 * np.sqrt(sizes / (sizes.max() or 1.0)))
@@ -132,9 +132,9 @@ class _Picture:
         if "width" in self.network.links:
             width = self.network.links["width"].fillna(0.0).clip(lower=0.0).to_numpy(float)
             share = np.sqrt(width / (width.max(initial=0.0) or 1.0))
-        own = 1.3 + 2.4 * share + 1.2 * self.is_over
-        aside = strip_offsets(self.tail, self.head, own) * self.thickness
-        self.strip_width = own * self.thickness
+        widths = 1.3 + 2.4 * share + 1.2 * self.is_over
+        aside = strip_offsets(self.tail, self.head, widths) * self.thickness
+        self.strip_width = widths * self.thickness
         ways = self.places[self.head] - self.places[self.tail]
         length = np.maximum(np.hypot(*ways.T), 1e-9)
         right = np.c_[-ways[:, 1], ways[:, 0]] / length[:, None] * aside[:, None]
@@ -205,16 +205,17 @@ class _Picture:
             if not name:
                 continue
             here = self.places[groups == name]
-            (left, top), (right, bottom) = here.min(axis=0) - margin, here.max(axis=0) + margin
+            (x_min, top), (right, bottom) = here.min(axis=0) - margin, here.max(axis=0) + margin
             self.parts.append(
-                f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" '
+                f'<rect x="{x_min:.1f}" y="{top:.1f}" width="{right - x_min:.1f}" '
+                f'height="{bottom - top:.1f}" '
                 f'rx="10" fill="{self.palette["sea"]}" stroke="{self.palette["box"]}"/>'
             )
-            if text_width(name, 12) < right - left + 14:
+            if text_width(name, 12) < right - x_min + 14:
                 self.parts.append(
-                    text_element(left + 4, top - 4, name, 12, self.palette["muted"], weight=600)
+                    text_element(x_min + 4, top - 4, name, 12, self.palette["muted"], weight=600)
                 )
-                self.taken.append((left, top - 16, left + text_width(name, 12), top))
+                self.taken.append((x_min, top - 16, x_min + text_width(name, 12), top))
 
     def _draw_links(self) -> None:
         gone = np.zeros(len(self.tail), bool)
@@ -287,14 +288,22 @@ class _Picture:
 
     def _draw_nodes(self) -> None:
         palette, drawing = self.palette, self.network.last
-        own = self.network.nodes_of(drawing)
-        band = node_scale(drawing).bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
+        node_rows = self.network.nodes_of(drawing)
+        band = (
+            node_scale(drawing).bands(node_rows["value"])
+            if "value" in node_rows
+            else np.full(len(self.names), -1)
+        )
         codes, groups = None, pd.Index([])
         if "group" in self.network.nodes and self.layout.coast is not None:
             codes, groups = pd.factorize(self.network.nodes["group"].fillna("").astype(str))
         is_gone = np.zeros(len(self.names), bool)
         is_gone[self.gone_nodes] = True
-        lost = own["lost"].fillna(0.0).to_numpy(float) if "lost" in own else np.zeros(len(self.names))
+        lost = (
+            node_rows["lost"].fillna(0.0).to_numpy(float)
+            if "lost" in node_rows
+            else np.zeros(len(self.names))
+        )
         for i, (x, y) in enumerate(self.places):
             fill, stroke = palette["paper"], palette["ink"]
             if band[i] >= 0:
@@ -322,19 +331,19 @@ class _Picture:
                 f'l{-2 * arm:.1f} {2 * arm:.1f}" stroke="{palette["land"]}" stroke-width="{size / 4.5:.1f}"/>'
             )
             self.taken.append((x - size - 2, y - size - 2, x + size + 2, y + size + 2))
-        words = [text.partition(" (")[0] for text in drawing.losses_of(own)]
+        words = [text.partition(" (")[0] for text in drawing.losses_of(node_rows)]
         self.lost = {
             i: f"{amount_or_number(lost[i], drawing.lost_unit)} {words[i]}" for i in np.flatnonzero(lost > 0)
         }
 
     def _draw_pills(self) -> None:
-        """Add what is lost at nodes, and the highest overloads."""
+        """Add the losses at nodes, and the highest overloads."""
         drawing = self.network.last
         marks = [(*(self.places[i] - [0, self.radius[i] + 14]), text) for i, text in self.lost.items()]
-        least = math.inf if drawing.limit is None else PILL_FROM * drawing.limit
+        threshold = math.inf if drawing.limit is None else PILL_FROM * drawing.limit
         over = self.values.fillna(-1.0).to_numpy(float)
         for i in np.argsort(-over, kind="stable"):
-            if over[i] < least:
+            if over[i] < threshold:
                 break
             marks.append((*((self.start[i] + self.end[i]) / 2), _with_unit(over[i], drawing.unit)))
         drawn = 0
@@ -353,11 +362,11 @@ class _Picture:
             drawn += 1
 
     def _draw_names(self) -> None:
-        """Add names beside their nodes, never over each other: those of what failed first, then by degree."""
+        """Add names beside their nodes without overlap: those of failed ones first, then by degree."""
         degree = np.bincount(np.r_[self.tail, self.head], minlength=len(self.names))
         weight = degree + 100 * (self.radius / self.radius.max() if "size" in self.network.nodes else 0)
         failed = self.gone if self.network.last.link_kind else []
-        ends = [place for i in failed for place in (int(self.tail[i]), int(self.head[i]))]
+        ends = [end for i in failed for end in (int(self.tail[i]), int(self.head[i]))]
         order = dict.fromkeys(
             [*self.gone_nodes, *ends, *self.lost, *np.argsort(-weight, kind="stable").tolist()]
         )
@@ -368,15 +377,17 @@ class _Picture:
         for (x, y), radius in zip(self.places, np.maximum(self.radius - 1, 0.5), strict=True):
             discs.add((x - radius, y - radius, x + radius, y + radius))
         first = {*self.gone_nodes, *ends, *self.lost}
-        most = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
+        limit = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
         halo = self.palette["land" if self.layout.coast is not None else "sea"]
         names: list[str] = []
         for i in order:
-            if len(names) > most:
+            if len(names) > limit:
                 break
             wide = text_width(self.labels[i], 13)
             beside = _beside(self.places[i], self.radius[i] + 4, wide)
-            boxes = [(left - 1, middle - 7, left + wide + 1, middle + 7) for left, middle in beside]
+            boxes = [
+                (left_edge - 1, middle - 7, left_edge + wide + 1, middle + 7) for left_edge, middle in beside
+            ]
             free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
             best = next(
                 (box for box in free if not discs.hits(box)), free[0] if free and i in first else None
@@ -424,9 +435,9 @@ def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _beside(place: NDArray[np.float64], r: float, wide: float) -> tuple[tuple[float, float], ...]:
+def _beside(position: NDArray[np.float64], r: float, wide: float) -> tuple[tuple[float, float], ...]:
     """Return the places of a name around its node, the best first: its left edge and its middle."""
-    x, y = place.tolist()
+    x, y = position.tolist()
     return (
         (x + r, y),
         (x - r - wide, y),

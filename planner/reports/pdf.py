@@ -81,14 +81,14 @@ def _story(page: Page) -> dict[str, Any]:
         "reasons": printable(story.reasons),
         "warnings": [printable(line) for line in story.warnings],
         "highlights": [
-            {"label": printable(one.label), "value": one.value, "note": _text(one.note)}
-            for one in story.highlights
+            {"label": printable(highlight.label), "value": highlight.value, "note": _text(highlight.note)}
+            for highlight in story.highlights
         ],
         "picture": picture,
         "picture_height": 100,
-        "sections": [_section(one) for one in story.sections],
+        "sections": [_section(section) for section in story.sections],
         "assumptions": None if story.assumptions is None else _assumptions(story.assumptions),
-        "appendix": [_section(one) for one in story.appendix],
+        "appendix": [_section(section) for section in story.appendix],
         "footer": f"planner {__version__}, {today()}",
         "fonts": [FONT, "DejaVu Sans Mono"],
     }
@@ -103,20 +103,20 @@ def today() -> str:
 def _section(section: Section) -> dict[str, Any]:
     return {
         "title": printable(section.title),
-        "sentences": [_line(one) for one in section.sentences],
-        "tables": [_table(piece) for one in section.tables for piece in split_columns(one, MOST_LETTERS)],
-        "notes": [_line(one) for one in section.notes],
-        "pictures": [_picture(one, one.title) for one in section.pictures],
-        "charts": [_picture(one, one.title) for one in section.charts],
+        "sentences": [_line(sentence) for sentence in section.sentences],
+        "tables": [_table(piece) for table in section.tables for piece in split_columns(table, MOST_LETTERS)],
+        "notes": [_line(note) for note in section.notes],
+        "pictures": [_picture(picture, picture.title) for picture in section.pictures],
+        "charts": [_picture(chart, chart.title) for chart in section.charts],
         "texts": [_code(text) for text in section.texts],
     }
 
 
-def _assumptions(part: Part) -> dict[str, Any]:
+def _assumptions(section: Part) -> dict[str, Any]:
     return {
-        "title": part.title,
-        "tables": [_table(one, fill_last=True) for one in part.tables],
-        "texts": [_code(text) for text in part.texts],
+        "title": section.title,
+        "tables": [_table(table, fill_last=True) for table in section.tables],
+        "texts": [_code(text) for text in section.texts],
     }
 
 
@@ -131,22 +131,22 @@ def _table(table: Table, *, fill_last: bool = False) -> dict[str, Any]:
                 "label": printable(column.label),
                 "unit": column.unit,
                 "numeric": column.numeric,
-                "fill": fill_last and place == last,
+                "fill": fill_last and index == last,
             }
-            for place, column in enumerate(table.columns)
+            for index, column in enumerate(table.columns)
         ],
         "rows": [[_text(cell) for cell in row] for row in table.cells()],
         "lines": sorted(table.lines_after),
     }
 
 
-def _text(one: Text) -> dict[str, str]:
-    return {"text": printable(one.text), "kind": one.kind}
+def _text(text: Text) -> dict[str, str]:
+    return {"text": printable(text.text), "kind": text.kind}
 
 
-def _line(one: Text) -> dict[str, Any]:
-    is_item = one.text.startswith("- ")
-    return {"text": printable(one.text[2:] if is_item else one.text), "kind": one.kind, "item": is_item}
+def _line(text: Text) -> dict[str, Any]:
+    is_item = text.text.startswith("- ")
+    return {"text": printable(text.text[2:] if is_item else text.text), "kind": text.kind, "item": is_item}
 
 
 def _picture(drawing: Drawing, title: str) -> dict[str, str]:
@@ -154,7 +154,7 @@ def _picture(drawing: Drawing, title: str) -> dict[str, str]:
 
 
 def _with_own_font(svg: str) -> str:
-    """Return SVG text whose texts have the document's font."""
+    """Return SVG text with the document's font in its texts."""
     return FONT_FAMILY.sub(
         lambda match: f'font-family="{FONT}"' if match[1] == "=" else f"font-family: {FONT}", svg
     )
@@ -162,13 +162,13 @@ def _with_own_font(svg: str) -> str:
 
 def _code(text: str) -> str:
     """Return code with lines that fit; a longer one is broken at spaces and commas."""
-    return "\n".join(part for line in printable(text).split("\n") for part in _broken(line))
+    return "\n".join(piece for line in printable(text).split("\n") for piece in _broken(line))
 
 
 def _broken(line: str) -> Sequence[str]:
     parts = []
     while len(line) > MONO_LETTERS:
-        at = max(line.rfind(" ", 0, MONO_LETTERS), line.rfind(",", 0, MONO_LETTERS)) + 1 or MONO_LETTERS
-        parts.append(line[:at])
-        line = "    " + line[at:]
+        cut = max(line.rfind(" ", 0, MONO_LETTERS), line.rfind(",", 0, MONO_LETTERS)) + 1 or MONO_LETTERS
+        parts.append(line[:cut])
+        line = "    " + line[cut:]
     return [*parts, line]

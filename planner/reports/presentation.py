@@ -65,7 +65,7 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
 
 def charts_of(page: Page) -> dict[str, go.Figure]:
     """Return the charts of a page by their titles, in order."""
-    figures = [figure for part in page.parts for figure in part.charts]
+    figures = [figure for section in page.parts for figure in section.charts]
     return {_title(figure, count): figure for count, figure in enumerate(figures, start=1)}
 
 

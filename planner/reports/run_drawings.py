@@ -1,4 +1,4 @@
-"""Drawings of runs: plans with what has failed, metrics as bars, the trade-off, the worst frame in time."""
+"""Drawings of runs: plans with failures, metrics as bars, the trade-off, the worst frame in time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
 
 
-def simulation_picture(result: SimulatedDesigns, whole: Drawing | None) -> tuple[str, Drawing] | None:
-    """Return the frame with the worst headline metric of the best design, and what it shows."""
+def simulation_picture(result: SimulatedDesigns, full_drawing: Drawing | None) -> tuple[str, Drawing] | None:
+    """Return the frame with the worst headline metric of the best design, and its subject."""
     simulation = result.system.studies.simulation
     drawn = {run.label: run.result for run in result.runs if run.result is not None and run.result.frames}
     if simulation is None or not drawn:
@@ -35,12 +35,12 @@ def simulation_picture(result: SimulatedDesigns, whole: Drawing | None) -> tuple
     def rank(value: float | None) -> float:
         return math.inf if value is None else sign * value
 
-    label = min(drawn, key=lambda one: rank(drawn[one].metrics.get(metric.name)))
+    label = min(drawn, key=lambda label_: rank(drawn[label_].metrics.get(metric.name)))
     frames = drawn[label].frames
     # without the first quarter, in which a run fills up
-    known = [frame for frame in frames[len(frames) // 4 :] if frame.value is not None]
-    worst = max(known, key=lambda frame: rank(frame.value), default=frames[-1])
-    return f"{label} at {worst.label}: {worst.drawing.title}", show_failures(worst.drawing, whole)
+    rated = [frame for frame in frames[len(frames) // 4 :] if frame.value is not None]
+    worst = max(rated, key=lambda frame: rank(frame.value), default=frames[-1])
+    return f"{label} at {worst.label}: {worst.drawing.title}", show_failures(worst.drawing, full_drawing)
 
 
 def comparison_figures(result: Comparison) -> list[go.Figure]:
@@ -110,26 +110,28 @@ def trade_off(result: Comparison) -> list[Drawing]:
     return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
 
 
-def comparison_picture(result: Comparison, whole: Drawing | None) -> tuple[str, Drawing] | None:
-    """Return the picture of the best design's plan, and what it shows."""
+def comparison_picture(result: Comparison, full_drawing: Drawing | None) -> tuple[str, Drawing] | None:
+    """Return the picture of the best design's plan, and its subject."""
     best = best_run(result.runs)
-    drawings = [] if best is None else plan_drawings(best.system, best.problem, best.plan, whole)
+    drawings = [] if best is None else plan_drawings(best.system, best.problem, best.plan, full_drawing)
     return (f"{best.label}: {drawings[0].title}", drawings[0]) if best is not None and drawings else None
 
 
-def plan_drawings(system: System, problem: Any, plan: Any, whole: Drawing | None = None) -> list[Drawing]:
+def plan_drawings(
+    system: System, problem: Any, plan: Any, full_drawing: Drawing | None = None
+) -> list[Drawing]:
     """Return the drawings of a plan; none where there is no plan or the system draws none.
 
-    whole  the picture of the problem without its failures, against which the first drawing shows them
+    full_drawing  the picture of the problem without its failures, against which the first drawing shows them
     """
     if plan is None or system.plan.draw is None:
         return []
     drawings = list(system.plan.draw(problem, plan))
-    return [*(show_failures(one, whole) for one in drawings[:1]), *drawings[1:]]
+    return [*(show_failures(drawing, full_drawing) for drawing in drawings[:1]), *drawings[1:]]
 
 
 def show_failures(drawing: Drawing, whole: Drawing | None) -> Drawing:
-    """Return the picture of a plan with what has failed, where it is a network.
+    """Return the picture of a plan with its failures, if it is a network.
 
     whole  the picture of the problem without its failures; None where nothing has failed
     """
@@ -145,5 +147,5 @@ def draw_problem(system: System, problem: Any) -> Drawing | None:
 
 def draw_whole(scenario: Scenario | None) -> Drawing | None:
     """Return the picture of a scenario's problem without its failures; None where nothing has failed."""
-    whole = None if scenario is None else without_failures(scenario)
-    return None if whole is None else draw_problem(whole.system, whole.make_problem())
+    unfailed = None if scenario is None else without_failures(scenario)
+    return None if unfailed is None else draw_problem(unfailed.system, unfailed.make_problem())

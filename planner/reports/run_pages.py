@@ -68,7 +68,7 @@ MOST_HIGHLIGHTS: Final = 4
 def comparison_page(
     result: Comparison, scenario: Scenario | None = None, *, all_metrics: bool = False
 ) -> Page:
-    """Return the verdict on a comparison, the designs side by side, and what each decides.
+    """Return the verdict on a comparison, the designs side by side, and the decisions of each.
 
     scenario     shown whole in the page's details
     all_metrics  whether the first table has every metric, not only the most important ones
@@ -76,31 +76,31 @@ def comparison_page(
     runs, system = result.runs, result.system
     title = f"{system.name}: {sizes(result.problem.size())}"
     figures, references = figures_of(result), references_of(result)
-    chosen = system.metrics if all_metrics else system.table_metrics
+    metrics = system.metrics if all_metrics else system.table_metrics
     parts = [
         Part(
             title="Designs side by side",
             sentences=[Text(result.verdict, "strong")],
             tables=[
-                metrics_table(figures, chosen, references=references, title=title),
+                metrics_table(figures, metrics, references=references, title=title),
                 *breakdown_tables(runs),
             ],
             notes=[line for run in runs for line in trouble(run)],
-            hint=_more_metrics(system, chosen),
+            hint=_more_metrics(system, metrics),
             drawings=lambda: comparison_drawings(result),
             figures=lambda: comparison_figures(result),
         )
     ]
-    if len(chosen) < len(system.metrics):
+    if len(metrics) < len(system.metrics):
         table = metrics_table(figures, system.metrics, references=references)
         parts.append(Part(title="All metrics", tables=[table], detail=True, folded=True))
-    whole = cache(lambda: draw_whole(scenario))
-    parts += [plan_part(run, is_alone=len(runs) == 1, whole=whole) for run in runs]
+    full_drawing = cache(lambda: draw_whole(scenario))
+    parts += [plan_part(run, is_alone=len(runs) == 1, full_drawing=full_drawing) for run in runs]
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
         about=f"{system.question} {sizes(result.problem.size())}.{changes_in_words(scenario)}",
         parts=[*parts, *_data_parts(result.problem), *_scenario_parts(scenario)],
-        picture=lambda: comparison_picture(result, whole()),
+        picture=lambda: comparison_picture(result, full_drawing()),
         highlights=_highlights(result),
         assumptions=_assumptions(result, scenario),
     )
@@ -126,11 +126,13 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
     ]
     for level in proof.levels:
         unit = system.metric(proof.metric).unit if proof.metric else ""
-        most = amount_or_number(level.bound, unit)
-        rows.append([f"Level {level.name}", f"of at most {most}", amount_or_number(level.objective, unit)])
+        limit_text = amount_or_number(level.bound, unit)
+        rows.append(
+            [f"Level {level.name}", f"of at most {limit_text}", amount_or_number(level.objective, unit)]
+        )
     lines_after = frozenset({len(rows) - 1})
-    chosen = system.metrics if all_metrics else system.table_metrics
-    for metric in chosen:
+    metrics = system.metrics if all_metrics else system.table_metrics
+    for metric in metrics:
         value = run.metrics.get(metric.name)
         if value is not None:
             unit, text = scale_of(metric.name, [value], metric.unit)
@@ -143,17 +145,17 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
         lines_after=lines_after,
         row_headers=2,
     )
-    part = Part(
+    section = Part(
         sentences=[Text(run.verdict, "strong")],
         tables=[table, *breakdown_tables([run])],
         notes=trouble(run),
-        hint=_more_metrics(system, chosen),
+        hint=_more_metrics(system, metrics),
     )
-    return Page(title=system.name, parts=[part])
+    return Page(title=system.name, parts=[section])
 
 
 def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
-    """Return what limits a plan, and what would change it."""
+    """Return the limits of a plan, and the changes that would improve it."""
     run, explanation = result.run, result.explanation
     parts = []
     if explanation is None:
@@ -164,7 +166,7 @@ def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
             if len(section.frame):
                 tables.append(
                     table_of(
-                        section.frame, section.units, title=section.title, caption=section.note, most=None
+                        section.frame, section.units, title=section.title, caption=section.note, upper=None
                     )
                 )
             else:
@@ -197,30 +199,35 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
     designs: dict[str, list[Window]] = {}
     for window in windows:
         designs.setdefault(window.design, []).append(window)
-    count = max((len(own) for own in designs.values()), default=0)
+    count = max((len(own_windows) for own_windows in designs.values()), default=0)
     columns = [Column(label="", wrap=False), Column(label="")]
     for design in designs:
         columns += [Column(label=design, numeric=True), Column(label=f"{design}, worst", numeric=True)]
-    failed = [str(sum(window.exit_code > 0 for window in own)) for own in designs.values()]
+    failed = [str(sum(window.exit_code > 0 for window in own_windows)) for own_windows in designs.values()]
     rows: list[list[Text | str]] = [
         ["Windows without a plan", "↓", *(cell for text in failed for cell in (text, ""))]
     ]
-    values = {design: [one.row() for one in own if not one.exit_code] for design, own in designs.items()}
+    values = {
+        design: [window_.row() for window_ in own_windows if not window_.exit_code]
+        for design, own_windows in designs.items()
+    }
     figures: list[tuple[str, str, str, bool]] = [
         ("gap", "Gap", "", True),
         ("seconds", "Time", "s", True),
         ("violations", "Constraint violations", "", True),
-        *((one.name, one.label, one.unit, one.better == "less") for one in system.metrics),
+        *((metric.name, metric.label, metric.unit, metric.better == "less") for metric in system.metrics),
     ]
     for name, label, unit, is_worst_most in figures:
-        known = [[row[name] for row in own if row.get(name) is not None] for own in values.values()]
-        if any(known):
+        values_of = [
+            [row[name] for row in rows_of if row.get(name) is not None] for rows_of in values.values()
+        ]
+        if any(values_of):
             worst = max if is_worst_most else min
-            shown, text = scale_of(name, itertools.chain(*known), unit)
+            shown, text = scale_of(name, itertools.chain(*values_of), unit)
             row: list[Text | str] = [label, f"{'↓' if is_worst_most else '↑'} {shown}".strip()]
-            for own in known:
-                row.append(text(sum(own) / len(own)) if own else "-")
-                row.append(Text(text(worst(own)) if own else "-", "dim"))
+            for numbers in values_of:
+                row.append(text(sum(numbers) / len(numbers)) if numbers else "-")
+                row.append(Text(text(worst(numbers)) if numbers else "-", "dim"))
             rows.append(row)
     table = Table(
         title=f"{system.name}: {counted(count, 'windows')}, mean and worst",
@@ -231,18 +238,18 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
     )
     notes = [
         Text(f"{design}, {window.label}: {why_no_plan(window)}", "bad")
-        for design, own in designs.items()
-        for window in own
+        for design, own_windows in designs.items()
+        for window in own_windows
         if window.exit_code
     ]
     verdict = windows_verdict(system, values)
-    part = Part(
+    section = Part(
         sentences=[Text(verdict, "strong")] if verdict else [],
         tables=[table],
         notes=notes,
         drawings=lambda: _headline_over_windows(system, designs),
     )
-    return Page(title=system.name, parts=[part])
+    return Page(title=system.name, parts=[section])
 
 
 def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[Drawing]:
@@ -253,10 +260,10 @@ def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window
 
     metric = system.headline
     columns = {
-        design: pd.Series([one.run["metrics"].get(metric.name) for one in own], dtype=float)
-        for design, own in designs.items()
+        design: pd.Series([window.run["metrics"].get(metric.name) for window in windows], dtype=float)
+        for design, windows in designs.items()
     }
-    count = max((len(own) for own in designs.values()), default=0)
+    count = max((len(windows) for windows in designs.values()), default=0)
     frame = pd.DataFrame({"window": range(1, count + 1), **columns})
     units = dict.fromkeys(designs, metric.unit)
     return [Curve(title=metric.label, frame=frame, units=units)] if count else []
@@ -269,33 +276,33 @@ def checked_page(result: Checked) -> Page:
     if result.plan is None:
         return Page(title=system.name, about=about, parts=[Part(sentences=[Text(result.verdict, "strong")])])
     rows = []
-    for one in system.metrics:
-        value = result.metrics.get(one.name)
+    for metric in system.metrics:
+        value = result.metrics.get(metric.name)
         if value is not None:
-            unit, text = scale_of(one.name, [value], one.unit)
-            rows.append([one.label, better(one, unit), text(value)])
+            unit, text = scale_of(metric.name, [value], metric.unit)
+            rows.append([metric.label, better(metric, unit), text(value)])
     table = Table(
         title=system.name,
         columns=[Column(label="metric"), Column(label=""), Column(label="plan", numeric=True)],
         rows=rows,
     )
     notes = [Text(f"plan: {sentence}", "warning") for sentence in result.violations.sentences()]
-    part = Part(
+    section = Part(
         sentences=[Text(result.verdict, "strong")],
         tables=[table],
         notes=notes,
         drawings=lambda: plan_drawings(system, result.problem, result.plan),
     )
-    return Page(title=system.name, about=about, parts=[part])
+    return Page(title=system.name, about=about, parts=[section])
 
 
 def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) -> Page:
-    """Return the verdict on a simulation, its figures, and how its controllers fared.
+    """Return the verdict on a simulation, its metrics, and the results of its controllers.
 
     scenario  of the simulation; its failures are shown in the picture
     """
     runs = result.runs
-    done = [run for run in runs if run.result is not None]
+    finished = [run for run in runs if run.result is not None]
     rows: list[list[Text | str]] = [
         [Text("Mechanism", "dim"), "", *(Text(str(run.entry.design.mechanism), "dim") for run in runs)]
     ]
@@ -304,7 +311,9 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
         if any(value is not None for value in values):
             unit, text = scale_of(metric.name, values, metric.unit)
             rows.append([metric.label, better(metric, unit), *mark_best(metric, values, text)])
-    outcomes = Counter(str(outcome) for run in done if run.result for outcome in run.result.rounds["outcome"])
+    outcomes = Counter(
+        str(outcome) for run in finished if run.result for outcome in run.result.rounds["outcome"]
+    )
     lines_after = frozenset({len(rows) - 1})
     for outcome in outcomes:
         counts = [
@@ -321,8 +330,8 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
     )
     notes = [Text(f"{run.label}: {run.error}", "bad") for run in runs if run.error is not None]
     drawings = [
-        replace(drawing, title=f"{run.label}: {drawing.title}") if len(done) > 1 else drawing
-        for run in done
+        replace(drawing, title=f"{run.label}: {drawing.title}") if len(finished) > 1 else drawing
+        for run in finished
         if run.result
         for drawing in run.result.drawings
     ]
@@ -331,18 +340,20 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
     def figures() -> list[go.Figure]:
         from planner.reports import charts
 
-        figures = {run.label: run.result.metrics for run in done if run.result}
+        figures = {run.label: run.result.metrics for run in finished if run.result}
         return [
             *charts.metrics_by_design(result.metrics, figures),
             *(charts.chart(drawing) for drawing in drawings),
         ]
 
-    part = Part(
+    section = Part(
         sentences=[Text(verdict, "strong")] if verdict else [],
         tables=[table],
         notes=notes,
         drawings=lambda: [
-            *bars_by_design(result.metrics, {run.label: run.result.metrics for run in done if run.result}),
+            *bars_by_design(
+                result.metrics, {run.label: run.result.metrics for run in finished if run.result}
+            ),
             *drawings,
         ],
         figures=figures,
@@ -350,18 +361,18 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
     return Page(
         title=f"{result.system.name}, simulated in time",
         about=result.system.question,
-        parts=[part],
+        parts=[section],
         picture=lambda: simulation_picture(result, draw_whole(scenario)),
     )
 
 
-def _more_metrics(system: System, chosen: Sequence[Metric]) -> str:
-    hidden = len(system.metrics) - len(chosen)
+def _more_metrics(system: System, shown: Sequence[Metric]) -> str:
+    hidden = len(system.metrics) - len(shown)
     return f"{hidden} more metrics with --all-metrics" if hidden > 0 else ""
 
 
 def _highlights(result: Comparison) -> list[Highlight]:
-    """Return the headline figure of the designs, and what each loses."""
+    """Return the headline metric of the designs, and the losses of each."""
     metric, highlights = result.system.headline, []
     for run in result.runs[:MOST_HIGHLIGHTS]:
         values = headline_values(run)
@@ -378,7 +389,7 @@ def _highlights(result: Comparison) -> list[Highlight]:
 
 
 def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
-    """Return what a comparison rests on: the scenario and its changes, designs, proofs, data and versions."""
+    """Return the assumptions of a comparison: scenario, changes, designs, proofs, data and versions."""
     from datetime import UTC, datetime
 
     rows: list[list[Text | str]] = []
@@ -404,10 +415,10 @@ def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
     return Part(title="Assumptions", tables=[table], texts=texts, detail=True, folded=True)
 
 
-def plan_part(run: Run, *, is_alone: bool, whole: Callable[[], Drawing | None] = lambda: None) -> Part:
-    """Return what one design decided: drawings, violations and the plan's tables.
+def plan_part(run: Run, *, is_alone: bool, full_drawing: Callable[[], Drawing | None] = lambda: None) -> Part:
+    """Return the decisions of one design: drawings, violations and the plan's tables.
 
-    whole  makes the picture of the problem without its failures; None where nothing has failed
+    full_drawing  makes the picture of the problem without its failures; None where nothing has failed
     """
     tables: list[Table] = []
     if len(run.violations):
@@ -427,14 +438,14 @@ def plan_part(run: Run, *, is_alone: bool, whole: Callable[[], Drawing | None] =
         title="The plan" if is_alone else f"{run.label}: what it decides",
         sentences=[run.verdict, run.entry.design.about, says, *run.violations.sentences()],
         tables=tables,
-        drawings=lambda: plan_drawings(run.system, run.problem, run.plan, whole()),
+        drawings=lambda: plan_drawings(run.system, run.problem, run.plan, full_drawing()),
         detail=True,
         folded=not is_alone,
     )
 
 
 def _data_parts(problem: Any) -> list[Part]:
-    """Return what was converted or ignored of the data; a terminal has it on standard error already."""
+    """Return the conversions and ignored columns of the data; terminals have them on standard error."""
     notes = notes_of(problem)
     return [Part(title="Notes on the data", notes=notes, detail=True)] if notes else []
 
@@ -446,5 +457,5 @@ def _scenario_parts(scenario: Scenario | None) -> list[Part]:
 
 
 def closing_parts(problem: Any, scenario: Scenario | None) -> list[Part]:
-    """Return the last parts of a page: what was said of the data, and the scenario."""
+    """Return the last parts of a page: the notes on the data, and the scenario."""
     return [*_data_parts(problem), *_scenario_parts(scenario)]

@@ -52,7 +52,7 @@ class DesignFigures:
 def figures_of(result: Comparison) -> list[DesignFigures]:
     """Return the figures of each design of a comparison."""
     losses = [sum(run.constraints.lost.values()) for run in result.runs if run.plan is not None]
-    least = min(losses, default=0.0)
+    smallest = min(losses, default=0.0)
     return [
         DesignFigures(
             label=run.label,
@@ -66,7 +66,7 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
             compile_s=run.proof.compile_s,
             metrics=run.metrics,
             may_be_best=not run.constraints.violated
-            and sum(run.constraints.lost.values()) <= least + 1e-6 * abs(least),
+            and sum(run.constraints.lost.values()) <= smallest + 1e-6 * abs(smallest),
             shares=result.shares_of_bounds(run),
         )
         for run in result.runs
@@ -103,26 +103,26 @@ def metrics_table(
     references  the metrics whose proven bounds shares are taken of
     """
     rows: list[list[Text | str]] = [
-        [Text("Mechanism", "dim"), "", *(Text(one.mechanism, "dim") for one in designs)],
-        ["Search", "", *(one.status for one in designs)],
-        ["Constraints", "", *(one.constraints for one in designs)],
-        *_gap_row([one.gap for one in designs]),
-        ["Time", "s", *(number(one.seconds) for one in designs)],
-        *compile_row([one.compile_s for one in designs]),
+        [Text("Mechanism", "dim"), "", *(Text(design.mechanism, "dim") for design in designs)],
+        ["Search", "", *(design.status for design in designs)],
+        ["Constraints", "", *(design.constraints for design in designs)],
+        *_gap_row([design.gap for design in designs]),
+        ["Time", "s", *(number(design.seconds) for design in designs)],
+        *compile_row([design.compile_s for design in designs]),
     ]
     lines_after = {len(rows) - 1}
     for metric in metrics:
-        values = [one.metrics.get(metric.name) for one in designs]
+        values = [design.metrics.get(metric.name) for design in designs]
         if any(value is not None for value in values):
             unit, text = scale_of(metric.name, values, metric.unit)
             changes = [
-                change(value, one.earlier.get(metric.name), text)
-                for value, one in zip(values, designs, strict=True)
+                change(value, design.earlier.get(metric.name), text)
+                for value, design in zip(values, designs, strict=True)
             ]
             cells = [
                 Text(cell.text + since, cell.kind)
                 for cell, since in zip(
-                    mark_best(metric, values, text, [one.may_be_best for one in designs]),
+                    mark_best(metric, values, text, [design.may_be_best for design in designs]),
                     changes,
                     strict=True,
                 )
@@ -132,21 +132,21 @@ def metrics_table(
     if references:
         lines_after.add(len(rows) - 1)
         extremes = []
-        for place, metric in enumerate(references):
+        for index, metric in enumerate(references):
             label = metric.words
             name = "Share of bound" if len(references) == 1 else f"Share of bound, {label}"
-            shares = [one.shares[place] if one.shares else None for one in designs]
+            shares = [design.shares[index] if design.shares else None for design in designs]
             rows.append([name, "↑", *map(percent, shares)])
             extremes.append(
                 f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
             )
         caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
     caption += _gap_words(designs)
-    if any(one.earlier for one in designs):
+    if any(design.earlier for design in designs):
         caption += "; in brackets: the change since the plan before"
     return Table(
         title=title,
-        columns=design_columns([one.label for one in designs]),
+        columns=design_columns([design.label for design in designs]),
         rows=rows,
         caption=caption,
         lines_after=frozenset(lines_after),
@@ -155,13 +155,17 @@ def metrics_table(
 
 
 def _gap_words(designs: Sequence[DesignFigures]) -> str:
-    """Return which plans and which metric gaps are of, where not all plans or not the first metric."""
+    """Return the plans and the metric that gaps refer to, if not all plans or not the first metric."""
     scopes: dict[str, list[str]] = {}
-    for one in designs:
-        if one.gap_scope:
-            scopes.setdefault(one.gap_scope, []).append(one.label)
+    for design in designs:
+        if design.gap_scope:
+            scopes.setdefault(design.gap_scope, []).append(design.label)
     words = [f"; search and gap of {', '.join(labels)} are for {scope}" for scope, labels in scopes.items()]
-    others = [f"; the gap of {one.label} refers to '{one.gap_metric}'" for one in designs if one.gap_metric]
+    others = [
+        f"; the gap of {design.label} refers to '{design.gap_metric}'"
+        for design in designs
+        if design.gap_metric
+    ]
     return "".join([*words, *others])
 
 
@@ -175,7 +179,7 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
     metrics = [parts[0][0].system.metric(name) for name in names]
     scales = []
     for metric in metrics:
-        values = [value for _, one in parts for value in one.frame[metric.name].tolist()]
+        values = [value for _, breakdown in parts for value in breakdown.frame[metric.name].tolist()]
         scales.append(scale_of(metric.name, values, metric.unit))
     several = len(runs) > 1
     units = sorted({unit for unit, _ in scales if unit})
@@ -189,8 +193,8 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
     ]
     rows: list[list[Text | str]] = []
     ends = []
-    for run, one in parts:
-        for group, *figures in one.frame.itertuples(index=False, name=None):
+    for run, breakdown in parts:
+        for group, *figures in breakdown.frame.itertuples(index=False, name=None):
             cells = [text(value) for value, (_, text) in zip(figures, scales, strict=True)]
             rows.append([*([run.label] if several else []), str(group), *cells])
         ends.append(len(rows) - 1)
@@ -232,9 +236,9 @@ def _gap(gap: float | None) -> str:
 
 def compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:
     """Return the row of seconds that compiling took; none where it took hardly any."""
-    if not any(one is not None and one > 0.05 for one in seconds):
+    if not any(value is not None and value > 0.05 for value in seconds):
         return []
-    return [["Compiling (once)", "s", *(number(one) for one in seconds)]]
+    return [["Compiling (once)", "s", *(number(value) for value in seconds)]]
 
 
 def mark_best(
@@ -245,8 +249,8 @@ def mark_best(
 ) -> list[Text]:
     """Return the values as cells; the best of those that may be is marked, none where all agree."""
     allowed = [True] * len(values) if may_be_best is None else may_be_best
-    known = [value for value, may in zip(values, allowed, strict=True) if may and value is not None]
-    best = (max(known) if metric.better == "more" else min(known)) if differ(known) else math.nan
+    numbers = [value for value, may in zip(values, allowed, strict=True) if may and value is not None]
+    best = (max(numbers) if metric.better == "more" else min(numbers)) if differ(numbers) else math.nan
     return [
         Text(
             text(value),

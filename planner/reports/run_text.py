@@ -1,4 +1,4 @@
-"""Sentences of reports on a run: how its search ended, its constraints, what is proven and changed."""
+"""Sentences of reports on a run: the end of its search, its constraints, its proof and its changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def trouble(run: Run) -> list[Text]:
-    """Return why a run has no plan, or which constraints its plan violates in truth."""
+    """Return the reason for which a run has no plan, or the constraints that its plan violates in truth."""
     if run.error is not None:
         return [Text(f"{run.label}: {run.error}", "bad")]
     if run.plan is None:
@@ -52,7 +52,7 @@ def proven_values(run: Run) -> list[tuple[Metric, float | None, float | None]]:
 
 
 def search_status(run: Run) -> Text:
-    """Return how the search of a run ended, apart from whether its plan meets the constraints."""
+    """Return the end of the search of a run, separate from whether its plan meets the constraints."""
     if run.error is not None:
         return Text(type(run.error).__name__, "bad")
     kind: Kind = "good" if run.status == "optimal" else "" if run.plan is not None else "bad"
@@ -82,7 +82,7 @@ SERVICE: Final = {
 
 
 def changes_of(scenario: Scenario) -> list[str]:
-    """Return what was changed of a scenario in words, such as `fail links: Koblenz<->Koeln`."""
+    """Return the changes of a scenario as text, such as `fail links: Koblenz<->Koeln`."""
     changes = []
     for key, value in scenario.changes.items():
         section, *owner, name = key.split(".")
@@ -93,13 +93,13 @@ def changes_of(scenario: Scenario) -> list[str]:
 
 
 def changes_in_words(scenario: Scenario | None) -> str:
-    """Return a sentence on what was changed of a scenario; nothing without changes."""
+    """Return a sentence on the changes of a scenario; nothing without changes."""
     changes = [] if scenario is None else changes_of(scenario)
     return f" Changed: {'; '.join(changes)}." if changes else ""
 
 
 def what_is_proven(run: Run) -> str:
-    """Return what is proven of a plan, and what is not, in one sentence."""
+    """Return the proven and the unproven claims about a plan, in one sentence."""
     proof, scope = run.proof, run.proof.bound_scope
     if run.error is not None:
         return f"no plan: {run.error}"

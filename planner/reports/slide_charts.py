@@ -24,7 +24,7 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
     from pptx.chart.data import CategoryChartData, XyChartData
     from pptx.enum.chart import XL_CHART_TYPE
 
-    place = inches(box)
+    position = inches(box)
     data: Any
     match drawing:
         case NetworkMap() | Timeline():  # shown as pictures
@@ -36,7 +36,7 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
             data.categories = [printable(str(name)) for name in frame[first]]
             for name in series:
                 data.add_series(printable(heading(name)), [_known(value) for value in frame[name]])
-            shape = slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, *place, data)
+            shape = slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, *position, data)
             unit = {drawing.units.get(name, "") for name in series}
             _style_chart(shape.chart, drawing.title, unit.pop() if len(unit) == 1 else "", "", len(series))
             _style_bars(shape.chart)
@@ -46,7 +46,7 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
             data = XyChartData()
             for name in series:
                 _add_points(data, name, x_values, drawing.frame[name].to_numpy(dtype=float))
-            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *place, data)
+            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *position, data)
             unit = {drawing.units.get(name, "") for name in series}
             across = heading_with_unit(first, drawing.units.get(first, ""))
             _style_chart(
@@ -57,7 +57,7 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
             data = XyChartData()
             for row in drawing.frame.itertuples(index=False):
                 _add_points(data, str(row[0]), np.array([float(row[1])]), np.array([float(row[2])]))
-            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *place, data)
+            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *position, data)
             name = heading_with_unit(across, drawing.units.get(across, ""))
             _style_chart(shape.chart, drawing.title, "", name, len(drawing.frame))
         case Distribution():
@@ -66,7 +66,7 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
                 ordered = np.sort(values.dropna().to_numpy(float))
                 shares = 100 * (np.arange(len(ordered)) + 1) / max(1, len(ordered))
                 _add_points(data, name, ordered, shares)
-            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *place, data)
+            shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *position, data)
             across = heading_with_unit(drawing.what, drawing.unit)
             _style_chart(shape.chart, f"{drawing.title}: % at most so large", "", across, len(drawing.values))
     shape._element.nvGraphicFramePr.cNvPr.set("descr", printable(drawing.title))
@@ -75,11 +75,11 @@ def add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
 def _add_points(data: Any, name: str, x_values: Any, y_values: Any) -> None:
     """Add a series of known points, thinned out where there are many."""
     series = data.add_series(printable(name))
-    known = np.flatnonzero(np.isfinite(x_values) & np.isfinite(y_values))
-    if len(known) > MOST_POINTS:
-        known = known[np.unique(np.linspace(0, len(known) - 1, MOST_POINTS).astype(int))]
-    for at in known:
-        series.add_data_point(float(x_values[at]), float(y_values[at]))
+    finite = np.flatnonzero(np.isfinite(x_values) & np.isfinite(y_values))
+    if len(finite) > MOST_POINTS:
+        finite = finite[np.unique(np.linspace(0, len(finite) - 1, MOST_POINTS).astype(int))]
+    for index in finite:
+        series.add_data_point(float(x_values[index]), float(y_values[index]))
 
 
 def _style_chart(chart: Any, title: str, unit: str, across: str, count: int) -> None:
@@ -95,8 +95,8 @@ def _style_chart(chart: Any, title: str, unit: str, across: str, count: int) -> 
     chart.has_legend = count > 1
     if count > 1:
         chart.legend.position, chart.legend.include_in_layout = XL_LEGEND_POSITION.BOTTOM, False
-    for place, series in enumerate(chart.plots[0].series):
-        colour = RGBColor.from_string(COLOURS[place % len(COLOURS)].removeprefix("#"))
+    for index, series in enumerate(chart.plots[0].series):
+        colour = RGBColor.from_string(COLOURS[index % len(COLOURS)].removeprefix("#"))
         if hasattr(series, "marker"):
             is_point = len(list(series.values)) == 1
             series.marker.style = XL_MARKER_STYLE.CIRCLE if is_point else XL_MARKER_STYLE.NONE

@@ -44,12 +44,12 @@ class Box:
     def columns(self, count: int, gap: float = 0.35) -> list[Box]:
         """Return places beside each other."""
         wide = (self.width - gap * (count - 1)) / count
-        return [Box(self.left + at * (wide + gap), self.top, wide, self.height) for at in range(count)]
+        return [Box(self.left + index * (wide + gap), self.top, wide, self.height) for index in range(count)]
 
     def rows(self, count: int, gap: float = 0.2) -> list[Box]:
         """Return places below each other."""
         tall = (self.height - gap * (count - 1)) / count
-        return [Box(self.left, self.top + at * (tall + gap), self.width, tall) for at in range(count)]
+        return [Box(self.left, self.top + index * (tall + gap), self.width, tall) for index in range(count)]
 
 
 BODY: Final = Box(LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP)
@@ -63,7 +63,7 @@ class Deck:
 
         self.file = file
         file.slide_width, file.slide_height = Inches(WIDTH), Inches(HEIGHT)
-        self.layout = next(one for one in file.slide_layouts if one.name == "Title Only")
+        self.layout = next(layout_ for layout_ in file.slide_layouts if layout_.name == "Title Only")
         for owner in (file.slide_master, self.layout):
             for shape in list(owner.placeholders):
                 if shape.placeholder_format.type is not None and shape.placeholder_format.idx == 0:
@@ -75,9 +75,9 @@ class Deck:
     def add(self, title: str) -> Any:
         """Return a new slide with a title, the date and its number."""
         slide = self.file.slides.add_slide(self.layout)
-        place = slide.shapes.title
+        heading = slide.shapes.title
         size = find_fitting_size(title, RIGHT - LEFT, 0.95, (26, 24, 20, 17, 14))
-        frame = place.text_frame
+        frame = heading.text_frame
         prepare_frame(frame, anchor="middle")
         (shown,) = take_fitting_lines([Text(printable(title))], RIGHT - LEFT, 1.0, size) or [Text("")]
         write_text(frame.paragraphs[0], shown.text, size, bold=True)
@@ -95,8 +95,8 @@ class Deck:
         """Write lines of text in a box, each a paragraph."""
         frame = slide.shapes.add_textbox(*inches(box)).text_frame
         prepare_frame(frame)
-        for place, line in enumerate(lines):
-            paragraph = frame.paragraphs[0] if place == 0 else frame.add_paragraph()
+        for index, line in enumerate(lines):
+            paragraph = frame.paragraphs[0] if index == 0 else frame.add_paragraph()
             text = printable(line.text)
             is_item = text.startswith("- ")
             bold = line.kind in ("strong", "best")
@@ -112,8 +112,8 @@ class Deck:
         shape = slide.shapes.add_picture(io.BytesIO(content), 0, 0)
         scale = min(box.width / shape.width, box.height / shape.height)
         wide, tall = shape.width * scale, shape.height * scale
-        place = Box(box.left + (box.width - wide) / 2, box.top + (box.height - tall) / 2, wide, tall)
-        shape.left, shape.top, shape.width, shape.height = inches(place)
+        frame_box = Box(box.left + (box.width - wide) / 2, box.top + (box.height - tall) / 2, wide, tall)
+        shape.left, shape.top, shape.width, shape.height = inches(frame_box)
         shape._element.nvPicPr.cNvPr.set("descr", printable(title))
 
 
@@ -173,8 +173,8 @@ def find_fitting_size(text: str, width: float, height: float, sizes: Sequence[in
 def take_fitting_lines(lines: Sequence[Text], width: float, height: float, size: float) -> list[Text]:
     """Return the first lines that fit, the last one shortened where more would follow."""
     shown: list[Text] = []
-    for line in (Text(printable(one.text), one.kind) for one in lines):  # as it is written
-        before = [one.text for one in shown]
+    for line in (Text(printable(line_.text), line_.kind) for line_ in lines):  # as it is written
+        before = [line_.text for line_ in shown]
         if text_height([*before, line.text], width, size) <= height:
             shown.append(line)
             continue

@@ -65,19 +65,19 @@ def _column_widths(table: Table) -> list[float]:
     """Return the width of each column, inches: as wide as its words, and no wider than the slide together."""
     cells = table.cells()
     letters = []
-    for place, column in enumerate(table.columns):
-        texts = [f"{column.label} {column.unit}", *(row[place].text for row in cells)]
+    for index, column in enumerate(table.columns):
+        texts = [f"{column.label} {column.unit}", *(row[index].text for row in cells)]
         letters.append(max(len(line) for text in texts for line in text.split("\n")))
-    wanted = [count * TABLE_SIZE * LETTER / 72 + 0.25 for count in letters]
-    over = sum(wanted) - BODY.width
+    column_widths = [count * TABLE_SIZE * LETTER / 72 + 0.25 for count in letters]
+    over = sum(column_widths) - BODY.width
     if over > 0:  # the widest columns give way
-        most = max(wanted)
-        while over > 1e-6 and most > 1.0:
-            most -= 0.1
-            wanted = [min(one, most) for one in wanted]
-            over = sum(wanted) - BODY.width
-        wanted = [one * min(1.0, BODY.width / sum(wanted)) for one in wanted]
-    return wanted
+        widest = max(column_widths)
+        while over > 1e-6 and widest > 1.0:
+            widest -= 0.1
+            column_widths = [min(wide, widest) for wide in column_widths]
+            over = sum(column_widths) - BODY.width
+        column_widths = [wide * min(1.0, BODY.width / sum(column_widths)) for wide in column_widths]
+    return column_widths
 
 
 def _draw_table(
@@ -94,23 +94,25 @@ def _draw_table(
     shown = frame.table
     _clear_style(frame)
     shown.first_row, shown.horz_banding = has_header, False
-    for place, wide in enumerate(widths):
-        shown.columns[place].width = Inches(wide)
+    for index, wide in enumerate(widths):
+        shown.columns[index].width = Inches(wide)
     head = [Text(f"{column.label} {column.unit}".strip(), "strong") for column in table.columns]
     content = [*([head] if has_header else []), *(cells[row] for row in rows)]
-    for at, row in enumerate(content):
-        shown.rows[at].height = Inches(ROW if has_header and at == 0 else heights[rows[at - first]])
-        for place, cell in enumerate(row):
-            target = shown.cell(at, place)
+    for index, row in enumerate(content):
+        shown.rows[index].height = Inches(ROW if has_header and index == 0 else heights[rows[index - first]])
+        for position, cell in enumerate(row):
+            target = shown.cell(index, position)
             target.margin_left = target.margin_right = Inches(0.06)
             target.margin_top = target.margin_bottom = Inches(0.03)
             paragraph = target.text_frame.paragraphs[0]
             bold = cell.kind in ("strong", "best")
             write_text(paragraph, printable(cell.text), TABLE_SIZE, COLOUR[cell.kind], bold)
             paragraph.space_after = Pt(0)
-            if table.columns[place].numeric:
+            if table.columns[position].numeric:
                 paragraph.alignment = PP_ALIGN.RIGHT
-            is_strong = (has_header and at == 0) or (at >= first and rows[at - first] in table.lines_after)
+            is_strong = (has_header and index == 0) or (
+                index >= first and rows[index - first] in table.lines_after
+            )
             _underline(target, DIM if is_strong else HAIR)
 
 

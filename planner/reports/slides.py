@@ -63,29 +63,33 @@ def _add_answer(deck: Deck, story: Storyline) -> None:
     fit = take_fitting_lines([Text(about, "dim")], question.width, 0.45, 11)
     deck.text(slide, question, fit, 11)
     has_picture = story.picture is not None
-    left = Box(LEFT, TOP, 4.0 if has_picture else RIGHT - LEFT, BOTTOM - TOP)
-    top = left.top
-    for one in story.highlights:
-        box = Box(left.left, top, left.width, 0.92)
-        size = find_fitting_size(one.value, left.width, 0.55, (24, 20, 16))
-        label = take_fitting_lines([Text(one.label, "dim")], left.width, 0.25, 11)
+    left_box = Box(LEFT, TOP, 4.0 if has_picture else RIGHT - LEFT, BOTTOM - TOP)
+    top = left_box.top
+    for highlight in story.highlights:
+        box = Box(left_box.left, top, left_box.width, 0.92)
+        size = find_fitting_size(highlight.value, left_box.width, 0.55, (24, 20, 16))
+        label = take_fitting_lines([Text(highlight.label, "dim")], left_box.width, 0.25, 11)
         deck.text(slide, Box(box.left, top, box.width, 0.22), label, 11)
-        value = take_fitting_lines([Text(one.value, "strong")], box.width, 0.5, size)
+        value = take_fitting_lines([Text(highlight.value, "strong")], box.width, 0.5, size)
         deck.text(slide, Box(box.left, top + 0.22, box.width, 0.45), value, size)
-        deck.text(slide, Box(box.left, top + 0.67, box.width, 0.24), [one.note], 11)
+        deck.text(slide, Box(box.left, top + 0.67, box.width, 0.24), [highlight.note], 11)
         top += 1.0
     reasons = [Text(story.reasons), *(Text(line, "bad") for line in story.warnings)]
-    rest = Box(left.left, top + 0.05, left.width, left.top + left.height - top - 0.05)
+    remaining_box = Box(
+        left_box.left, top + 0.05, left_box.width, left_box.top + left_box.height - top - 0.05
+    )
     said = [line for line in reasons if line.text]
     size = next(
         (
-            one
-            for one in (16, 14, 12)
-            if text_height([line.text for line in said], rest.width, one) <= rest.height
+            size_
+            for size_ in (16, 14, 12)
+            if text_height([line.text for line in said], remaining_box.width, size_) <= remaining_box.height
         ),
         12,
     )
-    deck.text(slide, rest, take_fitting_lines(said, rest.width, rest.height, size), size)
+    deck.text(
+        slide, remaining_box, take_fitting_lines(said, remaining_box.width, remaining_box.height, size), size
+    )
     if story.picture is not None:
         title, drawing = story.picture
         box = Box(4.95, TOP, RIGHT - 4.95, BOTTOM - TOP - 0.3)
@@ -126,19 +130,19 @@ def _add_section(deck: Deck, section: Section) -> None:
     for drawing in pictures:
         deck.picture(deck.add(drawing.title), BODY, drawing, drawing.title)
     for start in range(0, len(charts), CHARTS_OF_SLIDE):
-        chosen = charts[start : start + CHARTS_OF_SLIDE]
+        batch = charts[start : start + CHARTS_OF_SLIDE]
         slide = deck.add(title if start == 0 and not section.tables and not said else f"{title}: charts")
-        across = 1 if len(chosen) == 1 else 2 if len(chosen) in (2, 4) else 3
-        rows = BODY.rows(math.ceil(len(chosen) / across))
+        across = 1 if len(batch) == 1 else 2 if len(batch) in (2, 4) else 3
+        rows = BODY.rows(math.ceil(len(batch) / across))
         boxes = [box for row in rows for box in row.columns(across)]
-        for box, drawing in zip(boxes, chosen, strict=False):
+        for box, drawing in zip(boxes, batch, strict=False):
             add_chart(slide, box, drawing)
 
 
-def _add_assumptions(deck: Deck, part: Part) -> None:
-    for table in part.tables:
-        add_table(deck, part.title, table)
-    if part.texts:
+def _add_assumptions(deck: Deck, section: Part) -> None:
+    for table in section.tables:
+        add_table(deck, section.title, table)
+    if section.texts:
         slide = deck.add("The same result from the command line and in Python")
-        lines = [Text(line or " ") for text in part.texts for line in [*text.split("\n"), ""]]
+        lines = [Text(line or " ") for text in section.texts for line in [*text.split("\n"), ""]]
         deck.text(slide, BODY, take_fitting_lines(lines, BODY.width, BODY.height, 12), 12, code=True)

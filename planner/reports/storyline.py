@@ -66,9 +66,11 @@ def storyline(page: Page) -> Storyline:
     picture = page.picture() if page.picture is not None else None
     if picture is not None and not has_svg(picture[1]):
         picture = None
-    said = next((line.text for part in page.parts for line in lines(part.sentences)), "")
+    said = next((line.text for page_part in page.parts for line in lines(page_part.sentences)), "")
     verdict, *reasons = SENTENCE_END.split(said, maxsplit=1) if said else [page.title]
-    sections = [one for part in page.parts if _has_content(one := _section(part, said, picture))]
+    sections = [
+        section for page_part in page.parts if _has_content(section := _section(page_part, said, picture))
+    ]
     return Storyline(
         title=page.title,
         question=page.about,
@@ -77,24 +79,24 @@ def storyline(page: Page) -> Storyline:
         warnings=page.warnings,
         highlights=page.highlights,
         picture=picture,
-        sections=[one for one in sections if not one.texts],
+        sections=[item for item in sections if not item.texts],
         assumptions=page.assumptions,
-        appendix=[one for one in sections if one.texts],
+        appendix=[item for item in sections if item.texts],
     )
 
 
-def _section(part: Part, verdict: str, picture: tuple[str, Drawing] | None) -> Section:
+def _section(page_part: Part, verdict: str, picture: tuple[str, Drawing] | None) -> Section:
     """Return a part without the verdict and the picture, with which a document begins."""
-    drawings = [one for one in part.drawings() if has_svg(one)][:MOST_DRAWINGS]
-    wide = [one for one in drawings if is_wide(one)]
+    drawings = [drawing for drawing in page_part.drawings() if has_svg(drawing)][:MOST_DRAWINGS]
+    wide = [drawing for drawing in drawings if is_wide(drawing)]
     return Section(
-        title=part.title,
-        sentences=[line for line in lines(part.sentences) if line.text != verdict],
-        tables=[] if part.detail else part.tables,
-        notes=lines(part.notes),
-        pictures=[one for one in wide if picture is None or not is_same(one, picture[1])],
-        charts=[one for one in drawings if not is_wide(one)],
-        texts=part.texts,
+        title=page_part.title,
+        sentences=[line for line in lines(page_part.sentences) if line.text != verdict],
+        tables=[] if page_part.detail else page_part.tables,
+        notes=lines(page_part.notes),
+        pictures=[drawing for drawing in wide if picture is None or not is_same(drawing, picture[1])],
+        charts=[drawing for drawing in drawings if not is_wide(drawing)],
+        texts=page_part.texts,
     )
 
 
@@ -113,24 +115,24 @@ def split_columns(table: Table, most_letters: int) -> Iterator[Table]:
     """Yield a table in pieces of at most `most_letters` across; each repeats the leading columns."""
     cells = table.cells()
     widths = []
-    for place, column in enumerate(table.columns):
-        texts = [f"{column.label} {column.unit}".strip(), *(row[place].text for row in cells)]
+    for index, column in enumerate(table.columns):
+        texts = [f"{column.label} {column.unit}".strip(), *(row[index].text for row in cells)]
         longest = max((max(map(len, text.split("\n"))) for text in texts), default=0)
         words = max((len(word) for text in texts for word in text.split()), default=0)
         can_wrap = column.wrap and not column.numeric
         widths.append(2 + (max(words, min(longest, WIDEST_COLUMN)) if can_wrap else longest))
     heads = list(range(table.row_headers))
     pieces: list[list[int]] = []
-    for place in range(table.row_headers, len(table.columns)):
-        if not pieces or sum(widths[one] for one in (*heads, *pieces[-1], place)) > most_letters:
+    for index in range(table.row_headers, len(table.columns)):
+        if not pieces or sum(widths[index_] for index_ in (*heads, *pieces[-1], index)) > most_letters:
             pieces.append([])
-        pieces[-1].append(place)
+        pieces[-1].append(index)
     for number, piece in enumerate(pieces):
-        chosen = [*heads, *piece]
+        column_indices = [*heads, *piece]
         yield replace(
             table,
-            columns=[table.columns[place] for place in chosen],
-            rows=[[row[place] for place in chosen] for row in cells],
+            columns=[table.columns[index] for index in column_indices],
+            rows=[[row[index] for index in column_indices] for row in cells],
             title=table.title if number == 0 else "",
             caption=table.caption if number == len(pieces) - 1 else "",
         )

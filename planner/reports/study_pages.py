@@ -37,8 +37,8 @@ VERDICTS: Final[dict[str, Kind]] = {
 
 
 def coordination_page(measured: Sequence[Measurement], curves: Sequence[Curves] = ()) -> Page:
-    """Return the measured value of coordination in each system, and how it falls with worse information."""
-    frame = pd.concat([one.frame for one in measured], ignore_index=True)
+    """Return the measured value of coordination in each system, and its fall with worse information."""
+    frame = pd.concat([measurement.frame for measurement in measured], ignore_index=True)
 
     def overview() -> list[go.Figure]:
         from planner.reports import charts
@@ -48,19 +48,19 @@ def coordination_page(measured: Sequence[Measurement], curves: Sequence[Curves] 
     parts = [
         Part(
             title="All systems",
-            tables=[_coordination_table(one) for one in measured],
-            notes=[f"- {sentence}" for one in measured for sentence in one.sentences()],
+            tables=[_coordination_table(measurement) for measurement in measured],
+            notes=[f"- {sentence}" for measurement in measured for sentence in measurement.sentences()],
             drawings=lambda: _shares_by_design(frame),
             figures=overview,
         )
     ]
     if curves:
-        whole = pd.concat([one.frame for one in curves], ignore_index=True)
+        all_curves = pd.concat([curve.frame for curve in curves], ignore_index=True)
         parts += [
-            _curves_part(curves, whole[whole["kind"] == kind], str(kind))
-            for kind in dict.fromkeys(whole["kind"])
+            _curves_part(curves, all_curves[all_curves["kind"] == kind], str(kind))
+            for kind in dict.fromkeys(all_curves["kind"])
         ]
-    failures = [Text(line, "bad") for one in curves for line in one.failures()]
+    failures = [Text(line, "bad") for curve in curves for line in curve.failures()]
     if failures:
         parts.append(Part(notes=failures))
     return Page(
@@ -74,15 +74,15 @@ def _shares_by_design(frame: pd.DataFrame) -> list[Drawing]:
     """Return bars of the share of the possible gain that each design of a system achieves."""
     from planner.contract.drawing import Curve
 
-    known = frame[frame["share"].notna()]
+    measured = frame[frame["share"].notna()]
     return [
         Curve(
             title=f"{system}: share of the possible gain",
-            frame=pd.DataFrame({"design": own["design"], "share": 100 * own["share"].astype(float)}),
+            frame=pd.DataFrame({"design": rows["design"], "share": 100 * rows["share"].astype(float)}),
             units={"share": "%"},
             bars=True,
         )
-        for system, own in known.groupby("system", sort=False)
+        for system, rows in measured.groupby("system", sort=False)
     ]
 
 
@@ -103,11 +103,11 @@ def _curve_of_designs(rows: pd.DataFrame, kind: str) -> Drawing:
     return Curve(title=title, frame=frame, units={**designs, kind: str(rows["unit"].iloc[0])})
 
 
-def _coordination_table(one: Measurement) -> Table:
+def _coordination_table(measurement: Measurement) -> Table:
     """Return the designs of one system by the information they have."""
-    study = one.system.studies.coordination
+    study = measurement.system.studies.coordination
     assert study is not None
-    metric = one.system.metric(study.performance)
+    metric = measurement.system.metric(study.performance)
     rows: list[list[Text | str]] = [
         [
             str(row["design"]),
@@ -116,11 +116,11 @@ def _coordination_table(one: Measurement) -> Table:
             *(short_number(row[name], 4) for name in ("performance", "cost")),
             *(short_number(row[name], 3) for name in ("answers_in_s", "messages", "bytes")),
         ]
-        for row in one.frame.to_dict(orient="records")
+        for row in measurement.frame.to_dict(orient="records")
     ]
     numeric = (("share of gain", ""), (metric.label, metric.unit), ("cost", ""), ("responds in", "s"))
     return Table(
-        title=f"{one.system.name}: {metric.label} {better(metric)}",
+        title=f"{measurement.system.name}: {metric.label} {better(metric)}",
         columns=[
             Column(label="design", wrap=False),
             Column(label="mechanism"),
@@ -130,8 +130,8 @@ def _coordination_table(one: Measurement) -> Table:
         ],
         rows=rows,
         caption="share of the gain from the first design to the best that is proven possible, "
-        + number(one.bound)
-        + (f"; cost: {one.system.metric(study.cost).label}" if study.cost else ""),
+        + number(measurement.bound)
+        + (f"; cost: {measurement.system.metric(study.cost).label}" if study.cost else ""),
         row_headers=1,
     )
 
@@ -144,7 +144,10 @@ def _curves_part(curves: Sequence[Curves], rows: pd.DataFrame, kind: str) -> Par
     def panels() -> list[go.Figure]:
         from planner.reports import charts
 
-        return [charts.curves(own, kind, legend=False) for _, own in rows.groupby("system", sort=False)]
+        return [
+            charts.curves(system_rows, kind, legend=False)
+            for _, system_rows in rows.groupby("system", sort=False)
+        ]
 
     def pictures() -> list[go.Figure]:
         from planner.reports import charts
@@ -153,9 +156,11 @@ def _curves_part(curves: Sequence[Curves], rows: pd.DataFrame, kind: str) -> Par
 
     return Part(
         title=f"Performance with worse information: {kind}",
-        tables=[_curve_table(one, kind) for one in curves if (one.frame["kind"] == kind).any()],
-        notes=[f"- {sentence}" for one in curves for sentence in one.sentences(kind)],
-        drawings=lambda: [_curve_of_designs(own, kind) for _, own in rows.groupby("system", sort=False)],
+        tables=[_curve_table(curve, kind) for curve in curves if (curve.frame["kind"] == kind).any()],
+        notes=[f"- {sentence}" for curve in curves for sentence in curve.sentences(kind)],
+        drawings=lambda: [
+            _curve_of_designs(system_rows, kind) for _, system_rows in rows.groupby("system", sort=False)
+        ],
         figures=panels,
         pictures=pictures,
         key={name: colour for name, colour in MECHANISMS.items() if name in present},
@@ -163,26 +168,28 @@ def _curves_part(curves: Sequence[Curves], rows: pd.DataFrame, kind: str) -> Par
     )
 
 
-def _curve_table(one: Curves, kind: str) -> Table:
-    """Return how each design of one system performs as its information gets worse."""
-    study = one.system.studies.coordination
+def _curve_table(curve: Curves, kind: str) -> Table:
+    """Return the performance of each design of one system by the quality of its information."""
+    study = curve.system.studies.coordination
     assert study is not None
     degradation = next(way for way in study.degradations if way.kind == kind)
-    rows = one.frame[one.frame["parameter"] == degradation.parameter]
+    rows = curve.frame[curve.frame["parameter"] == degradation.parameter]
     has_shares = rows["share"].notna().any()
     lines: list[list[Text | str]] = []
-    for design, own in rows.groupby("design", sort=False):
-        muted: Kind = "" if own["has_parameter"].any() else "dim"
+    for design, design_rows in rows.groupby("design", sort=False):
+        muted: Kind = "" if design_rows["has_parameter"].any() else "dim"
         if has_shares:
-            cells = [Text(percent(share), "bad" if (share or 0.0) < 0 else muted) for share in own["share"]]
+            cells = [
+                Text(percent(share), "bad" if (share or 0.0) < 0 else muted) for share in design_rows["share"]
+            ]
         else:
-            cells = [Text(number(value), muted) for value in own["performance"]]
+            cells = [Text(number(value), muted) for value in design_rows["performance"]]
         lines.append([Text(str(design), muted), *cells])
-    what = "share of gain" if has_shares else one.system.metric(study.performance).label
+    what = "share of gain" if has_shares else curve.system.metric(study.performance).label
     seeds = f"; median of {degradation.seeds} seeds" if degradation.seeds > 1 else ""
     values = [amount(value, degradation.unit) if value else "0" for value in degradation.values]
     return Table(
-        title=f"{one.system.name}: {what} by {degradation.kind} ({degradation.parameter})",
+        title=f"{curve.system.name}: {what} by {degradation.kind} ({degradation.parameter})",
         columns=[
             Column(label="design", wrap=False),
             *(Column(label=value, numeric=True) for value in values),
@@ -205,9 +212,9 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
         cells: list[Text | str] = [str(information)]
         for resources in Resources:
             here = [
-                one.system.name
-                for one in reviews
-                if one.system.information is information and resources in one.system.resources
+                review.system.name
+                for review in reviews
+                if review.system.information is information and resources in review.system.resources
             ]
             mechanisms = " / ".join(str(mechanism) for mechanism in SPACE[information, resources])
             cells.append(Text(f"{mechanisms}\n{', '.join(here) or 'no prior work'}", "strong"))
@@ -223,11 +230,11 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
         lines_after=frozenset(range(len(rows))),
     )
     others = [
-        f"- {one.system.name}: {one.system.mechanism} today, "
-        f"{' / '.join(str(mechanism) for mechanism in one.recommended) or 'outside the recipes'} "
-        f"by constraint: {one.why}"
-        for one in reviews
-        if not one.same
+        f"- {review.system.name}: {review.system.mechanism} today, "
+        f"{' / '.join(str(mechanism) for mechanism in review.recommended) or 'outside the recipes'} "
+        f"by constraint: {review.why}"
+        for review in reviews
+        if not review.same
     ]
     head = Text("Systems that could coordinate otherwise, by their constraints alone", "strong")
     return Page(title="Ways to coordinate", parts=[Part(tables=[table], notes=[head, *others])])
@@ -242,7 +249,7 @@ def advice_page(advice: Recommendation) -> Page:
             Table(
                 title="Systems with the same constraints (Mukerjee 2018, Table 1.1)",
                 columns=[Column(label=label) for label in ("system", "context", "today")],
-                rows=[[one.name, one.context, str(one.mechanism)] for one in advice.known],
+                rows=[[system_.name, system_.context, str(system_.mechanism)] for system_ in advice.known],
             )
         )
     by_system: dict[str, list[str]] = {}
@@ -279,24 +286,24 @@ def targets_page(targets: Sequence[tuple[System, Target]]) -> Page:
     return Page(title="Targets", parts=[Part(tables=[table])])
 
 
-def reproduction_part(done: Reproduction, *, folded: bool = False) -> Part:
+def reproduction_part(result: Reproduction, *, folded: bool = False) -> Part:
     """Return a target's published values beside ours."""
-    names = Counter(row.quantity for row in done.rows)
+    names = Counter(row.quantity for row in result.rows)
     labels = ("value", "published", "ours", "ratio", "", "verdict")
     table = Table(
-        title=f"{done.name}, {done.target.place}: {done.target.about}",
+        title=f"{result.name}, {result.target.place}: {result.target.about}",
         columns=[
             Column(label=label, numeric=label in ("published", "ours", "ratio"), wrap=label != "verdict")
             for label in labels
         ],
-        rows=[_judged_row(row, is_unique=names[row.quantity] == 1) for row in done.rows],
+        rows=[_judged_row(row, is_unique=names[row.quantity] == 1) for row in result.rows],
     )
-    notes = [Text(f"- {row.quantity}: {row.note}", "dim") for row in done.rows if row.note]
-    if done.error is not None:
-        notes.append(Text(f"{done.name}: {done.error}", "bad"))
+    notes = [Text(f"- {row.quantity}: {row.note}", "dim") for row in result.rows if row.note]
+    if result.error is not None:
+        notes.append(Text(f"{result.name}: {result.error}", "bad"))
 
     return Part(
-        title=table.title, tables=[table], notes=notes, drawings=lambda: list(done.curves), folded=folded
+        title=table.title, tables=[table], notes=notes, drawings=lambda: list(result.curves), folded=folded
     )
 
 
@@ -320,17 +327,28 @@ def _published(row: JudgedValue) -> str:
     return f"{row.published:.0f}" if is_year else number(row.published)
 
 
-def verdicts_part(done: Sequence[Reproduction]) -> Part:
-    """Return how many values of each target have each verdict."""
+def verdicts_part(reproductions: Sequence[Reproduction]) -> Part:
+    """Return the number of values of each target with each verdict."""
     rows: list[list[Text | str]] = [
-        [one.name, *(str(count or "") for count in one.counts().values()), number(one.seconds)]
-        for one in done
+        [
+            reproduction.name,
+            *(str(count or "") for count in reproduction.counts().values()),
+            number(reproduction.seconds),
+        ]
+        for reproduction in reproductions
     ]
     lines_after: frozenset[int] = frozenset()
-    if len(done) > 1:
-        totals = [sum(counts) for counts in zip(*(one.counts().values() for one in done), strict=True)]
+    if len(reproductions) > 1:
+        totals = [
+            sum(counts)
+            for counts in zip(
+                *(reproduction.counts().values() for reproduction in reproductions), strict=True
+            )
+        ]
         lines_after = frozenset({len(rows) - 1})
-        rows.append(["all", *map(str, totals), number(sum(one.seconds for one in done))])
+        rows.append(
+            ["all", *map(str, totals), number(sum(reproduction.seconds for reproduction in reproductions))]
+        )
     table = Table(
         title="Verdicts",
         columns=[
@@ -345,11 +363,21 @@ def verdicts_part(done: Sequence[Reproduction]) -> Part:
     return Part(title="Verdicts", tables=[table])
 
 
-def reproduction_page(done: Sequence[Reproduction]) -> Page:
+def reproduction_page(reproductions: Sequence[Reproduction]) -> Page:
     """Return published values beside ours, target by target."""
     return Page(
-        title="Published values beside ours" if len(done) != 1 else done[0].name,
+        title="Published values beside ours" if len(reproductions) != 1 else reproductions[0].name,
         about="Tables and figures of the papers, run again.",
-        parts=[verdicts_part(done), *(reproduction_part(one, folded=len(done) > 1) for one in done)],
-        warnings=[f"{one.name}: {one.error}" for one in done if one.error is not None],
+        parts=[
+            verdicts_part(reproductions),
+            *(
+                reproduction_part(reproduction, folded=len(reproductions) > 1)
+                for reproduction in reproductions
+            ),
+        ],
+        warnings=[
+            f"{reproduction.name}: {reproduction.error}"
+            for reproduction in reproductions
+            if reproduction.error is not None
+        ],
     )

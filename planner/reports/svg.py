@@ -1,4 +1,4 @@
-"""SVG text: a document, a text in it, and how wide that is."""
+"""SVG text: a document, a text in it, and its width."""
 
 from __future__ import annotations
 

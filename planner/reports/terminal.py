@@ -56,22 +56,22 @@ console = Terminal(highlight=False)
 
 def show(page: Page, console: Console = console) -> None:
     """Print a page's parts, without their details and charts."""
-    for part in page.parts:
-        if not part.detail:
-            show_part(part, console)
+    for section in page.parts:
+        if not section.detail:
+            show_part(section, console)
 
 
-def show_part(part: Part, console: Console = console) -> None:
+def show_part(section: Part, console: Console = console) -> None:
     """Print one part: sentences, tables, notes."""
-    _print_lines(lines(part.sentences), console)
-    if part.sentences and part.tables:
+    _print_lines(lines(section.sentences), console)
+    if section.sentences and section.tables:
         console.print()
-    for number, table in enumerate(part.tables):
-        if number and part.tables[number - 1].caption:
+    for number, table in enumerate(section.tables):
+        if number and section.tables[number - 1].caption:
             console.print()
         for piece in _pieces(table, console.width):
             console.print(_rich(piece, console.width))
-    _print_lines(lines([*(Text(part.hint, "dim") for _ in part.hint[:1]), *part.notes]), console)
+    _print_lines(lines([*(Text(section.hint, "dim") for _ in section.hint[:1]), *section.notes]), console)
 
 
 def save_text(page: Page, path: Path, columns: int) -> None:
@@ -79,16 +79,16 @@ def save_text(page: Page, path: Path, columns: int) -> None:
     with replace_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         console = Console(file=file, width=max(100, 40 + 16 * columns))
         show(page, console)
-        for part in page.parts:
-            if part.detail and part.notes:  # on a terminal, standard error has them
-                show_part(part, console)
+        for section in page.parts:
+            if section.detail and section.notes:  # on a terminal, standard error has them
+                show_part(section, console)
 
 
-def _print_lines(given: Sequence[Text], console: Console) -> None:
-    for one in given:
+def _print_lines(texts: Sequence[Text], console: Console) -> None:
+    for text in texts:
         # a terminal gets whole words, a file or a pipe whole lines
         soft = not console.is_terminal
-        console.print(printable(one.text), markup=False, style=STYLES[one.kind] or None, soft_wrap=soft)
+        console.print(printable(text.text), markup=False, style=STYLES[text.kind] or None, soft_wrap=soft)
 
 
 def _pieces(table: Table, width: int) -> Iterator[Table]:
@@ -100,13 +100,13 @@ def _pieces(table: Table, width: int) -> Iterator[Table]:
     widths = _widths(table, width)
     available = width - sum(widths[:fixed]) + 3 - 2  # no space after the last column; both edges take one
     piece: list[int] = []
-    left = available
-    for place in range(fixed, len(table.columns)):
-        if piece and widths[place] > left:
+    remaining = available
+    for column in range(fixed, len(table.columns)):
+        if piece and widths[column] > remaining:
             yield _columns_of(table, piece, is_last=False)
-            piece, left = [], available
-        piece.append(place)
-        left -= widths[place]
+            piece, remaining = [], available
+        piece.append(column)
+        remaining -= widths[column]
     yield _columns_of(table, piece, is_last=True)
 
 
@@ -118,20 +118,20 @@ def _widths(table: Table, width: int) -> list[int]:
     """
     fixed, cells = table.row_headers, table.cells()
     widths = []
-    for place, column in enumerate(table.columns):
-        lengths = [len(row[place].text) for row in cells]
+    for index, column in enumerate(table.columns):
+        lengths = [len(row[index].text) for row in cells]
         if column.wrap and not column.numeric:
-            most = WIDEST_HEADER if place < fixed else 12
-            lengths = [min(most, length) for length in lengths]
-        narrowest = NARROWEST if place >= fixed else 0
+            limit = WIDEST_HEADER if index < fixed else 12
+            lengths = [min(limit, length) for length in lengths]
+        narrowest = NARROWEST if index >= fixed else 0
         widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
     missing = sum(widths[:fixed]) + max(widths[fixed:], default=0) + 2 - 3 - width
-    for place in reversed(range(fixed)):
-        if missing > 0 and table.columns[place].wrap:
-            words = [word for row in cells for word in row[place].text.split()]
+    for index in reversed(range(fixed)):
+        if missing > 0 and table.columns[index].wrap:
+            words = [word for row in cells for word in row[index].text.split()]
             longest = min(WIDEST_HEADER, max(map(len, words), default=0))
-            cut = max(0, min(missing, widths[place] - 3 - longest))
-            widths[place] -= cut
+            cut = max(0, min(missing, widths[index] - 3 - longest))
+            widths[index] -= cut
             missing -= cut
     return widths
 
@@ -140,12 +140,12 @@ def _label_widths(label: str, unit: str) -> list[int]:
     return [len(line) for line in [*label.split("\n"), unit]]
 
 
-def _columns_of(table: Table, places: Sequence[int], *, is_last: bool) -> Table:
-    chosen = [*range(table.row_headers), *places]
+def _columns_of(table: Table, indices: Sequence[int], *, is_last: bool) -> Table:
+    selected = [*range(table.row_headers), *indices]
     return replace(
         table,
-        columns=[table.columns[place] for place in chosen],
-        rows=[[row[place] for place in chosen] for row in table.rows],
+        columns=[table.columns[index] for index in selected],
+        rows=[[row[index] for index in selected] for row in table.rows],
         caption=table.caption if is_last else "",
     )
 
@@ -163,7 +163,7 @@ def _rich(table: Table, width: int) -> RichTable:
     cells, widths = table.cells(), _widths(table, width)
     # where not all fits, figures are folded rather than cut, and beside row headers names too
     fits = sum(widths) - 1 <= width
-    for place, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         label = column.label + (f"\n{column.unit}" if column.unit else "")
         shown.add_column(
             RichText(printable(label)),
@@ -171,19 +171,19 @@ def _rich(table: Table, width: int) -> RichTable:
             no_wrap=(fits and (column.numeric or not column.wrap)) or not (table.row_headers or column.wrap),
             overflow="fold",
             ratio=column.share,
-            min_width=widths[place] - 3 if place < table.row_headers and column.wrap else None,
+            min_width=widths[index] - 3 if index < table.row_headers and column.wrap else None,
         )
-    for place, row in enumerate(cells):
+    for index, row in enumerate(cells):
         shown.add_row(
             *(RichText(printable(cell.text), style=STYLES[cell.kind]) for cell in row),
-            end_section=place in table.lines_after,
+            end_section=index in table.lines_after,
         )
     return shown
 
 
 @contextlib.contextmanager
 def show_work(what: str) -> Iterator[None]:
-    """Show what is being done and for how long, on standard error where that is a terminal."""
+    """Show the current activity and its duration, on standard error if that is a terminal."""
     shown = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(
@@ -212,13 +212,13 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
         task = bar.add_task(what, total=total, failed="")
         first: list[int] = []
 
-        def advance(done: int | None = None, failed: int = 0, total: int | None = None) -> None:
-            if done is None:
+        def advance(finished: int | None = None, failed: int = 0, total: int | None = None) -> None:
+            if finished is None:
                 bar.advance(task)
                 return
             if not first:  # what was done before says nothing about the time left
-                first.append(done)
-                bar.reset(task, total=None if total is None else total - done, failed="")
-            bar.update(task, completed=done - first[0], failed=f"{failed:,} failed" if failed else "")
+                first.append(finished)
+                bar.reset(task, total=None if total is None else total - finished, failed="")
+            bar.update(task, completed=finished - first[0], failed=f"{failed:,} failed" if failed else "")
 
         yield advance

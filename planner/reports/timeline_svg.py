@@ -41,10 +41,10 @@ def timeline_svg(
     if before is not None:
         others = before.frame.assign(track=before.tracks())
         others = others[others["lane"].isin(frame["lane"])]
-    tracks = 1 + max((int(one["track"].max()) for one in (frame, others) if len(one)), default=0)
+    tracks = 1 + max((int(frame_["track"].max()) for frame_ in (frame, others) if len(frame_)), default=0)
     lanes = [str(name) for name in pd.unique(frame["lane"])]
     whats = [str(name) for name in pd.unique(pd.concat([frame["what"], others["what"]]))]
-    colour = {name: _what_colour(place, len(whats), palette, dark=dark) for place, name in enumerate(whats)}
+    colour = {name: _what_colour(index, len(whats), palette, dark=dark) for index, name in enumerate(whats)}
     top = 58.0 if title or legend else 6.0
     usual = max(LANE_HEIGHT, TRACK_HEIGHT * tracks)
     lane_height = max(LEAST_LANE_HEIGHT, min(usual, MAX_LANES_HEIGHT / max(1, len(lanes))))
@@ -55,7 +55,7 @@ def timeline_svg(
     bottom = top + lane_height * len(lanes)
 
     def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
-        places = {name: place for place, name in enumerate(lanes)}
+        positions = {name: index for index, name in enumerate(lanes)}
         columns = (
             rows["lane"].astype(str),
             rows["what"].astype(str),
@@ -67,7 +67,7 @@ def timeline_svg(
         between = 1.0 if tracks > 1 else 0.0
         for lane, what, start, end, track in zip(*(list(column) for column in columns), strict=True):
             x = gutter + (start - first) * pixels
-            y = top + places[lane] * lane_height + shift + track * high
+            y = top + positions[lane] * lane_height + shift + track * high
             wide = max(0.8, (end - start) * pixels - 0.8)
             facts = f"{drawing.lanes} {lane}, {drawing.what} {what}"
             span = f"{number(start)} to {number(end)} {drawing.unit}"
@@ -78,34 +78,38 @@ def timeline_svg(
             if high >= 13 and text_width(what, 12) + 10 < wide:
                 yield text_element(x + 5, y + high / 2 + 4.2, what, 12, palette["land"], weight=600)
 
-    own = lane_height - 3 if before is None else 0.68 * lane_height - 2
+    bar_height = lane_height - 3 if before is None else 0.68 * lane_height - 2
     parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
     if title:
         parts.append(text_element(0, 34, drawing.title, 16, palette["ink"], weight=650))
     if legend and 1 < len(whats) <= len(palette["groups"]):
         parts += _colour_key(drawing.what, colour, palette, width)
     parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
-    parts += bars(frame, 1, own)
-    parts += ['<g opacity="0.45">', *bars(others, own + 2, max(1.5, lane_height - own - 4)), "</g>"]
+    parts += bars(frame, 1, bar_height)
+    parts += [
+        '<g opacity="0.45">',
+        *bars(others, bar_height + 2, max(1.5, lane_height - bar_height - 4)),
+        "</g>",
+    ]
     every = max(1, math.ceil(15 / lane_height))
-    for place, name in enumerate(lanes[::every]):
-        y = top + (every * place + 0.5) * lane_height + 4.5
+    for index, name in enumerate(lanes[::every]):
+        y = top + (every * index + 0.5) * lane_height + 4.5
         parts.append(text_element(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
     name = f"{drawing.title}: {counted(len(frame), 'activities')} in {counted(len(lanes), 'lanes')}"
     return document(width, bottom + AXIS_HEIGHT, name, parts)
 
 
-def _what_colour(place: int, count: int, palette: Palette, *, dark: bool) -> str:
+def _what_colour(index: int, count: int, palette: Palette, *, dark: bool) -> str:
     """Return the colour of a target: one of few, or one of many hues."""
     if count <= len(palette["groups"]):
-        return str(palette["groups"][place])
-    lightness = (58 if dark else 36) + place % 2 * 10
-    red, green, blue = hls_to_rgb(place * 137.508 % 360 / 360, lightness / 100, (42 + place % 3 * 8) / 100)
+        return str(palette["groups"][index])
+    lightness = (58 if dark else 36) + index % 2 * 10
+    red, green, blue = hls_to_rgb(index * 137.508 % 360 / 360, lightness / 100, (42 + index % 3 * 8) / 100)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
 def _colour_key(what: str, colour: Mapping[str, str], palette: Palette, width: float) -> Iterator[str]:
-    """Yield what the colours stand for, at the right above the picture."""
+    """Yield the key of the colours, at the right above the picture."""
     x = width - sum(text_width(name, 12.5) + 30 for name in colour) - text_width(what, 12.5) - 4
     yield text_element(x, 34, what, 12.5, palette["ink"], weight=600)
     x += text_width(what, 12.5) + 16

@@ -64,16 +64,16 @@ def solve(
 
     raises  InputError, PlanRejected and SolverFailure; where no plan exists, the status says so
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     label = only_label(design)
     if parameters:
         entry = select_entry(scenario, label)
-        label, known = entry.label, [*entry.design.parameters, "information"]
-        require_known("solve", parameters, [*known, *OPTION_NAMES, "changes"], f"design {label}")
+        label, parameters_known = entry.label, [*entry.design.parameters, "information"]
+        require_known("solve", parameters, [*parameters_known, *OPTION_NAMES, "changes"], f"design {label}")
         scenario = as_scenario(scenario, designs={label: parameters})
     entry = select_entry(scenario, label)
     return evaluate(scenario.system, scenario.make_problem(), entry, options=scenario.options)
@@ -100,15 +100,15 @@ def compare(
 
     raises  InputError with every fault
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=designs, options=given)
-    chosen = entries(scenario, labels_of(designs))
+    scenario = as_scenario(problem, changes=changes, designs=designs, options=settings)
+    selected = entries(scenario, labels_of(designs))
     made = scenario.make_problem()
     runs = []
-    for entry in chosen:
+    for entry in selected:
         try:
             run = evaluate(scenario.system, made, entry, options=scenario.options)
         except PlannerError as error:
@@ -168,7 +168,10 @@ def _with_times(decision: Decision[Any], seconds: float, compile_s: float) -> De
 def compile_ahead(system: System, entry: Entry, options: Options) -> float:
     """Compile or load the kernels of a design, if it has any; return the seconds of compiling."""
     return compilation.compile_ahead(
-        system, entry, options, lambda sample, own: evaluate(system, sample, own, options=options)
+        system,
+        entry,
+        options,
+        lambda sample, parameters_: evaluate(system, sample, parameters_, options=options),
     )
 
 
@@ -214,7 +217,7 @@ def _verify_claims(
 
 
 def _largest_amount(system: System, metrics: Mapping[str, float | None], unit: str) -> float:
-    """Return the largest absolute metric in a unit: what others in it may be the difference or a share of."""
+    """Return the largest absolute metric in a unit, which others in it may be a difference or a share of."""
     values = [metrics.get(metric.name) for metric in system.plan.metrics if metric.unit == unit]
     return max((abs(value) for value in values if value is not None and isfinite(value)), default=0.0)
 
@@ -252,17 +255,19 @@ def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Ent
     raises  InputError for each unknown label, and for an empty list
     """
     if labels is None:
-        own = list(scenario.designs)
-        return own or [Entry(label=design.name, design=design) for design in scenario.system.usual_designs]
+        entries_given = list(scenario.designs)
+        return entries_given or [
+            Entry(label=design.name, design=design) for design in scenario.system.usual_designs
+        ]
     if not labels:
         raise InputError(f"{scenario.name}: designs: none is named")
     faults: list[str] = []
-    chosen: list[Entry] = []
+    selected: list[Entry] = []
     for label in dict.fromkeys(labels):
         try:
-            chosen.append(scenario.entry(label))
+            selected.append(scenario.entry(label))
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(*faults)
-    return chosen
+    return selected

@@ -54,29 +54,29 @@ def save_scenario(scenario: Scenario, out: Path) -> None:
 def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:
     """Write `out/scenario.toml` and, for each design, its plan's tables, metrics.csv and run.json."""
     save_scenario(scenario, out)
-    for one in runs:
-        folder = make_folder(out / one.label)
+    for run in runs:
+        folder = make_folder(out / run.label)
         # written last: where it is, all else is whole; a link stays a link
         (folder / "run.json").resolve().unlink(missing_ok=True)
         metrics = [
             {
                 "metric": metric.name,
-                "value": one.metrics.get(metric.name),
+                "value": run.metrics.get(metric.name),
                 "unit": metric.unit,
                 "better": metric.better,
             }
-            for metric in one.system.metrics
+            for metric in run.system.metrics
         ]
         write_table(pd.DataFrame(metrics), folder / "metrics.csv")
         plan = make_folder(folder / "plan")
-        written = {f"{name}.{table_format}" for name in (one.plan.to_tables() if one.plan else ())}
-        for table in one.system.plan.tables:  # of an earlier run in this folder; no other file is ours
+        written = {f"{name}.{table_format}" for name in (run.plan.to_tables() if run.plan else ())}
+        for table in run.system.plan.tables:  # of an earlier run in this folder; no other file is ours
             for name in {f"{table.name}.{suffix}" for suffix in TABLE_FORMATS} - written:
                 (plan / name).unlink(missing_ok=True)
-        if one.plan is not None:
-            write_plan(one.plan, plan, table_format)
-        notes = notes_of(one.problem)
-        content = {**one.to_dict(), **({"notes": notes} if notes else {})}
+        if run.plan is not None:
+            write_plan(run.plan, plan, table_format)
+        notes = notes_of(run.problem)
+        content = {**run.to_dict(), **({"notes": notes} if notes else {})}
         text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
         replace_text(folder / "run.json", text + "\n")
 
@@ -99,12 +99,12 @@ def read_plan(system: System, problem: Any, folder: Path) -> Any:
     raises  InputError where no table of the system is there, PlanRejected if the tables are no plan
     """
     names = [table.name for table in system.plan.tables]
-    found = find_tables(system.plan.tables, folder, names)
-    if not found and (folder / "plan").is_dir():
-        found = find_tables(system.plan.tables, folder / "plan", names)
-    if not found:
+    tables = find_tables(system.plan.tables, folder, names)
+    if not tables and (folder / "plan").is_dir():
+        tables = find_tables(system.plan.tables, folder / "plan", names)
+    if not tables:
         raise InputError(f"{folder}: has no table of a plan; {system.name} has {', '.join(names)}")
-    return system.plan.from_tables(problem, read_tables(system.plan.tables, found))
+    return system.plan.from_tables(problem, read_tables(system.plan.tables, tables))
 
 
 @verb
@@ -127,19 +127,21 @@ def generate(
 
     raises  InputError for each unknown name, with the nearest
     """
-    found = find_system(system)
-    name = preset or next(iter(found.problem.presets))
-    if name not in found.problem.presets:
+    system_ = find_system(system)
+    name = preset or next(iter(system_.problem.presets))
+    if name not in system_.problem.presets:
         raise InputError(
-            f"preset {name}: no such preset of {system}" + did_you_mean(name, found.problem.presets)
+            f"preset {name}: no such preset of {system}" + did_you_mean(name, system_.problem.presets)
         )
-    make = found.problem.presets[name]
-    known = parameters_of(make)
-    require_known("generate", parameters, [*known, "preset", "out", "table_format"], f"preset {name}")
-    if seed is not None and "seed" not in known:
+    make = system_.problem.presets[name]
+    parameters_known = parameters_of(make)
+    require_known(
+        "generate", parameters, [*parameters_known, "preset", "out", "table_format"], f"preset {name}"
+    )
+    if seed is not None and "seed" not in parameters_known:
         raise InputError(f"seed {seed}: preset {name} has no random draws; leave the seed out")
-    given = plain_value(parameters if seed is None else {**parameters, "seed": seed})
-    values, faults = check_parameters(make, given, where=name, what=f"preset {name}")
+    arguments = plain_value(parameters if seed is None else {**parameters, "seed": seed})
+    values, faults = check_parameters(make, arguments, where=name, what=f"preset {name}")
     if faults:
         raise InputError(*faults)
     problem: Problem = make(**values)
@@ -149,17 +151,17 @@ def generate(
             write_workbook(problem.to_tables(), make_folder(folder) / WORKBOOK)
         else:
             write_tables(problem.to_tables(), folder, table_format)
-        settings = "".join(f" --set {key}={value}" for key, value in given.items())
+        settings = "".join(f" --set {key}={value}" for key, value in arguments.items())
         path = WORKBOOK if table_format == "xlsx" else "."
         command = " ".join(f"planner generate {system} --preset {name}{settings}".split())
-        text = starter_text(found, origin=f"Tables made by: {command}", problem={"path": path})
+        text = starter_text(system_, origin=f"Tables made by: {command}", problem={"path": path})
         replace_text(folder / "scenario.toml", text)
     return problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedModel:
-    """A written model: its design, its numbers of rows and columns, and what its objective value means."""
+    """A written model: its design, its numbers of rows and columns, and its objective."""
 
     design: str
     rows: int
@@ -185,8 +187,8 @@ def export(
 
     raises  InputError, also where the design has no formal model
     """
-    given = solver_options(None, service=service)
-    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    settings = solver_options(None, service=service)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     entry = _find_entry_with_model(scenario, only_label(design))
     path = Path(out)
     observed = entry.design.observe(scenario.make_problem(), **entry.information)

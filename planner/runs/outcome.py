@@ -35,7 +35,7 @@ class Violated:
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """Verdict on a plan's constraints: met in truth or not, and what users lose.
+    """Verdict on a plan's constraints: met in truth or not, and the users' losses.
 
     met       false where a constraint is violated, or where all demand must be served and is not
     violated  the violated constraints
@@ -49,12 +49,13 @@ class Constraints:
     @property
     def places(self) -> str:
         """The violated places in words: `3 overloaded links`."""
-        return sizes({one.words: one.places for one in self.violated})
+        return sizes({violation.words: violation.places for violation in self.violated})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
         violated = {
-            one.limit: {"places": one.places, "worst": one.worst, "unit": one.unit} for one in self.violated
+            violation.limit: {"places": violation.places, "worst": violation.worst, "unit": violation.unit}
+            for violation in self.violated
         }
         return {"met": self.met, "violated": violated, "lost": dict(self.lost)}
 
@@ -84,7 +85,7 @@ class Outcome:
 
     @property
     def status(self) -> str:
-        """Return how the search ended, as `optimal`, `time limit` or `heuristic`; constraints are apart."""
+        """Return the end of the search, as `optimal`, `time limit` or `heuristic`, without constraints."""
         proof = self.proof
         if self.error is not None:
             return "failed"
@@ -103,7 +104,7 @@ class Outcome:
 
     @cached_property
     def constraints(self) -> Constraints:
-        """Return whether the plan meets all constraints in truth, and what users lose."""
+        """Return the verdict on all constraints in truth, and the users' losses."""
         words, lost = self.system.plan.limits, self.system.losses(self.metrics)
         violated = []
         for limit, rows in self.violations.frame.groupby("limit", sort=False):
@@ -115,7 +116,7 @@ class Outcome:
 
     @cached_property
     def breakdown(self) -> Breakdown | None:
-        """Figures of the plan for each group of what it serves; None without groups or a plan."""
+        """Metrics of the plan for each group that it serves; None without groups or a plan."""
         by_group = self.system.plan.breakdown
         if by_group is None or self.plan is None or self.problem is None:
             return None

@@ -136,8 +136,8 @@ class Reproduction(Result):
         settings = sum(row.note.startswith(SETTING) for row in self.rows)
         if settings:
             claims = self.counts()[str(Verdict.NO_NUMBER)] - settings
-            rest = f"; claims without a number: {claims}" if claims else ""
-            return f"Settings of the paper, with which our values are found: {settings}{rest}."
+            claims_note = f"; claims without a number: {claims}" if claims else ""
+            return f"Settings of the paper, with which our values are found: {settings}{claims_note}."
         if self.target.numberless:
             return "The source gives no number to compare."
         return "The source does not give the values any more."
@@ -153,8 +153,8 @@ class Reproduction(Result):
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each verdict."""
-        found = Counter(str(row.verdict) for row in self.rows)
-        return {str(verdict): found[str(verdict)] for verdict in Verdict}
+        counter = Counter(str(row.verdict) for row in self.rows)
+        return {str(verdict): counter[str(verdict)] for verdict in Verdict}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
@@ -184,26 +184,26 @@ class Reproductions(Result):
     @property
     def verdict(self) -> str:
         """Count the values of all targets by verdict, in one sentence."""
-        counts = Counter(str(row.verdict) for one in self.targets for row in one.rows)
+        counts = Counter(str(row.verdict) for target in self.targets for row in target.rows)
         return ", ".join(f"{counts[str(verdict)]} {verdict}" for verdict in Verdict if counts[str(verdict)])
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each published value: ours beside it, their ratio, the verdict."""
-        frames = [one.to_frame() for one in self.targets]
+        frames = [target.to_frame() for target in self.targets]
         return pd.concat(frames, ignore_index=True)
 
     def summary(self) -> list[str]:
         """Return the verdict on each target."""
-        return [one.verdict for one in self.targets]
+        return [target.verdict for target in self.targets]
 
     @property
     def exit_code(self) -> int:
         """0 when every target ran, otherwise that of the first that failed."""
-        return next((one.error.exit_code for one in self.targets if one.error is not None), 0)
+        return next((target.error.exit_code for target in self.targets if target.error is not None), 0)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return plain data, as `--json` prints it."""
-        return [one.to_dict() for one in self.targets]
+        return [target.to_dict() for target in self.targets]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -213,7 +213,7 @@ class Targets(Result):
     targets: tuple[tuple[System, Target], ...]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each target: its name, its place in a paper, and what it shows."""
+        """Return one row for each target: its name, its place in a paper, and its content."""
         return pd.DataFrame(self.to_dict())
 
     def summary(self) -> list[str]:
@@ -240,9 +240,9 @@ class _EngineStudy:
         self, scenario: str, *, designs: Sequence[str] | None = None, changes: Mapping[str, Any] | None = None
     ) -> pd.DataFrame:
         result = evaluation.compare(load(scenario, changes=changes), designs=designs)
-        for one in result.runs:
-            if one.error is not None:
-                raise one.error
+        for run in result.runs:
+            if run.error is not None:
+                raise run.error
         return result.metrics
 
 
@@ -255,25 +255,27 @@ def find_targets(names: str | Sequence[str] = ALL) -> list[tuple[System, Target]
     if list(names) == [ALL]:
         return _targets_of(system_names())
     # load only the systems that are named, if they exist
-    wanted = [name.partition("/")[0] for name in names]
+    asked_systems = [name.partition("/")[0] for name in names]
     all_systems = system_names()
     by_name = {
         f"{system.name}/{target.name}": (system, target)
-        for system, target in _targets_of([name for name in all_systems if name in wanted] or all_systems)
+        for system, target in _targets_of(
+            [name for name in all_systems if name in asked_systems] or all_systems
+        )
     }
-    chosen: dict[str, tuple[System, Target]] = {}
+    selected: dict[str, tuple[System, Target]] = {}
     faults = []
     for name in names:
         if name in by_name:
-            chosen[name] = by_name[name]
+            selected[name] = by_name[name]
         elif name in all_systems:
-            chosen |= {full: pair for full, pair in by_name.items() if full.split("/")[0] == name}
+            selected |= {full: pair for full, pair in by_name.items() if full.split("/")[0] == name}
         else:
             near = did_you_mean(name, [*by_name, *all_systems])
             faults.append(f"{name}: no such target" + (near or "; planner reproduce lists them all"))
     if faults:
         raise InputError(*faults)
-    return list(chosen.values())
+    return list(selected.values())
 
 
 def _targets_of(names: Iterable[str]) -> list[tuple[System, Target]]:
@@ -314,28 +316,28 @@ def reproduce(
     """
     if targets is None:
         return Targets(targets=tuple(find_targets()))
-    done: list[Reproduction] = []
+    results: list[Reproduction] = []
     for system, target in find_targets(targets):
-        done.append(run_target(system, target, quick=quick))
+        results.append(run_target(system, target, quick=quick))
         if advance is not None:
-            advance(done[-1])
+            advance(results[-1])
     if out is not None:
-        save(done, Path(out))
-    return Reproductions(targets=tuple(done))
+        save(results, Path(out))
+    return Reproductions(targets=tuple(results))
 
 
 def run_target(system: System, target: Target, *, quick: bool = False) -> Reproduction:
     """Run a target and judge its values; record an error of its runs."""
     start = time.perf_counter()
     try:
-        found = target.find(_EngineStudy(quick=quick))
+        target_values = target.find(_EngineStudy(quick=quick))
     except PlannerError as error:
         return Reproduction(system=system, target=target, error=error)
     return Reproduction(
         system=system,
         target=target,
-        rows=tuple(judge(system, target, found)),
-        curves=found.curves,
+        rows=tuple(judge(system, target, target_values)),
+        curves=target_values.curves,
         seconds=time.perf_counter() - start,
     )
 
@@ -343,11 +345,11 @@ def run_target(system: System, target: Target, *, quick: bool = False) -> Reprod
 def save(reproductions: Sequence[Reproduction], out: Path) -> None:
     """Write `out/verdicts.csv`, and `out/<system>/<target>/<curve>.csv` for each curve."""
     make_folder(out)
-    rows = [row.to_dict() for one in reproductions for row in one.rows]
+    rows = [row.to_dict() for reproduction in reproductions for row in reproduction.rows]
     write_table(pd.DataFrame(rows, columns=[*JudgedValue.__dataclass_fields__]), out / "verdicts.csv")
-    for one in reproductions:
-        for curve in one.curves:
-            folder = make_folder(out / one.name)
+    for reproduction in reproductions:
+        for curve in reproduction.curves:
+            folder = make_folder(out / reproduction.name)
             write_table(curve.frame, folder / f"{slug(curve.title)}.csv")
 
 
@@ -361,11 +363,11 @@ def read_published(system: str) -> Mapping[str, Mapping[str, str]]:
     return {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
 
 
-def judge(system: System, target: Target, found: TargetValues) -> Iterator[JudgedValue]:
+def judge(system: System, target: Target, target_values: TargetValues) -> Iterator[JudgedValue]:
     """Yield every row of a target with its verdict, then the parts that the source no longer contains."""
     table = read_published(system.name) if target.rows else {}
     for name in target.rows:
-        theirs, ours = _parse_value(table[name]["value"]), found.values.get(name)
+        theirs, ours = _parse_value(table[name]["value"]), target_values.values.get(name)
         yield JudgedValue(
             system=system.name,
             target=target.name,
@@ -378,16 +380,16 @@ def judge(system: System, target: Target, found: TargetValues) -> Iterator[Judge
             ours=ours,
             ratio=_ratio(ours, theirs),
             verdict=Verdict.SHORTENED
-            if name in found.shortened
-            else _verdict(target, name, found.values, table),
-            note=_note(target, name, table[name].get("role", ""), found.notes.get(name, "")),
+            if name in target_values.shortened
+            else _verdict(target, name, target_values.values, table),
+            note=_note(target, name, table[name].get("role", ""), target_values.notes.get(name, "")),
         )
-    for part in target.lost:
+    for quantity in target.lost:
         yield JudgedValue(
             system=system.name,
             target=target.name,
             id="",
-            quantity=part,
+            quantity=quantity,
             condition="",
             place=target.place,
             unit="",
@@ -463,6 +465,6 @@ def _in_order(
         return False
     # where the paper prints equal values, any order is right
     return all(
-        theirs == published or (mine > our_value if float(theirs) > published else mine < our_value)
-        for mine, theirs in pairs
+        theirs == published or (own_ours > our_value if float(theirs) > published else own_ours < our_value)
+        for own_ours, theirs in pairs
     )

@@ -83,7 +83,7 @@ def metric_columns(
     metrics: Sequence[Metric], values: Mapping[str, float | None], taken: Collection[str]
 ) -> dict[str, float | None]:
     """Return the values of metrics by their columns, see `metric_column`."""
-    return {metric_column(one.name, taken): values.get(one.name) for one in metrics}
+    return {metric_column(metric.name, taken): values.get(metric.name) for metric in metrics}
 
 
 def metric_column(name: str, taken: Collection[str]) -> str:
@@ -93,17 +93,19 @@ def metric_column(name: str, taken: Collection[str]) -> str:
 
 def wrapped(lines: Sequence[str]) -> list[str]:
     """Return lines that are no longer than WIDTH, with control characters as their escapes."""
-    return [part for line in lines for part in textwrap.wrap(printable(line), WIDTH, subsequent_indent="  ")]
+    return [
+        piece for line in lines for piece in textwrap.wrap(printable(line), WIDTH, subsequent_indent="  ")
+    ]
 
 
 def aligned(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return rows of cells as lines with aligned columns: the first flush left, the others right."""
     cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))] if cells else []
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     return [
         "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
     ]

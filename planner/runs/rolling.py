@@ -76,14 +76,14 @@ class Window:
     def row(self) -> dict[str, Any]:
         """Return its row of `windows.csv`; a metric with the name of another column is `metric.seconds`."""
         run = self.run
-        own = {
+        columns = {
             "window": self.label,
             "status": run["status"] or "failed",
             "gap": run["gap"],
             "seconds": run["seconds"],
             "violations": len(run["violations"]),
         }
-        return own | {metric_column(name, own): value for name, value in run["metrics"].items()}
+        return columns | {metric_column(name, columns): value for name, value in run["metrics"].items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,12 +123,16 @@ class Roll:
         if folder:
             remove_partial_folders(folder)
         for label, problem in self.series:
-            place = folder / _file_name(label) if folder else None
+            window_folder = folder / _file_name(label) if folder else None
             problem_digest = digest(problem.to_tables())
-            kept = _read_window(system, entry, label, place, problem, problem_digest) if place else None
-            if kept is not None:
-                window, found = kept
-                previous = previous if found is None else found
+            existing = (
+                _read_window(system, entry, label, window_folder, problem, problem_digest)
+                if window_folder
+                else None
+            )
+            if existing is not None:
+                window, plan_read = existing
+                previous = previous if plan_read is None else plan_read
                 yield window
                 continue
             try:
@@ -136,11 +140,11 @@ class Roll:
             except PlannerError as error:
                 run = Run(system=system, problem=problem, entry=entry, error=error)
             plain = {**run.to_dict(), "exit_code": run.exit_code, "problem": problem_digest}
-            if place is not None:
-                _write_window(run, plain, place, self.table_format)
+            if window_folder is not None:
+                _write_window(run, plain, window_folder, self.table_format)
             if run.plan is not None:
                 previous = replace(run, problem=None)
-            plan = run.plan if place is None else None
+            plan = run.plan if window_folder is None else None
             yield Window(
                 design=entry.label, label=label, run=plain, kept=False, exit_code=run.exit_code, plan=plan
             )
@@ -162,7 +166,7 @@ class Rolled(Result):
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row for each design and window: status, gap, seconds, number of violations, every metric."""
-        rows = [{"design": one.design, **one.row()} for one in self.windows]
+        rows = [{"design": window.design, **window.row()} for window in self.windows]
         return pd.DataFrame(rows).set_index(["design", "window"])
 
     @property
@@ -173,16 +177,20 @@ class Rolled(Result):
     @property
     def sentences(self) -> list[str]:
         """The sentences of the verdict, one for each design, the best one first."""
-        done: dict[str, list[dict[str, Any]]] = {one.design: [] for one in self.windows}
-        for one in self.windows:
-            if not one.exit_code:
-                done[one.design].append({**one.run["metrics"], "violations": len(one.run["violations"])})
-        return windows_sentences(self.system, done)
+        rows_of: dict[str, list[dict[str, Any]]] = {window.design: [] for window in self.windows}
+        for window in self.windows:
+            if not window.exit_code:
+                rows_of[window.design].append(
+                    {**window.run["metrics"], "violations": len(window.run["violations"])}
+                )
+        return windows_sentences(self.system, rows_of)
 
     @property
     def plans(self) -> dict[tuple[str, str], Any]:
         """The plans by design and window, where they are not stored in a folder."""
-        return {(one.design, one.label): one.plan for one in self.windows if one.plan is not None}
+        return {
+            (window.design, window.label): window.plan for window in self.windows if window.plan is not None
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """Return `metrics`, one row for each design and window."""
@@ -193,27 +201,27 @@ class Rolled(Result):
         metric = self.system.headline
         lower = metric.words
         rows = [("design", "windows", "without a plan", f"mean {lower}", f"worst {lower}")]
-        for design in dict.fromkeys(one.design for one in self.windows):
-            own = [one for one in self.windows if one.design == design]
-            failed = sum(one.exit_code > 0 for one in own)
-            values = [one.run["metrics"].get(metric.name) for one in own if not one.exit_code]
-            known = [value for value in values if value is not None]
-            worst = (min if metric.better == "more" else max)(known, default=None)
-            mean = sum(known) / len(known) if known else None
-            rows.append((design, str(len(own)), str(failed), number(mean), number(worst)))
+        for design in dict.fromkeys(window.design for window in self.windows):
+            windows = [window for window in self.windows if window.design == design]
+            failed = sum(window.exit_code > 0 for window in windows)
+            values = [window.run["metrics"].get(metric.name) for window in windows if not window.exit_code]
+            numbers = [value for value in values if value is not None]
+            worst = (min if metric.better == "more" else max)(numbers, default=None)
+            mean = sum(numbers) / len(numbers) if numbers else None
+            rows.append((design, str(len(windows)), str(failed), number(mean), number(worst)))
         unit = f", {metric.unit}" if metric.unit else ""
         return [f"{self.system.name}: {counted(len(self.windows), 'windows')}{unit}", *aligned(rows)]
 
     @property
     def exit_code(self) -> int:
         """0 when every window has a plan, otherwise that of the first that has none."""
-        return next((one.exit_code for one in self.windows if one.exit_code), 0)
+        return next((window.exit_code for window in self.windows if window.exit_code), 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
         return {
             "system": self.system.name,
-            "runs": [{"window": one.label, **one.run} for one in self.windows],
+            "runs": [{"window": window.label, **window.run} for window in self.windows],
         }
 
 
@@ -249,7 +257,7 @@ def roll(
 
     raises  InputError for a source of one problem, and for a folder of another roll
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
@@ -263,7 +271,7 @@ def roll(
             )
     if series is None and (events or windows is not None):
         source = with_events(as_scenario(source), events or {}, windows)
-    scenario = as_scenario(source, changes=changes, designs=designs, options=given)
+    scenario = as_scenario(source, changes=changes, designs=designs, options=settings)
     if series is not None:
         if windows is not None:
             raise InputError("windows: problems in memory are windows already")
@@ -277,12 +285,12 @@ def roll(
         table_format=table_format,
         series=series,
     )
-    done: list[Window] = []
+    finished: list[Window] = []
     for window in rolling:
-        done.append(window)
+        finished.append(window)
         if advance is not None:
-            advance(len(done), sum(one.exit_code > 0 for one in done), len(rolling))
-    return Rolled(system=scenario.system, windows=tuple(done))
+            advance(len(finished), sum(item.exit_code > 0 for item in finished), len(rolling))
+    return Rolled(system=scenario.system, windows=tuple(finished))
 
 
 def with_events(
@@ -301,11 +309,11 @@ def with_events(
         document["series"] = {"windows": windows}
     if not events:
         return with_document(scenario, document)
-    own = document.setdefault("events", {})
+    section = document.setdefault("events", {})
     for window, changes in events.items():
-        own.setdefault(window, {})
+        section.setdefault(window, {})
         for key, value in changes.items():
-            set_key(own[window], key, plain_value(value))
+            set_key(section[window], key, plain_value(value))
     return with_document(scenario, document)
 
 
@@ -316,10 +324,14 @@ def _with_events_in_memory(
     for window, changes in events.items():
         for key, value in changes.items():
             set_key(document.setdefault(window, {}), key, plain_value(value))
-    found, faults = read_events(scenario.system, document, scenario.folder)
+    events_found, faults = read_events(scenario.system, document, scenario.folder)
     if faults:
         raise InputError(*faults)
-    return AdjustedSeries(series, scenario.system.problem.adjust, events=found) if found else series
+    return (
+        AdjustedSeries(series, scenario.system.problem.adjust, events=events_found)
+        if events_found
+        else series
+    )
 
 
 def start_roll(
@@ -337,14 +349,14 @@ def start_roll(
 
     raises   InputError for a source of one problem, and for a folder of another roll
     """
-    chosen = entries(scenario, designs) if designs or scenario.designs else [select_entry(scenario)]
+    selected = entries(scenario, designs) if designs or scenario.designs else [select_entry(scenario)]
     series = _series(scenario) if series is None else series
     if isinstance(series, AdjustedSeries):
         series.require_windows()
     if out is not None:
         make_folder(out)
         _store_scenario(out / "scenario.toml", scenario.to_toml(out))
-    return Roll(scenario=scenario, entries=chosen, series=series, out=out, table_format=table_format)
+    return Roll(scenario=scenario, entries=selected, series=series, out=out, table_format=table_format)
 
 
 def _series_in_memory(problems: Any) -> tuple[Series, Problem]:
@@ -352,13 +364,13 @@ def _series_in_memory(problems: Any) -> tuple[Series, Problem]:
     if not isinstance(problems, Mapping | list | tuple):  # a series, whose problems are read one by one
         return problems, next(iter(problems))[1]
     if isinstance(problems, Mapping):
-        labelled = [(str(label), one) for label, one in problems.items()]
+        labelled = [(str(label), problem) for label, problem in problems.items()]
     else:
-        labelled = [(str(count), one) for count, one in enumerate(problems, start=1)]
+        labelled = [(str(count), problem) for count, problem in enumerate(problems, start=1)]
     if not labelled:
         raise InputError("roll: needs at least one problem")
     first = labelled[0][1]
-    strange = [label for label, one in labelled if type(one) is not type(first)]
+    strange = [label for label, problem in labelled if type(problem) is not type(first)]
     if strange:
         raise InputError(
             *(f"problem {label}: is no {type(first).__name__} as the first one" for label in strange)
@@ -395,34 +407,34 @@ def _store_scenario(path: Path, text: str) -> None:
 
 
 def _read_window(
-    system: System, entry: Entry, label: str, place: Path, problem: Any, problem_digest: str
+    system: System, entry: Entry, label: str, folder: Path, problem: Any, problem_digest: str
 ) -> tuple[Window, Run | None] | None:
     """Return a finished window, and the run that the next one starts from where it has a plan.
 
     None where there is none, or where a power cut or a full disk has damaged it: that is said, and the window
     is computed again.
     """
-    if not place.exists():
+    if not folder.exists():
         return None
     try:
-        plain = json.loads((place / "run.json").read_text(encoding="utf-8"))
+        plain = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         digest_then, exit_code = plain["problem"], int(plain["exit_code"])
         row = Window(design=entry.label, label=label, run=plain, kept=True, exit_code=exit_code)
         row.row()
         if digest_then == problem_digest:
-            return row, None if exit_code else _read_run(system, entry, problem, place)
+            return row, None if exit_code else _read_run(system, entry, problem, folder)
     except (OSError, ValueError, KeyError, TypeError, PlannerError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        log.warning("%s: is damaged and computed again (%s)", place, reason)
+        log.warning("%s: is damaged and computed again (%s)", folder, reason)
         return None
     raise InputError(
-        f"{place}: was computed from other data than the series has now; name another folder, or remove it"
+        f"{folder}: was computed from other data than the series has now; name another folder, or remove it"
     )
 
 
-def _write_window(run: Run, plain: Mapping[str, Any], place: Path, table_format: str) -> None:
+def _write_window(run: Run, plain: Mapping[str, Any], folder: Path, table_format: str) -> None:
     """Write a window, in place of a damaged one where there is one."""
-    with replace_folder(place) as partial:
+    with replace_folder(folder) as partial:
         if run.plan is not None:
             write_plan(run.plan, partial / "plan", table_format)
             decided = run.decision.plan if run.decision else None
@@ -432,9 +444,9 @@ def _write_window(run: Run, plain: Mapping[str, Any], place: Path, table_format:
         replace_text(partial / "run.json", text + "\n")
 
 
-def _read_run(system: System, entry: Entry, problem: Any, place: Path) -> Run:
+def _read_run(system: System, entry: Entry, problem: Any, folder: Path) -> Run:
     """Return a finished window as the run that the next window starts from."""
-    plan = read_plan(system, problem, place / "plan")
-    decided = read_plan(system, problem, place / "decided") if (place / "decided").exists() else plan
+    plan = read_plan(system, problem, folder / "plan")
+    decided = read_plan(system, problem, folder / "decided") if (folder / "decided").exists() else plan
     decision: Decision[Any] = Decision(plan=decided, proof=Proof(status=Status.FEASIBLE))
     return Run(system=system, problem=None, entry=entry, decision=decision, plan=plan)

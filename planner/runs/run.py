@@ -61,7 +61,7 @@ class Run(Outcome, Result):
         return frame
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """Return the network with what the plan puts on each link, as attributes of its edges.
+        """Return the network with the plan's amounts on each link, as attributes of its edges.
 
         raises  InputError where there is no plan, or the system has no network
         """
@@ -75,7 +75,7 @@ class Run(Outcome, Result):
             raise InputError(f"{self.label}: has no plan ({self.status})")
 
     def summary(self) -> list[str]:
-        """Return the verdict, how the search ended, and the most important metrics."""
+        """Return the verdict, the end of the search, and the most important metrics."""
         proof = self.proof
         state = [self.status, f"gap {number(proof.gap)}", f"{number(proof.seconds)} s"]
         head = f"{self.system.name}, {self.label}: {sizes(self.problem.size())}; {', '.join(state)}"
@@ -244,10 +244,10 @@ class Comparison(Result):
         ]
         head = [f"{self.system.name}: {sizes(self.problem.size())}", self.verdict]
         head += doubts_of(self.problem)
-        most = max(2, MOST_LINES - len(wrapped(head)))
-        if len(rows) > most:
-            more = f"and {len(rows) - most + 1} more in .metrics"
-            rows[most - 1 :] = [[more, *("" for _ in ranks), ""]]
+        limit = max(2, MOST_LINES - len(wrapped(head)))
+        if len(rows) > limit:
+            more = f"and {len(rows) - limit + 1} more in .metrics"
+            rows[limit - 1 :] = [[more, *("" for _ in ranks), ""]]
         return [*head, *aligned(rows)]
 
     @property
@@ -279,7 +279,9 @@ class Comparison(Result):
 
 def headline_of(system: System) -> dict[str, Any]:
     """Return the headline metric, and that of its second rank, as plain data, as `--json` prints them."""
-    first, *second = ({"metric": one.name, "unit": one.unit, "better": one.better} for one in system.ranks)
+    first, *second = (
+        {"metric": rank.name, "unit": rank.unit, "better": rank.better} for rank in system.ranks
+    )
     return {**first, **({"then": second[0]} if second else {})}
 
 

@@ -42,28 +42,32 @@ class ShippedReproduction:
 def load_shipped() -> dict[str, ShippedReproduction]:
     """Return the shipped values of every target by its name; targets without any are absent."""
     rows = read_rows(Path(str(files("planner_data") / "reproduction" / "values.csv")))
-    found = {}
+    shipped = {}
     for system, target in find_targets():
-        own = rows.get(f"{system.name}/{target.name}")
-        if own is not None:
-            values = {row["id"]: _parse(row["ours"]) for row in own if row["id"]}
-            notes = {row["id"]: row["note"] for row in own if row["id"] and row["note"]}
+        target_rows = rows.get(f"{system.name}/{target.name}")
+        if target_rows is not None:
+            values = {row["id"]: _parse(row["ours"]) for row in target_rows if row["id"]}
+            notes = {row["id"]: row["note"] for row in target_rows if row["id"] and row["note"]}
             judged = judge(system, target, TargetValues(values=values, notes=notes))
-            found[own[0]["target"]] = ShippedReproduction(
+            shipped[target_rows[0]["target"]] = ShippedReproduction(
                 reproduction=Reproduction(
-                    system=system, target=target, rows=tuple(judged), seconds=float(own[0]["seconds"])
+                    system=system, target=target, rows=tuple(judged), seconds=float(target_rows[0]["seconds"])
                 ),
-                run=own[0]["run"],
-                version=own[0]["version"],
-                measured=own[0]["measured"],
+                run=target_rows[0]["run"],
+                version=target_rows[0]["version"],
+                measured=target_rows[0]["measured"],
             )
-    return found
+    return shipped
 
 
-def rows_of(done: Reproduction, run: str = "quick") -> list[dict[str, str]]:
+def rows_of(reproduction: Reproduction, run: str = "quick") -> list[dict[str, str]]:
     """Return our values of a target as rows that ship; a target without values has one row."""
-    head = {"target": done.name, "seconds": f"{done.seconds:.2g}", "run": run}
-    rows = [{**head, "id": row.id, "ours": _text(row.ours), "note": row.note} for row in done.rows if row.id]
+    head = {"target": reproduction.name, "seconds": f"{reproduction.seconds:.2g}", "run": run}
+    rows = [
+        {**head, "id": row.id, "ours": _text(row.ours), "note": row.note}
+        for row in reproduction.rows
+        if row.id
+    ]
     return rows or [{**head, "id": "", "ours": "", "note": ""}]
 
 

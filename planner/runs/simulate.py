@@ -67,27 +67,27 @@ class SimulatedDesigns(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each design: mechanism, time, and the metrics of the simulation."""
-        own = [
+        columns = [
             {"design": run.label, "mechanism": str(run.entry.design.mechanism), "seconds": run.seconds}
             for run in self.runs
         ]
         rows = [
             {**row, **metric_columns(self.metrics, run.result.metrics if run.result else {}, row)}
-            for row, run in zip(own, self.runs, strict=True)
+            for row, run in zip(columns, self.runs, strict=True)
         ]
         return pd.DataFrame(rows).set_index("design")
 
     @property
     def verdict(self) -> str:
-        """Return what the simulation says about each design, the best one first, in plain sentences."""
+        """Return the results of the simulation for each design, the best one first, in plain sentences."""
         return " ".join(self.sentences)
 
     @property
     def sentences(self) -> list[str]:
         """The sentences of the verdict, the best design first."""
-        done = {run.label: run.result.metrics for run in self.runs if run.result is not None}
+        rows_of = {run.label: run.result.metrics for run in self.runs if run.result is not None}
         errors = {run.label: run.error for run in self.runs if run.error is not None}
-        return simulation_sentences(self.system, done, errors)
+        return simulation_sentences(self.system, rows_of, errors)
 
     def summary(self) -> list[str]:
         """Return the verdict and the first metrics of each design."""
@@ -95,10 +95,10 @@ class SimulatedDesigns(Result):
         rows = [("", *(run.label for run in self.runs))]
         rows += [
             (
-                f"{one.label}, {one.unit}" if one.unit else one.label,
-                *(number(metrics.get(one.name)) for metrics in values),
+                f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+                *(number(metrics.get(metric.name)) for metrics in values),
             )
-            for one in self.metrics[:MOST_SUMMARIZED]
+            for metric in self.metrics[:MOST_SUMMARIZED]
         ]
         head = f"{self.system.name}: {sizes(self.problem.size())}, simulated in time"
         errors = [f"{run.label}: {run.error}" for run in self.runs if run.error is not None]
@@ -163,20 +163,20 @@ def simulate(
     raises  InputError, also where the system has no simulation in time. A design that fails is recorded with
             its error and does not stop the others; a wrong input that every design names alike is raised
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    loaded = as_scenario(problem, designs=designs, options=given)
+    loaded = as_scenario(problem, designs=designs, options=settings)
     if loaded.system.studies.simulation is not None:
-        known = [
+        argument_names = [
             *parameters_of(loaded.system.studies.simulation.run),
             *OPTION_NAMES,
             "designs",
             "changes",
             "frames",
         ]
-        require_known("simulate", parameters, known, f"the simulation of {loaded.system.name}")
+        require_known("simulate", parameters, argument_names, f"the simulation of {loaded.system.name}")
         of_simulation = {f"simulation.{name}": value for name, value in parameters.items()}
         loaded = as_scenario(loaded, changes={**(changes or {}), **of_simulation})
     system = loaded.system
@@ -184,7 +184,7 @@ def simulate(
     if simulation is None:
         hint = system.studies.hint("simulate")
         raise InputError(f"{system.name}: this system has no simulation in time{hint}")
-    chosen = _controllers(loaded, simulation, labels_of(designs))
+    selected = _controllers(loaded, simulation, labels_of(designs))
     what = f"the simulation of {system.name}"
     _, faults = check_parameters(
         simulation.run, loaded.raw.get("simulation", {}), where="simulation", what=what
@@ -192,7 +192,7 @@ def simulate(
     if faults:
         raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
     made = loaded.make_problem()
-    runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in chosen)
+    runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in selected)
     errors = [run.error for run in runs]
     if errors and isinstance(errors[0], InputError) and len({str(error) for error in errors}) == 1:
         raise errors[0]  # a fault of the problem, not of a design
@@ -206,17 +206,17 @@ def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] 
     """Return the designs to simulate; raise InputError for one that cannot control a simulation."""
     able = simulation.designs or tuple(design.name for design in scenario.system.designs)
     if designs is None and not scenario.designs:
-        return entries(scenario, [one.name for one in scenario.system.designs if one.name in able])
-    chosen = entries(scenario, designs)
+        return entries(scenario, [design.name for design in scenario.system.designs if design.name in able])
+    selected = entries(scenario, designs)
     faults = [
         f"designs.{entry.label}: {entry.design.name} cannot control a simulation in time; valid: "
         + ", ".join(able)
-        for entry in chosen
+        for entry in selected
         if entry.design.name not in able
     ]
     if faults:
         raise InputError(*faults)
-    return chosen
+    return selected
 
 
 def _run(

@@ -119,13 +119,15 @@ class Trials:
 
     @cached_property
     def element_problem(self) -> Any:
-        """The problem whose elements are tried: adjusted, but by no action on an element.
+        """The problem of the elements to try: adjusted, but by no action on an element.
 
         An adjustment such as that of opposite links decides which elements there are and their names;
         elements that have failed stay, so that each name means the same in every trial.
         """
-        actions = {one.parameter for kind in self.system.problem.elements for one in kind.actions}
-        return self.make_problem({key: one for key, one in self.adjustments.items() if key not in actions})
+        actions = {action.parameter for kind in self.system.problem.elements for action in kind.actions}
+        return self.make_problem(
+            {key: adjustment for key, adjustment in self.adjustments.items() if key not in actions}
+        )
 
     def with_options(self, options: Options) -> Trials:
         """Return the trials with other solver options."""
@@ -161,7 +163,7 @@ class Trials:
     def outcome(
         self, adjustments: Adjustments, *, start: Run | None = None, find_busiest: bool = False
     ) -> Outcome:
-        """Return what one trial finds, as plain data.
+        """Return the result of one trial, as plain data.
 
         find_busiest  draw the plan to find its busiest link
         """
@@ -192,9 +194,9 @@ class Trials:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a worker process needs: a scenario holds functions, which cannot be sent."""
+        """Return the state that a worker process needs: a scenario holds functions, which cannot be sent."""
         scenario = self.scenario
-        state = {one.name: getattr(scenario, one.name) for one in fields(Scenario)}
+        state = {item.name: getattr(scenario, item.name) for item in fields(Scenario)}
         for name in ("system", "designs", "make_problem", "make_series"):
             del state[name]
         return {"scenario": state, "label": self.entry.label, "adjustments": self.adjustments}
@@ -202,17 +204,17 @@ class Trials:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         from planner.scenarios.scenario import from_document
 
-        given = state["scenario"]
+        fields_ = state["scenario"]
         scenario = from_document(
-            given["raw"], name=given["name"], folder=Path(given["folder"]), problem=given["problem"]
+            fields_["raw"], name=fields_["name"], folder=Path(fields_["folder"]), problem=fields_["problem"]
         )
-        chosen = replace(scenario, designs=(scenario.entry(state["label"]),), options=given["options"])
-        object.__setattr__(self, "scenario", chosen)
+        selected = replace(scenario, designs=(scenario.entry(state["label"]),), options=fields_["options"])
+        object.__setattr__(self, "scenario", selected)
         object.__setattr__(self, "adjustments", state["adjustments"])
 
 
 def outcome_of(run: Run, adjustments: Adjustments, *, find_busiest: bool = False) -> Outcome:
-    """Return what a run found, as plain data."""
+    """Return the result of a run, as plain data."""
     has_plan = run.plan is not None
     return Outcome(
         adjustments=adjustments,
@@ -243,17 +245,17 @@ def kinds_of(system: System, role: Role, names: Kinds | None) -> list[ElementKin
         raise InputError(f"{system.name}: declares no elements that {what}{hint}")
     if names is None:
         return list(able.values())
-    chosen = split_names(names) if isinstance(names, str) else [str(name) for name in names]
-    if not chosen:
+    selected = split_names(names) if isinstance(names, str) else [str(name) for name in names]
+    if not selected:
         raise InputError("kinds: none is named")
     faults = [
         f"kinds: {system.name} has no '{name}' that {what}" + did_you_mean(name, able)
-        for name in chosen
+        for name in selected
         if name not in able
     ]
     if faults:
         raise InputError(*faults)
-    return [able[name] for name in dict.fromkeys(chosen)]
+    return [able[name] for name in dict.fromkeys(selected)]
 
 
 def picture_of(run: Run) -> NetworkMap | None:
@@ -261,7 +263,7 @@ def picture_of(run: Run) -> NetworkMap | None:
     if run.plan is None or run.system.plan.draw is None:
         return None
     drawings = run.system.plan.draw(run.problem, run.plan)
-    return next((one for one in drawings[:1] if isinstance(one, NetworkMap)), None)
+    return next((drawing for drawing in drawings[:1] if isinstance(drawing, NetworkMap)), None)
 
 
 def _busiest(run: Run) -> BusiestLink | None:

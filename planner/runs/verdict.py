@@ -1,4 +1,4 @@
-"""Verdicts: what a run or a comparison says about the system's headline metric, in plain sentences."""
+"""Verdicts: results of a run or a comparison in the system's headline metric, in plain sentences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def comparison_verdict(runs: Sequence[Outcome]) -> str:
 
 
 def comparison_sentences(runs: Sequence[Outcome]) -> list[Sentence]:
-    """Return the sentences of the verdict on a comparison: the best design first, then what it loses.
+    """Return the sentences of the verdict on a comparison: the best design first, then its losses.
 
     Where plans are made for failures, the last sentences say what each of them keeps then.
     """
@@ -83,7 +83,7 @@ def best_run(runs: Sequence[OutcomeT]) -> OutcomeT | None:
 
 
 def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
-    """Return what a run reaches, and what it loses.
+    """Return the headline metric of a run, and its losses.
 
     bounds  the tightest bounds of the headline's ranks that are valid in truth
     """
@@ -139,7 +139,7 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
             lost = sum(amounts) / len(rows)
             if lost > SMALL:
                 says = f"{phrase(verb, system.metric(name).text(lost))} in the mean"
-                without = sum(one <= LEAST_PART * max(amounts) for one in amounts)
+                without = sum(amount <= LEAST_PART * max(amounts) for amount in amounts)
                 parts.append(f"{says} (nothing in {without} of {count})" if without else says)
         violating = sum(bool(row["violations"]) for row in rows)
         if violating:
@@ -150,12 +150,12 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
 
 def simulation_sentences(
     system: System,
-    done: Mapping[str, Mapping[str, float | None]],
+    metrics_of: Mapping[str, Mapping[str, float | None]],
     errors: Mapping[str, PlannerError],
 ) -> list[str]:
     """Return the verdict on a simulation: the headline and the losses of each design, the best one first.
 
-    done    metrics of the simulations that ended, by design
+    metrics_of    metrics of the simulations that ended, by design
     errors  the others' errors, by design
     """
     simulation = system.studies.simulation
@@ -165,7 +165,7 @@ def simulation_sentences(
     headline = simulation.headline or Headline(metric=first.name, verb=f"has {{}} as {first.words}")
     metric = simulation.metric(headline.metric)
     lines: list[tuple[float, str]] = []
-    for label, figures in done.items():
+    for label, figures in metrics_of.items():
         value = figures.get(metric.name)
         if value is None:
             continue
@@ -196,12 +196,12 @@ def headline_values(run: Outcome) -> tuple[float, ...]:
 
 
 def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
-    """Return what a plan reaches in the headline metric: `delivers 38.9 of 40.8 Gbit/s (95.3%)`."""
+    """Return the headline metric of a plan: `delivers 38.9 of 40.8 Gbit/s (95.3%)`."""
     return _of_total(system, metrics, system.headline, system.plan.headline.verb)
 
 
 def _guarantees(run: Outcome) -> list[str]:
-    """Return what a plan guarantees: `guarantees 30 of 40.8 Gbit/s (73.5%) in every failure`."""
+    """Return the guarantees of a plan: `guarantees 30 of 40.8 Gbit/s (73.5%) in every failure`."""
     verbs = run.system.plan.headline.guarantees
     return [
         _of_total(run.system, run.metrics, run.system.metric(name), verb)
@@ -211,7 +211,7 @@ def _guarantees(run: Outcome) -> list[str]:
 
 
 def _of_total(system: System, metrics: Mapping[str, float | None], metric: Metric, verb: str) -> str:
-    """Return a verb with the value of a metric, and its share of what was asked for."""
+    """Return a verb with the value of a metric, and its share of the request."""
     value, total = metrics.get(metric.name), metrics.get(system.plan.headline.total)
     if value is None:
         return f"has no {metric.words}"
@@ -225,7 +225,7 @@ def _of_total(system: System, metrics: Mapping[str, float | None], metric: Metri
 
 
 def loss_words(system: System, metrics: Mapping[str, float | None]) -> list[str]:
-    """Return what users lose, a phrase for each metric of losses: `sheds 1.9 Gbit/s`."""
+    """Return the users' losses, a phrase for each metric of losses: `sheds 1.9 Gbit/s`."""
     verbs = system.plan.headline.losses
     lost = system.losses(metrics)
     return [_loss(system, name, lost[name]) for name in verbs if name in lost]
@@ -260,7 +260,7 @@ def tightest_bounds(runs: Sequence[Outcome]) -> tuple[float, ...]:
 
 
 def _headline(run: Outcome, values: Sequence[float], bounds: Sequence[float]) -> str:
-    """Return what a plan reaches in each rank, and what is proven of it."""
+    """Return the value of a plan in each rank, and its proof."""
     headline, (first, *others) = run.system.plan.headline, run.system.ranks
     says = headline_words(run.system, run.metrics)
     total = run.metrics.get(headline.total)
@@ -287,7 +287,7 @@ def _headline(run: Outcome, values: Sequence[float], bounds: Sequence[float]) ->
 
 
 def _limited_proof(run: Outcome, first: Metric) -> str:
-    """Return what a run without a bound on all plans proves: for what it observes, or for some plans."""
+    """Return the proof of a run without a bound on all plans: for its observation, or for some plans."""
     proof = run.proof
     if not run.omniscient:
         return ", optimal by the information that it has" if proof.status is Status.OPTIMAL else ""
@@ -303,28 +303,28 @@ def _others(best: Outcome, others: Sequence[Outcome]) -> list[str]:
     """Return the sentences on all designs but the best: the same, the next and the last."""
     same = [run for run in others if not _differ(run, best) and _all_losses(run) in ([], _all_losses(best))]
     same = [run for run in same if _breaks_required(run) == _breaks_required(best)]
-    rest = [run for run in others if run not in same]
+    remaining = [run for run in others if run not in same]
     lines = []
     if same:
         lines.append(f"The same: {few([run.label for run in same], MOST_DESIGNS + 1)}.")
-    if len(rest) <= MOST_DESIGNS:
-        return [*lines, *(f"{_with_losses(run)}." for run in rest)]
+    if len(remaining) <= MOST_DESIGNS:
+        return [*lines, *(f"{_with_losses(run)}." for run in remaining)]
     where = " without failures" if _has_failure_figures(best) else ""
-    lines.append(f"Next of {len(others) + 1}{where}: {_with_losses(rest[0])}.")
-    lines.append(f"Last{where}: {_with_losses(rest[-1])}.")
-    violating = [run.label for run in rest[1:-1] if run.constraints.violated]
+    lines.append(f"Next of {len(others) + 1}{where}: {_with_losses(remaining[0])}.")
+    lines.append(f"Last{where}: {_with_losses(remaining[-1])}.")
+    violating = [run.label for run in remaining[1:-1] if run.constraints.violated]
     if violating:
         lines.append(f"Constraints are also violated by {few(violating, MOST_DESIGNS + 1)}.")
     return lines
 
 
 def _has_failure_figures(run: Outcome) -> bool:
-    """Return whether it is known what the run's plan keeps in failures."""
+    """Return whether the metrics of the run's plan in failures are known."""
     return any(run.metrics.get(name) is not None for name in run.system.plan.headline.in_failures)
 
 
 def _in_failures(runs: Sequence[Outcome]) -> list[Sentence]:
-    """Return a sentence for each figure of what plans keep in failures: all designs, the best first.
+    """Return a sentence for each metric of plans in failures: all designs, the best first.
 
     Designs with the same figure are named together; the figure of a single design needs no name. What a
     single design guarantees is in its first sentence already.
@@ -335,9 +335,9 @@ def _in_failures(runs: Sequence[Outcome]) -> list[Sentence]:
         if len(runs) == 1 and name in system.plan.headline.guarantees:
             continue
         metric = system.metric(name)
-        known = [(value, run.label) for run in runs if (value := run.metrics.get(name)) is not None]
+        rated = [(value, run.label) for run in runs if (value := run.metrics.get(name)) is not None]
         labels: dict[str, list[str]] = {}
-        for value, label in sorted(known, key=lambda one: one[0], reverse=metric.better == "more"):
+        for value, label in sorted(rated, key=lambda pair: pair[0], reverse=metric.better == "more"):
             labels.setdefault(metric.text(value), []).append(label)
         parts = [
             shown if len(runs) == 1 else f"{few(names, MOST_NAMES)} {shown}"
@@ -372,7 +372,7 @@ def _ignored_by(run: Outcome) -> str:
 
 
 def _with_losses(run: Outcome) -> str:
-    """Return what a design reaches and loses: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
+    """Return the value and losses of a design: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
     headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
     says = phrase(headline.verb, metrics[0].text(values[0]))
     if len(values) > 1:
@@ -387,7 +387,7 @@ def _worst_losses(run: Outcome) -> list[str]:
 
 
 def _losses(run: Outcome, bounds: Sequence[float] = ()) -> list[str]:
-    """Return what users lose by a plan beside `Headline.worst`: `loses 1.9 Gbit/s on 3 overloaded links`.
+    """Return the users' losses by a plan beside `Headline.worst`: `loses 1.9 Gbit/s on 3 overloaded links`.
 
     bounds  of the headline's ranks that are valid in truth: they may say how much of it every plan loses
     """
@@ -396,10 +396,10 @@ def _losses(run: Outcome, bounds: Sequence[float] = ()) -> list[str]:
     names = [name for name in headline.losses if name in more and name not in headline.worst]
     lines = [_loss(run.system, name, more[name]) for name in names]
     required = headline.required
-    places: list[dict[str, int]] = [{}, {}]
-    for one in run.constraints.violated:
-        places[one.limit in required][one.words] = one.places
-    overloaded, broken = map(sizes, places)
+    counts: list[dict[str, int]] = [{}, {}]
+    for violation in run.constraints.violated:
+        counts[violation.limit in required][violation.words] = violation.places
+    overloaded, broken = map(sizes, counts)
     if overloaded:
         on = f" on {overloaded}"
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
@@ -423,7 +423,7 @@ def _all_losses(run: Outcome) -> list[str]:
 
 
 def _lost_by_all(run: Outcome, name: str, lost: float, bounds: Sequence[float]) -> str:
-    """Return how much of a loss every plan has, where it is what the headline metric lacks of its total."""
+    """Return the loss that every plan has, if it is the difference of the headline metric from its total."""
     first, total = run.system.headline, run.metrics.get(run.system.plan.headline.total)
     value = run.metrics.get(first.name)
     if not bounds or total is None or value is None or run.system.metric(name).unit != first.unit:
@@ -436,7 +436,7 @@ def _lost_by_all(run: Outcome, name: str, lost: float, bounds: Sequence[float]) 
 
 
 def _losing_groups(run: Outcome, metric: str, lost: float) -> str:
-    """Return which groups lose: `, all of class bulk`; nothing where there are no groups, or all lose."""
+    """Return the losing groups: `, all of class bulk`; nothing without groups, or if all lose."""
     parts = run.breakdown
     if parts is None or metric not in parts.frame or len(parts.frame) < 2:
         return ""
@@ -448,7 +448,7 @@ def _losing_groups(run: Outcome, metric: str, lost: float) -> str:
 
 
 def _fallbacks(run: Outcome) -> list[str]:
-    """Return what is served in a worse way than wished: `uses unicast for 3 groups`."""
+    """Return the amounts served in a worse way than requested: `uses unicast for 3 groups`."""
     return [
         phrase(verb, run.system.metric(name).text(value))
         for name, verb in run.system.plan.headline.fallbacks.items()
@@ -484,7 +484,7 @@ def _missing(run: Outcome) -> str:
 
 def _breaks_required(run: Outcome) -> bool:
     """Return whether a plan violates a constraint that none may violate at any gain."""
-    return any(one.limit in run.system.plan.headline.required for one in run.constraints.violated)
+    return any(violation.limit in run.system.plan.headline.required for violation in run.constraints.violated)
 
 
 def _rank(run: Outcome) -> tuple[float, ...]:
@@ -500,12 +500,12 @@ def _rank(run: Outcome) -> tuple[float, ...]:
     )
 
 
-def _differ(one: Outcome, other: Outcome) -> bool:
-    return bool(compare_ranks(one.system.ranks, headline_values(one), headline_values(other), SAME))
+def _differ(run: Outcome, other: Outcome) -> bool:
+    return bool(compare_ranks(run.system.ranks, headline_values(run), headline_values(other), SAME))
 
 
-def _is_same(one: float, other: float) -> bool:
-    return abs(one - other) <= SAME * max(abs(one), abs(other))
+def _is_same(value: float, other: float) -> bool:
+    return abs(value - other) <= SAME * max(abs(value), abs(other))
 
 
 def _reaches(value: float, bound: float, within: float) -> bool:

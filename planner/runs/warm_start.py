@@ -19,7 +19,7 @@ from planner.scenarios.scenario import Entry
 
 
 def start_of(run: Run) -> Run:
-    """Return what a later run needs of a run to start from it; `problem` is replaced by its size."""
+    """Return the data that a later run needs to start from a run; `problem` is replaced by its size."""
     return replace(run, problem=run.problem.size(), plan=None, metrics={})
 
 

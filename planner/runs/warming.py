@@ -15,7 +15,7 @@ from planner.scenarios.scenario import Entry
 
 @dataclass(frozen=True, kw_only=True)
 class Warmed:
-    """A system whose kernels are ready.
+    """A system with compiled kernels.
 
     designs  designs that decided the system's sample problem; 0 for a system without kernels
     kernels  kernels compiled now; the others were in Numba's cache

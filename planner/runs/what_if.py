@@ -70,10 +70,10 @@ class Explained(Result):
         """
         if self.explanation is None:
             raise InputError(f"{self.run.label}: has no plan to explain ({self.run.status})")
-        for one in self.explanation.sections:
-            if section is None or one.title.lower().startswith(section.lower()):
-                return one.frame
-        titles = [one.title for one in self.explanation.sections]
+        for item in self.explanation.sections:
+            if section is None or item.title.lower().startswith(section.lower()):
+                return item.frame
+        titles = [item.title for item in self.explanation.sections]
         raise InputError(
             f"{section}: no such section of this explanation" + did_you_mean(str(section), titles)
         )
@@ -115,7 +115,7 @@ def explain(
     service: Service | None = None,
     **parameters: Any,
 ) -> Explained:
-    """Solve a problem with one design, and explain the plan: what limits it, and what would improve it.
+    """Solve a problem with one design, and explain the limits of the plan and possible improvements.
 
     The plan is explained on the problem as the design observed it.
 
@@ -127,18 +127,18 @@ def explain(
 
     raises  InputError, also where the system has no explanations; PlanRejected, SolverFailure
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    loaded = as_scenario(problem, changes=changes, designs=design, options=given)
+    loaded = as_scenario(problem, changes=changes, designs=design, options=settings)
     options = loaded.options
     system = loaded.system
     if system.studies.what_if is None:
         raise InputError(f"{system.name}: plans of this system cannot be explained")
     what = f"the explanations of {system.name}"
-    known = [*parameters_of(system.studies.what_if), *OPTION_NAMES, "design", "previous", "changes"]
-    require_known("explain", parameters, known, what)
+    argument_names = [*parameters_of(system.studies.what_if), *OPTION_NAMES, "design", "previous", "changes"]
+    require_known("explain", parameters, argument_names, what)
     values, faults = check_parameters(
         system.studies.what_if, plain_value(parameters), where="explain", what=what
     )

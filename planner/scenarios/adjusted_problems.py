@@ -60,7 +60,7 @@ def _find_cause(
     for name, value in adjustments.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        others = {other: given for other, given in adjustments.items() if other != name}
+        others = {other: value_given for other, value_given in adjustments.items() if other != name}
         try:
             adjust(problem, **others)
         except InputError:

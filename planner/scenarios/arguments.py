@@ -57,22 +57,22 @@ Returned = TypeVar("Returned")
 
 def verb(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
     """Add the shared parameters to a verb's help, and answer an unknown argument with the nearest name."""
-    known = inspect.signature(function).parameters
-    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values())
+    parameters = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
 
     @functools.wraps(function)
     def call(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        unknown = [] if takes_any else [name for name in kwargs if name not in known]
+        unknown = [] if takes_any else [name for name in kwargs if name not in parameters]
         if unknown:
             raise InputError(
                 *(
-                    f"{function.__name__}: no argument '{name}'" + did_you_mean(name, known)
+                    f"{function.__name__}: no argument '{name}'" + did_you_mean(name, parameters)
                     for name in unknown
                 )
             )
         return function(*args, **kwargs)
 
-    call.__doc__ = _complete_help(inspect.getdoc(function) or "", list(known))
+    call.__doc__ = _complete_help(inspect.getdoc(function) or "", list(parameters))
     return call
 
 
@@ -113,14 +113,14 @@ def as_scenario(
     for key, value in (changes or {}).items():
         set_key(document, key, plain_value(value))
     changed = dict(changes or {})
-    own = document.setdefault("designs", {})
-    for label, given in parameters.items():
-        if not isinstance(given, Mapping):
-            raise InputError(f"designs: {label} is {given!r}, must be a mapping of its parameters")
-        changed |= {f"designs.{label}.{name}": value for name, value in given.items()}
-        if isinstance(own, dict):  # all else is reported as a fault of the document
-            own[label] = {**own.get(label, {}), **plain_value(given)}
-    if not own:
+    designs_section = document.setdefault("designs", {})
+    for label, parameters_ in parameters.items():
+        if not isinstance(parameters_, Mapping):
+            raise InputError(f"designs: {label} is {parameters_!r}, must be a mapping of its parameters")
+        changed |= {f"designs.{label}.{name}": value for name, value in parameters_.items()}
+        if isinstance(designs_section, dict):  # all else is reported as a fault of the document
+            designs_section[label] = {**designs_section.get(label, {}), **plain_value(parameters_)}
+    if not designs_section:
         del document["designs"]
     return with_options(with_document(scenario, document, changed), options)
 
@@ -151,32 +151,32 @@ def solver_options(
     options: Options | Mapping[str, Any] | None, **named: Any
 ) -> Mapping[str, Any] | Options | None:
     """Return solver options of which the named ones, where they are not None, override the others."""
-    chosen = {name: value for name, value in named.items() if value is not None}
-    if not chosen:
+    selected = {name: value for name, value in named.items() if value is not None}
+    if not selected:
         return options
-    return {**(options.to_dict() if isinstance(options, Options) else options or {}), **chosen}
+    return {**(options.to_dict() if isinstance(options, Options) else options or {}), **selected}
 
 
 def plain_value(value: Any) -> Any:
     """Return a value as TOML has it: numbers and arrays of NumPy, tuples and paths become plain ones."""
     if isinstance(value, Mapping):
-        return {str(name): plain_value(one) for name, one in value.items()}
+        return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple):
-        return [plain_value(one) for one in value]
+        return [plain_value(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
-def require_known(verb_name: str, given: Mapping[str, Any], known: Collection[str], what: str) -> None:
+def require_known(verb_name: str, names: Mapping[str, Any], allowed: Collection[str], what: str) -> None:
     """Raise InputError for each name that is not known, with the nearest.
 
     what  owner of the names besides the verb, such as "design optimum"
     """
     faults = [
-        f"{verb_name}: no argument '{name}', and no parameter of {what}" + did_you_mean(name, known)
-        for name in given
-        if name not in known
+        f"{verb_name}: no argument '{name}', and no parameter of {what}" + did_you_mean(name, allowed)
+        for name in names
+        if name not in allowed
     ]
     if faults:
         raise InputError(*faults)

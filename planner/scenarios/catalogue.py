@@ -39,7 +39,7 @@ def find_system(name: str) -> System:
 
 
 def find_system_of(problem: Any) -> System | None:
-    """Return the installed system whose problems are of this type; None where there is none."""
+    """Return the installed system with problems of this type; None if there is none."""
     module = type(problem).__module__
     points = find_entry_points(GROUP)
     # the package that defines the type first, so that no other system is loaded

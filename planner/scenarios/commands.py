@@ -25,11 +25,11 @@ def command_line(scenario: str, changes: Mapping[str, Any], designs: Sequence[st
 def python_lines(scenario: str, changes: Mapping[str, Any], designs: Sequence[str] = ()) -> str:
     """Return the lines of Python that compare designs of a scenario with changes by dotted key."""
     changed = f", changes={dict(changes)!r}" if changes else ""
-    chosen = f", designs={list(designs)!r}" if designs else ""
+    designs_text = f", designs={list(designs)!r}" if designs else ""
     return (
         "import planner\n\n"
         f"scenario = planner.load({scenario!r}{changed})\n"
-        f"result = planner.compare(scenario{chosen})\n"
+        f"result = planner.compare(scenario{designs_text})\n"
         "print(result.metrics)"
     )
 
@@ -39,7 +39,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(str(name))} = {_toml(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_toml(str(name))} = {_toml(item)}" for name, item in value.items()) + "}"
     is_word = (
         isinstance(value, str)
         and PLAIN_WORD.fullmatch(value)

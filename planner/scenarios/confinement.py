@@ -56,14 +56,14 @@ def _regular_files(folder: Path) -> Iterator[Path]:
     count = size = 0
     if folder.is_symlink():
         raise InputError(f"{folder.name}: is a link")
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            path = Path(place, name)
+            path = Path(parent, name)
             status = path.lstat()
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 raise InputError(f"{path.relative_to(folder)}: is a link, a device or a pipe")
         for name in sorted(files):
-            path = Path(place, name)
+            path = Path(parent, name)
             count, size = count + 1, size + path.lstat().st_size
             if count > MAX_FILES or size > MAX_BYTES:
                 raise InputError(f"has more than {MAX_FILES:,} files or {MAX_BYTES >> 20:,} MiB")
@@ -75,8 +75,8 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _texts(one, f"{key}.{name}" if key else str(name))
+        for name, item in value.items():
+            yield from _texts(item, f"{key}.{name}" if key else str(name))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one, key)
+        for item in value:
+            yield from _texts(item, key)

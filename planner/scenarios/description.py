@@ -79,7 +79,7 @@ def _table(table: Table, optional: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _column(table: Table, name: str) -> dict[str, Any]:
-    """Return a column: unit, names in other tools, and what its absence means; without what it does not have.
+    """Return a column: unit, names in other tools, and the meaning of its absence; without absent entries.
 
     may_be  the column that it may be in a file without that one, which is then asked about
     """
@@ -93,5 +93,5 @@ def _column(table: Table, name: str) -> dict[str, Any]:
         "when_absent": column.when_absent,
         "may_be": column.mistaken_for,
     }
-    given = {key: value for key, value in more.items() if value is not None}
-    return {"required": column.required, "about": column.about, **given}
+    details = {key: value for key, value in more.items() if value is not None}
+    return {"required": column.required, "about": column.about, **details}

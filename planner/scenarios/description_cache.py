@@ -58,16 +58,16 @@ def _cache_file() -> Path | None:
     folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never raises
     if not Path(folder).is_absolute():  # of a user without a home
         return None
-    own = Path(folder, "planner")
-    if make_private(own):
-        return own / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
-    if own.exists():
-        log.warning("%s: stored descriptions there are not used: %s", own, MUST_BE_PRIVATE)
+    folder_ = Path(folder, "planner")
+    if make_private(folder_):
+        return folder_ / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
+    if folder_.exists():
+        log.warning("%s: stored descriptions there are not used: %s", folder_, MUST_BE_PRIVATE)
     return None
 
 
 def _environment() -> list[Any]:
-    """Return what decides which files are loaded, and how."""
+    """Return the state that decides the loaded files and their reading."""
     points = [
         [point.name, point.value, point.dist.version if point.dist else ""]
         for point in find_entry_points(GROUP).values()
@@ -77,11 +77,11 @@ def _environment() -> list[Any]:
 
 def _states(files: Iterable[str]) -> dict[str, list[int]]:
     """Return modification time and size of each file; raise OSError where one is gone."""
-    found = {}
+    states = {}
     for name in files:
         status = os.stat(name)  # noqa: PTH116 - a thousand of them: a Path each takes longer
-        found[name] = [status.st_mtime_ns, status.st_size]
-    return found
+        states[name] = [status.st_mtime_ns, status.st_size]
+    return states
 
 
 def _store(path: Path, environment: list[Any], descriptions: str) -> None:

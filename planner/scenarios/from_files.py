@@ -1,4 +1,4 @@
-"""A scenario over a user's own files: which system and table each file is, and how its columns are read.
+"""A scenario over a user's own files: their system and tables, and the reading of their columns.
 
 The files stay where and as they are: the scenario names them, and is run again when they change. It is
 written once all tables are read and fit together.
@@ -92,18 +92,19 @@ def write_scenario(
     sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
     named, mappings, settings = tables or {}, columns or {}, settings or {}
     units = dict(units or {})
-    found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
-    check_names(found, named, units, mappings)
-    adjustments = _check_settings(found, settings, out.parent)
-    chosen = choose_sheets(sheets, found, named, mappings)
-    for name, unit in assume_units(found, chosen, mappings, units).items():
+    system_found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
+    check_names(system_found, named, units, mappings)
+    adjustments = _check_settings(system_found, settings, out.parent)
+    sheets_of = choose_sheets(sheets, system_found, named, mappings)
+    for name, unit in assume_units(system_found, sheets_of, mappings, units).items():
         units[name] = unit.symbol
         add_note(
-            f"{assume_entries(chosen[name], unit)}; for another unit say --unit {name}=UNIT, or change it in "
+            f"{assume_entries(sheets_of[name], unit)}; for another unit say --unit {name}=UNIT, or change "
+            "it in "
             "the scenario"
         )
     problem = read_files(
-        found,
+        system_found,
         {
             name: sheet.file(
                 Layout(
@@ -114,23 +115,23 @@ def write_scenario(
                     option=OPTION,
                 )
             )
-            for name, sheet in chosen.items()
+            for name, sheet in sheets_of.items()
         },
     )
-    answers, reasons = _answer_questions(found, problem, settings, ask)
-    problem = _adjust(found, problem, {**adjustments, **answers})
-    section = _problem_section(chosen, mappings, units, decimal, out.parent)
+    answers, reasons = _answer_questions(system_found, problem, settings, ask)
+    problem = _adjust(system_found, problem, {**adjustments, **answers})
+    section = _problem_section(sheets_of, mappings, units, decimal, out.parent)
     words = shlex.join(str(path) for path in paths)
     text = starter_text(
-        found,
+        system_found,
         origin=f"Written by: planner new scenario {words}",
         problem={**settings, **answers, **section},
         reasons=reasons,
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
-    read = list_read_columns(found, chosen, mappings, units)
-    return NewScenario(path=out, system=found, problem=problem, sheets=chosen, columns=read)
+    read = list_read_columns(system_found, sheets_of, mappings, units)
+    return NewScenario(path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read)
 
 
 def _adjust(system: System, problem: Problem, values: Mapping[str, Any]) -> Problem:
@@ -152,11 +153,15 @@ def _adjust(system: System, problem: Problem, values: Mapping[str, Any]) -> Prob
 def _files_of(path: Path) -> list[Path]:
     """Return the files of tables that a path names: itself, or those in its folder."""
     if not path.exists():
-        near = [str(one) for one in sorted(path.parent.iterdir())] if path.parent.is_dir() else []
+        near = [str(path_) for path_ in sorted(path.parent.iterdir())] if path.parent.is_dir() else []
         raise InputError(f"{path}: no such file or folder" + did_you_mean(str(path), near))
     if not path.is_dir():
         return [path]
-    files = [one for one in sorted(path.iterdir()) if one.is_file() and suffix_of(one) and one.name[0] != "."]
+    files = [
+        path_
+        for path_ in sorted(path.iterdir())
+        if path_.is_file() and suffix_of(path_) and path_.name[0] != "."
+    ]
     if not files:
         raise InputError(f"{path}: has no file of a table")
     return files
@@ -178,7 +183,7 @@ def _answer_questions(
     settings: Mapping[str, Any],
     ask: Callable[[OpenQuestion], Any] | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the answers to what tables leave open, by parameter, and why those that are assumed are."""
+    """Return the answers to the open questions of tables, by parameter, with reasons for assumed ones."""
     answers: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     questions = system.problem.questions(problem) if system.problem.questions is not None else ()
@@ -201,7 +206,7 @@ def _answer_questions(
 
 
 def _problem_section(
-    chosen: Mapping[str, Sheet],
+    sheets: Mapping[str, Sheet],
     mappings: Mappings,
     units: Mapping[str, str],
     decimal: str | None,
@@ -209,7 +214,7 @@ def _problem_section(
 ) -> dict[str, Any]:
     """Return the [problem] section that names the file, sheet, unit and mapped columns of each table."""
     layouts: dict[str, dict[str, str]] = {}
-    for name, sheet in chosen.items():
+    for name, sheet in sheets.items():
         layouts[name] = {"file": Path(os.path.relpath(sheet.path, folder)).as_posix()}
         if sheet.is_in_workbook:
             layouts[name]["sheet"] = sheet.sheet
@@ -217,5 +222,5 @@ def _problem_section(
             layouts[name]["decimal"] = decimal
         if name in units:
             layouts[name]["unit"] = units[name]
-    columns = {name: dict(own) for name, own in mappings.items() if own}
+    columns = {name: dict(mapping) for name, mapping in mappings.items() if mapping}
     return {"tables": layouts} | ({"columns": columns} if columns else {})

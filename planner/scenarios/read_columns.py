@@ -1,4 +1,4 @@
-"""What is read of users' files: each of their columns beside ours, with its unit, for a short table."""
+"""Columns read of users' files: each of them beside ours, with its unit, for a short table."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ReadColumn:
 
 
 def list_read_columns(
-    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
+    system: System, sheets: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
 ) -> list[ReadColumn]:
     """Return the columns of the sheets of tables, those that are read first.
 
     units  of the entries of matrices that name none, by table
     """
     columns: list[ReadColumn] = []
-    for name, sheet in chosen.items():
+    for name, sheet in sheets.items():
         table = system.problem.table_by_name[name]
         match = match_sheet(sheet, table, mappings.get(name))
         if is_matrix(sheet, match):
@@ -50,7 +50,7 @@ def list_read_columns(
 
 
 def is_matrix(sheet: Sheet, match: ColumnMatch) -> bool:
-    """Return whether the match of a sheet is that of a matrix, whose columns are no names of ours."""
+    """Return whether the match of a sheet is that of a matrix, with columns that are no names of ours."""
     return not set(match.names.values()) <= {name for names in sheet.columns for name in names}
 
 
@@ -60,40 +60,40 @@ def _list_parts(sheet: Sheet, table: Table, unit: str | None) -> Iterator[ReadCo
     named, ours = entry_unit(sheet, table), unit_of(amount)[1]
     rows, columns = ("rows", "columns") if read_ends(next(iter(sheet.widest), ""))[0] else ("columns", "rows")
     symbol = unit or (named or ours).symbol  # type: ignore[union-attr]
-    for given, name, text in ((rows, source, ""), (columns, target, ""), ("entries", amount, symbol)):
-        yield ReadColumn(sheet=sheet.name, given=f"({given})", ours=f"{table.name}.{name}", unit=text)
+    for location, name, text in ((rows, source, ""), (columns, target, ""), ("entries", amount, symbol)):
+        yield ReadColumn(sheet=sheet.name, given=f"({location})", ours=f"{table.name}.{name}", unit=text)
 
 
 def _list_columns(
     sheet: Sheet, table: Table, match: ColumnMatch, mapping: Mapping[str, str]
 ) -> Iterator[ReadColumn]:
-    for ours, given in match.names.items():
+    for ours, name in match.names.items():
         yield ReadColumn(
             sheet=sheet.name,
-            given=given,
+            given=name,
             ours=f"{table.name}.{ours}",
-            unit=_describe_unit(ours, given, match, is_mapped=given in mapping.values()),
+            unit=_describe_unit(ours, name, match, is_mapped=name in mapping.values()),
         )
-    for given in match.ignored:
-        yield ReadColumn(sheet=sheet.name, given=given, ours="")
+    for name in match.ignored:
+        yield ReadColumn(sheet=sheet.name, given=name, ours="")
 
 
-def _describe_unit(ours: str, given: str, match: ColumnMatch, *, is_mapped: bool) -> str:
+def _describe_unit(ours: str, name: str, match: ColumnMatch, *, is_mapped: bool) -> str:
     """Return the unit of a column of a file, with the factor to ours."""
     unit = unit_of(ours)[1]
     if unit is None:
         return ""
-    named = named_unit(given, unit)
+    named = named_unit(name, unit)
     if named is None and not is_mapped:
         return "in each cell"
     factor = format_factor(match.factors.get(ours))
     return (named or unit).symbol + (f", {factor[2:-1]}" if factor else "")
 
 
-def named_unit(given: str, ours: Unit) -> Unit | None:
+def named_unit(name: str, ours: Unit) -> Unit | None:
     """Return the unit of the dimension of ours that a name says; None where it says none, or is not clear."""
-    for _, units in split_unit(given):
-        fitting = [one for one in units if one.dimension == ours.dimension]
+    for _, units in split_unit(name):
+        fitting = [unit for unit in units if unit.dimension == ours.dimension]
         if len(fitting) == 1:
             return fitting[0]
     return None
@@ -105,18 +105,18 @@ def entry_unit(sheet: Sheet, table: Table) -> Unit | None:
 
 
 def assume_units(
-    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, given: Collection[str] = ()
+    system: System, sheets: Mapping[str, Sheet], mappings: Mappings, specified: Collection[str] = ()
 ) -> dict[str, Unit]:
     """Return the unit of each matrix that names none, by table: the one that all other tables name.
 
-    given  tables of matrices whose unit the user says
+    specified  tables of matrices whose unit the user says
     """
     units = {}
-    for name, sheet in chosen.items():
+    for name, sheet in sheets.items():
         table = system.problem.table_by_name[name]
-        is_open = name not in given and is_matrix(sheet, match_sheet(sheet, table, mappings.get(name)))
+        is_open = name not in specified and is_matrix(sheet, match_sheet(sheet, table, mappings.get(name)))
         if is_open and entry_unit(sheet, table) is None:
-            unit = find_shared_unit(system, chosen, mappings, table.required_columns[2])
+            unit = find_shared_unit(system, sheets, mappings, table.required_columns[2])
             if unit is not None:
                 units[name] = unit
     return units
@@ -128,16 +128,18 @@ def assume_entries(sheet: Sheet, unit: Unit) -> str:
 
 
 def find_shared_unit(
-    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, ours: str
+    system: System, sheets: Mapping[str, Sheet], mappings: Mappings, ours: str
 ) -> Unit | None:
     """Return the one unit that the columns of all other tables name, of the dimension of ours; else None."""
     unit = unit_of(ours)[1]
     assert unit is not None
     tables = system.problem.table_by_name
-    found = set()
-    for name, sheet in chosen.items():
+    units = set()
+    for name, sheet in sheets.items():
         match = match_sheet(sheet, tables[name], mappings.get(name))
         if not is_matrix(sheet, match):
-            named = [named_unit(given, unit) for one, given in match.names.items() if unit_of(one)[1]]
-            found |= {one for one in named if one is not None}
-    return found.pop() if len(found) == 1 else None
+            named = [
+                named_unit(theirs, unit) for ours_name, theirs in match.names.items() if unit_of(ours_name)[1]
+            ]
+            units |= {unit_ for unit_ in named if unit_ is not None}
+    return units.pop() if len(units) == 1 else None

@@ -132,19 +132,19 @@ def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict
     Keys that only the document before has are left out: no change removes a key.
     """
     depths = {"designs": 2}
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
 
     def compare(old: Any, new: Any, key: str, depth: int) -> None:
         if depth and isinstance(new, Mapping):
-            known = old if isinstance(old, Mapping) else {}
+            previous = old if isinstance(old, Mapping) else {}
             for name, value in new.items():
-                compare(known.get(name), value, f"{key}.{name}" if key else str(name), depth - 1)
+                compare(previous.get(name), value, f"{key}.{name}" if key else str(name), depth - 1)
         elif new != old:
-            found[key] = new
+            changes[key] = new
 
     for section, value in after.items():
         compare(before.get(section), value, section, depths.get(section, 1))
-    return found
+    return changes
 
 
 def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
@@ -158,12 +158,14 @@ def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None
 def without_failures(scenario: Scenario) -> Scenario | None:
     """Return the scenario without the elements that it fails; None where it fails none."""
     adjusted = scenario.raw.get("problem", {})
-    actions = [one for kind in scenario.system.problem.elements for one in kind.with_role("failure")]
-    failed = {one.parameter for one in actions if one.value is None and adjusted.get(one.parameter)}
+    actions = [action for kind in scenario.system.problem.elements for action in kind.with_role("failure")]
+    failed = {
+        action.parameter for action in actions if action.value is None and adjusted.get(action.parameter)
+    }
     if not failed:
         return None
-    kept = {key: value for key, value in adjusted.items() if key not in failed}
-    return with_document(scenario, {**scenario.raw, "problem": kept})
+    remaining = {key: value for key, value in adjusted.items() if key not in failed}
+    return with_document(scenario, {**scenario.raw, "problem": remaining})
 
 
 def with_document(
@@ -181,18 +183,18 @@ def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]
     """Return the [solver] section with other options: Options replace it, named ones override it."""
     if isinstance(options, Options):
         return {name: value for name, value in asdict(options).items() if value is not None}
-    given = raw.get("solver", {})
+    section = raw.get("solver", {})
     # a value that is no table is reported later
-    return {**given, **options} if isinstance(given, dict) else given
+    return {**section, **options} if isinstance(section, dict) else section
 
 
 def _solver_changes(options: Options | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return solver options by dotted key, without those that have their default."""
     default = asdict(Options()) if isinstance(options, Options) else {}
-    given = asdict(options) if isinstance(options, Options) else options or {}
+    settings = asdict(options) if isinstance(options, Options) else options or {}
     return {
         f"solver.{name}": value
-        for name, value in given.items()
+        for name, value in settings.items()
         if name not in default or value != default[name]
     }
 
@@ -263,16 +265,16 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
 def _find_series(
     system: System, raw: Mapping[str, Any], name: str, make: Callable[[], Any]
 ) -> tuple[Callable[[], Any], Callable[[], Series] | None, list[str]]:
-    """Return what makes the problem, what makes the series, and the faults of [series] and [events]."""
-    given = raw.get("series", {})
-    windows = given.get("windows") if isinstance(given, dict) else None
+    """Return the makers of the problem and of the series, and the errors of [series] and [events]."""
+    section = raw.get("series", {})
+    windows = section.get("windows") if isinstance(section, dict) else None
     faults = [
         f"series.{key}: no such key" + did_you_mean(key, ["windows"])
-        for key in (given if isinstance(given, dict) else ())
+        for key in (section if isinstance(section, dict) else ())
         if key != "windows"
     ]
     if _is_consecutive(system, raw):
-        if given:
+        if section:
             faults.append("series: problem.source gives consecutive problems already")
         return _refuse_single_problem(name), make, faults
     if windows is None:
@@ -320,9 +322,9 @@ def _find_file(source: str | Path) -> Path:
     nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*names, *nearby])
     system = str(source).partition("/")[0]
-    own = [name for name in names if name.startswith(f"{system}/")]
-    if own and ("did you mean" not in hint or str(source) == system):
-        hint = f"; those of {system} that ship with planner: {', '.join(own)}"
+    system_scenarios = [name for name in names if name.startswith(f"{system}/")]
+    if system_scenarios and ("did you mean" not in hint or str(source) == system):
+        hint = f"; those of {system} that ship with planner: {', '.join(system_scenarios)}"
     elif "did you mean" not in hint:
         hint = "; planner list SYSTEM names those that ship with planner"
     raise InputError(f"{source}: no such scenario{hint}")
@@ -349,14 +351,14 @@ def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[s
     faults: list[str] = []
     for name, values in raw.items() if isinstance(raw, dict) else ():
         key = f"{parent}{name}"
-        section, _, rest = key.partition(".")
+        section, _, parameter_path = key.partition(".")
         if isinstance(values, dict):
             deeper, more = sweep_axes(values, f"{key}.")
             axes |= deeper
             faults += more
         elif section not in SWEPT_SECTIONS:
             faults.append(f"sweep.{key}: no such key" + did_you_mean(section, SWEPT_SECTIONS))
-        elif not all(rest.split(".")):
+        elif not all(parameter_path.split(".")):
             faults.append(f"sweep.{key}: a key is words with dots between them, such as problem.scale")
         elif not isinstance(values, list) or not values:
             faults.append(f"sweep.{key} must be a list of values, such as [1, 2, 3]")
@@ -432,29 +434,29 @@ def _read_options(raw: Any) -> tuple[Options, list[str]]:
 
 
 def _simulation(
-    system: System, given: Mapping[str, Any], folder: Path
+    system: System, settings: Mapping[str, Any], folder: Path
 ) -> tuple[Mapping[str, Any], list[str]]:
-    """Return the parameters of a simulation in time, and what is wrong with them."""
+    """Return the parameters of a simulation in time, and their errors."""
     simulation = system.studies.simulation
-    if not given:
+    if not settings:
         return {}, []
     if simulation is None:
         return {}, [f"simulation: system {system.name} has no simulation in time"]
     what = f"the simulation of {system.name}"
-    return check_parameters(simulation.run, given, where="simulation", what=what, folder=folder)
+    return check_parameters(simulation.run, settings, where="simulation", what=what, folder=folder)
 
 
 def _read_designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, ...], list[str]]:
     entries, faults = [], []
-    for label, given in raw.items():
+    for label, section in raw.items():
         where = f"designs.{label}"
         if fault := name_fault(label):  # folders of results are named by labels
             faults.append(f"designs: label {json.dumps(label[:60])} {fault}")
             continue
-        if not isinstance(given, dict):
+        if not isinstance(section, dict):
             faults.append(f"{where} must be a table: write [{where}]")
             continue
-        parameters = dict(given)
+        parameters = dict(section)
         name, information = parameters.pop("design", label), parameters.pop("information", {})
         if not isinstance(information, dict):
             faults.append(f"{where}.information must be a table: write [{where}.information]")

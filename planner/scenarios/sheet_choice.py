@@ -1,4 +1,4 @@
-"""Choice of the system that files are of, and of the sheet of each table; what is missing is said once."""
+"""Choice of the system that files are of, and of the sheet of each table; missing ones are named once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTION: Final = "--column"
 
 
 def list_all_sheets(files: Sequence[Path], folders: set[Path]) -> list[Sheet]:
-    """Return the sheets of files; what cannot be read is a fault of a file that was named.
+    """Return the sheets of files; an unreadable file is an error if it was named.
 
     folders  those that were named in place of their files
     """
@@ -44,27 +44,27 @@ def list_all_sheets(files: Sequence[Path], folders: set[Path]) -> list[Sheet]:
 
 
 def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mapping[str, str]) -> System:
-    """Return the system whose tables the sheets are.
+    """Return the system of the tables in the sheets.
 
     raises  InputError where several fit, and where none does: with all that the nearest one lacks
     """
     systems = [find_system(name) for name in system_names()]
     named = {*tables, *mappings}
-    systems = [one for one in systems if named <= one.problem.table_by_name.keys()] or systems
+    systems = [system_ for system_ in systems if named <= system_.problem.table_by_name.keys()] or systems
     recognition = recognize(sheets, systems, mappings)
-    whole = [one for one in recognition.readings if _is_whole(one, tables)]
-    if recognition.system in {one.system for one in whole}:
+    complete = [reading for reading in recognition.readings if _is_whole(reading, tables)]
+    if recognition.system in {reading.system for reading in complete}:
         return find_system(str(recognition.system))
-    if len(whole) == 1:
-        return find_system(whole[0].system)
+    if len(complete) == 1:
+        return find_system(complete[0].system)
     names = ", ".join(sheet.name for sheet in sheets)
-    if whole:
-        options = " or ".join(f"--system {one.system}" for one in whole)
+    if complete:
+        options = " or ".join(f"--system {reading.system}" for reading in complete)
         raise InputError(f"{names}: may be tables of several systems; say {options}")
     has = [f"{sheet.name}: has columns {few(sheet.widest)}" for sheet in sheets]
     nearest = _nearest_system(sheets, systems, mappings)
     if nearest is None:
-        systems_text = f"say --system NAME, one of: {', '.join(one.name for one in systems)}"
+        systems_text = f"say --system NAME, one of: {', '.join(system_.name for system_ in systems)}"
         raise InputError(f"{names}: are not all tables of any system", *has, systems_text)
     try:
         choose_sheets(sheets, nearest, tables, mappings)
@@ -93,12 +93,12 @@ def _nearest_system(sheets: Sequence[Sheet], systems: Sequence[System], mappings
         kind = system.problem
         required = [table for table in kind.tables if table.name not in kind.optional_tables]
         total = sum(len(table.required_columns) + 1 for table in required)
-        found = 0
+        count = 0
         for table in required:
             matches = [match_sheet(sheet, table, mappings.get(table.name)) for sheet in sheets]
-            found += max(sum(ours in match.names for ours in table.required_columns) for match in matches)
-            found += any(sheet.is_named(table, kind.tables) for sheet in sheets)
-        shares[system.name] = found / max(total, 1)
+            count += max(sum(ours in match.names for ours in table.required_columns) for match in matches)
+            count += any(sheet.is_named(table, kind.tables) for sheet in sheets)
+        shares[system.name] = count / max(total, 1)
     nearest = max(shares, key=lambda name: shares[name])
     return find_system(nearest) if shares[nearest] > 0 else None
 
@@ -132,44 +132,45 @@ def choose_sheets(
 
     tables  name of the file or sheet by table, as the user says
     """
-    chosen = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
-    remaining = [sheet for sheet in sheets if sheet not in chosen.values()]
-    reading = read_as(remaining, system, mappings, given=chosen)
+    selected = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
+    remaining = [sheet for sheet in sheets if sheet not in selected.values()]
+    reading = read_as(remaining, system, mappings, provided=selected)
     declared = system.problem.table_by_name
     faults: list[str] = []
     unused: list[Sheet] = []
-    missing = [declared[name] for name in reading.missing if name not in chosen]
+    missing = [declared[name] for name in reading.missing if name not in selected]
     for sheet, choice in zip(remaining, reading.choices, strict=True):
         # a sheet with the name of a required table is that table, also where another lacks fewer columns
         table = (
             _table_called(sheet, missing)
             or choice.table
-            or _table_called(sheet, [one for one in declared.values() if one.name not in chosen])
+            or _table_called(sheet, [item for item in declared.values() if item.name not in selected])
         )
         if table is not None:
-            chosen[table] = sheet
+            selected[table] = sheet
         elif len(choice.fitting) > 0:
             options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
             faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
         else:
             unused.append(sheet)
-    chosen = {name: chosen[name] for name in declared if name in chosen}
-    for name, sheet in chosen.items():
+    selected = {name: selected[name] for name in declared if name in selected}
+    for name, sheet in selected.items():
         faults += match_sheet(sheet, declared[name], mappings.get(name), option=OPTION).faults
     faults += [
-        _missing_fault(system, declared[name], unused) for name in reading.missing if name not in chosen
+        _missing_fault(system, declared[name], unused) for name in reading.missing if name not in selected
     ]
     if faults:
         raise InputError(*faults)
     for sheet in unused:
         add_note(f"{sheet.name}: is no table of {system.name}, left out")
-    return chosen
+    return selected
 
 
 def _table_called(sheet: Sheet, tables: Sequence[Table]) -> str | None:
     """Return the first table of a sheet's name of which it has a column; None for none."""
     return next(
-        (one.name for one in tables if sheet.is_named(one, tables) and match_sheet(sheet, one).names), None
+        (table.name for table in tables if sheet.is_named(table, tables) and match_sheet(sheet, table).names),
+        None,
     )
 
 
@@ -186,11 +187,15 @@ def _missing_fault(system: System, table: Table, unused: Sequence[Sheet]) -> str
 
 def _named_sheet(sheets: Sequence[Sheet], table: str, text: str) -> Sheet:
     """Return the sheet of which a user gives the file, the sheet or both."""
-    found = [one for one in sheets if text in (one.name, str(one.path), one.path.name, one.sheet, one.stem)]
-    exact = [one for one in found if text == one.name] or found
+    candidates = [
+        sheet
+        for sheet in sheets
+        if text in (sheet.name, str(sheet.path), sheet.path.name, sheet.sheet, sheet.stem)
+    ]
+    exact = [sheet for sheet in candidates if text == sheet.name] or candidates
     if len(exact) == 1:
         return exact[0]
-    names = [one.name for one in exact or sheets]
+    names = [sheet.name for sheet in exact or sheets]
     if exact:
         raise InputError(f"--table {table}={text}: may be {' or '.join(names)}; name one of them")
     raise InputError(f"--table {table}={text}: no such file or sheet" + did_you_mean(text, names))

@@ -31,14 +31,14 @@ def scenario_names() -> list[str]:
 
 def scenario_file(name: str) -> Path:
     """Return the file of a scenario of `scenario_names`."""
-    found = (root / f"{name}.toml" for root in _roots())
-    return next((path for path in found if path.is_file()), _shipped() / f"{name}.toml")
+    paths = (root / f"{name}.toml" for root in _roots())
+    return next((path for path in paths if path.is_file()), _shipped() / f"{name}.toml")
 
 
 def own_folders() -> list[Path]:
     """Return the folders of the user's scenarios that exist."""
-    given = os.environ.get(FOLDERS, "").split(os.pathsep)
-    return [Path(text) for text in given if text and Path(text).is_dir()]
+    entries = os.environ.get(FOLDERS, "").split(os.pathsep)
+    return [Path(text) for text in entries if text and Path(text).is_dir()]
 
 
 def _roots() -> list[Path]:

@@ -50,11 +50,11 @@ def problem_factory(
     return _read_source(system, dict(raw["problem"]), folder, events or {})
 
 
-def read_events(system: System, given: Mapping[str, Any], folder: Path) -> tuple[Events, list[str]]:
+def read_events(system: System, events_given: Mapping[str, Any], folder: Path) -> tuple[Events, list[str]]:
     """Return the events in [events], and the faults: an event changes adjustments of the problem only."""
     events: dict[str, Mapping[str, Any]] = {}
     faults: list[str] = []
-    for window, changes in given.items():
+    for window, changes in events_given.items():
         where = f"events.{window}"
         if not isinstance(changes, Mapping) or not isinstance(changes.get("problem", {}), Mapping):
             faults.append(f"{where} must be a table of changes, such as problem.{_any_adjustment(system)}")
@@ -77,29 +77,29 @@ def _any_adjustment(system: System) -> str:
 
 
 def _read_source(
-    system: System, given: dict[str, Any], folder: Path, events: Events
+    system: System, section: dict[str, Any], folder: Path, events: Events
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that makes the problem or series of a source, and the faults."""
     readers = {**system.problem.sources, **system.problem.series}
     sources = ["tables", "generate", *readers]
-    source = given.pop("source", None)
+    source = section.pop("source", None)
     if source is None:
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
     if not isinstance(source, str):
         return None, ["problem.source must be a name; one of: " + ", ".join(sources)]
-    given, common = split_adjustments(system, {"source": source, **given})
-    del given["source"]
+    section, common = split_adjustments(system, {"source": source, **section})
+    del section["source"]
     adjustments, faults = check_parameters(
         system.problem.adjust, common, where="problem", what="the problem", folder=folder
     )
     make: Callable[[], Any] | None = None
     if source == "tables":
         others = [value for value in common.values() if isinstance(value, str)]
-        make, more = _from_tables(system, given, folder, others)
+        make, more = _from_tables(system, section, folder, others)
     elif source == "generate":
-        make, more = _from_preset(system, given, folder)
+        make, more = _from_preset(system, section, folder)
     elif source in readers:
-        make, more = _bind_parameters(system, readers[source], given, f"source '{source}'", folder)
+        make, more = _bind_parameters(system, readers[source], section, f"source '{source}'", folder)
     else:
         more = [f"problem.source: no such source '{source}'" + did_you_mean(source, sources)]
     faults += more
@@ -154,30 +154,30 @@ class Repeated:
 def split_adjustments(system: System, section: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keys of a [problem] section that its source takes, and those that adjust its problem."""
     source = section.get("source")
-    own = _source_parameters(system, source, section) if isinstance(source, str) else {}
+    source_keys = _source_parameters(system, source, section) if isinstance(source, str) else {}
     adjusting = parameters_of(system.problem.adjust)
-    common = {key: value for key, value in section.items() if key in adjusting and key not in own}
+    common = {key: value for key, value in section.items() if key in adjusting and key not in source_keys}
     return {key: value for key, value in section.items() if key not in common}, common
 
 
 def _adjust_problem(
-    system: System, given: Mapping[str, Any], folder: Path, problem: Any
+    system: System, settings: Mapping[str, Any], folder: Path, problem: Any
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that adjusts a problem in memory, and the faults."""
     values, faults = check_parameters(
-        system.problem.adjust, given, where="problem", what="a problem in memory", folder=folder
+        system.problem.adjust, settings, where="problem", what="a problem in memory", folder=folder
     )
     if faults:
         return None, faults
     return Single(lambda: problem, system.problem.adjust, values, in_memory=True), []
 
 
-def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:
+def _source_parameters(system: System, source: str, section: Mapping[str, Any]) -> Mapping[str, Parameter]:
     """Return the parameters of the source itself, which go before adjustments of the same name."""
     makers: Mapping[str, Callable[..., Any]] = {**system.problem.sources, **system.problem.series}
     name = source
     if source == "generate":
-        makers, name = system.problem.presets, str(given.get("preset"))
+        makers, name = system.problem.presets, str(section.get("preset"))
     return parameters_of(makers[name]) if name in makers else {}
 
 
@@ -214,30 +214,30 @@ class AdjustedSeries:
 
 
 def _bind_parameters(
-    system: System, function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
+    system: System, function: Callable[..., Any], section: Mapping[str, Any], what: str, folder: Path
 ) -> tuple[Callable[[], Any], list[str]]:
     always = parameters_of(system.problem.adjust)
     values, faults = check_parameters(
-        function, given, where="problem", what=what, folder=folder, others=always
+        function, section, where="problem", what=what, folder=folder, others=always
     )
     return lambda: function(**values), faults
 
 
 def _from_preset(
-    system: System, given: dict[str, Any], folder: Path
+    system: System, section: dict[str, Any], folder: Path
 ) -> tuple[Callable[[], Any] | None, list[str]]:
-    preset = given.pop("preset", None)
+    preset = section.pop("preset", None)
     if preset is None:
         return None, ["problem.preset: is missing; one of: " + ", ".join(system.problem.presets)]
     if not isinstance(preset, str) or preset not in system.problem.presets:
         return None, [
             f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.problem.presets)
         ]
-    return _bind_parameters(system, system.problem.presets[preset], given, f"preset '{preset}'", folder)
+    return _bind_parameters(system, system.problem.presets[preset], section, f"preset '{preset}'", folder)
 
 
 def _from_tables(
-    system: System, given: Mapping[str, Any], folder: Path, others: Sequence[str] = ()
+    system: System, section: Mapping[str, Any], folder: Path, others: Sequence[str] = ()
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that reads the tables of a [problem] section, and the faults.
 
@@ -247,26 +247,26 @@ def _from_tables(
     faults = [
         f"problem.{key}: no such key of source 'tables'"
         + did_you_mean(key, ["path", *names, *LAYOUT_SECTIONS, *parameters_of(system.problem.adjust)])
-        for key in given
+        for key in section
         if key not in ("path", *names, *LAYOUT_SECTIONS)
     ]
     faults += [
         f"problem.{key} is {value}, must be the name of a file"
-        for key, value in given.items()
+        for key, value in section.items()
         if key in ("path", *names) and not isinstance(value, str)
     ]
     layouts, more = parse_layouts(
-        system.problem.table_by_name, given.get("tables", {}), given.get("columns", {})
+        system.problem.table_by_name, section.get("tables", {}), section.get("columns", {})
     )
     faults += more
     paths = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
     faults += [
         f"problem.{name} and problem.tables.{name}.file both name the file of a table; keep one"
         for name in paths
-        if name in given
+        if name in section
     ]
-    paths |= {name: given[name] for name in names if name in given}
-    if not paths and "path" not in given:
+    paths |= {name: section[name] for name in names if name in section}
+    if not paths and "path" not in section:
         faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
     if faults:
         return None, faults
@@ -274,15 +274,15 @@ def _from_tables(
     def make() -> Any:
         named = {name: TableFile(path=folder / path, layout=layouts[name]) for name, path in paths.items()}
         kind = system.problem
-        rest = [table for table in kind.tables if table.name not in named]
+        remaining = [table for table in kind.tables if table.name not in named]
         files: dict[str, TableFile] = {}
-        if "path" in given:
-            files, faults = locate_tables(rest, folder / given["path"], kind.optional_tables, layouts)
+        if "path" in section:
+            files, faults = locate_tables(remaining, folder / section["path"], kind.optional_tables, layouts)
             used = [file.path for file in (*files.values(), *named.values())]
             if not faults:
-                note_other_files(folder / given["path"], [*used, *(folder / path for path in others)])
+                note_other_files(folder / section["path"], [*used, *(folder / path for path in others)])
         else:
-            absent = [table.name for table in rest if table.name not in kind.optional_tables]
+            absent = [table.name for table in remaining if table.name not in kind.optional_tables]
             faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]
         return read_files(system, {**files, **named}, faults)
 
@@ -315,12 +315,12 @@ def relocate_paths(system: System, problem: Mapping[str, Any], old: Path, new: P
 def path_entries(system: System, problem: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
     """Return the paths of files and folders in a [problem] section, by their keys from outside to inside."""
     keys = [key for key in _path_keys(system, problem) if isinstance(problem.get(key), str)]
-    found: dict[tuple[str, ...], str] = {(key,): problem[key] for key in keys}
+    entries: dict[tuple[str, ...], str] = {(key,): problem[key] for key in keys}
     layouts = problem.get("tables") if problem.get("source") == "tables" else None
     for name, layout in layouts.items() if isinstance(layouts, Mapping) else ():
         if isinstance(layout, Mapping) and isinstance(layout.get("file"), str):
-            found["tables", name, "file"] = layout["file"]
-    return found
+            entries["tables", name, "file"] = layout["file"]
+    return entries
 
 
 def _table_keys(system: System) -> list[str]:

@@ -1,4 +1,4 @@
-"""The first scenario over a folder of tables: short, with comments that say what can be changed."""
+"""The first scenario over a folder of tables: short, with comments on possible changes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def starter_text(
     plain = {key: value for key, value in problem.items() if not isinstance(value, Mapping)}
     sections = {key: value for key, value in problem.items() if isinstance(value, Mapping)}
     in_order = dict.fromkeys([system.default_design, *system.designs])
-    chosen = system.usual_designs if system.usual else tuple(in_order)[:MOST_DESIGNS]
-    others = [design for design in system.designs if design not in chosen]
+    selected = system.usual_designs if system.usual else tuple(in_order)[:MOST_DESIGNS]
+    others = [design for design in system.designs if design not in selected]
     lines = [
         f"# {system.question}",
         f"# {origin}",
@@ -48,12 +48,16 @@ def starter_text(
         _entry("source", "tables"),
         *(line for key, value in plain.items() for line in (*_reason(reasons.get(key)), _entry(key, value))),
         *_comments(
-            {name: one for name, one in parameters_of(system.problem.adjust).items() if name not in plain}
+            {
+                name: parameter
+                for name, parameter in parameters_of(system.problem.adjust).items()
+                if name not in plain
+            }
         ),
     ]
     if sections:
         lines += ["", tomli_w.dumps({"problem": sections}).removeprefix("[problem]\n").strip()]
-    for design in chosen:
+    for design in selected:
         lines += ["", f"# {design.about}", f"[designs.{design.name}]", *_comments(design.parameters)]
     if others:
         names = "# Other designs: " + ", ".join(design.name for design in others)

@@ -114,11 +114,11 @@ class Database:
     """
 
     def __init__(self, path: str | Path, *, write: bool) -> None:
-        given = Path(path)
-        self.file = given if given.is_file() else given / STORE_FILE
+        store_path = Path(path)
+        self.file = store_path if store_path.is_file() else store_path / STORE_FILE
         self.folder = self.file.parent
-        self.name = str(given)
-        self._require_store(given, write)
+        self.name = str(store_path)
+        self._require_store(store_path, write)
         self._connection: sqlite3.Connection
         self._open(write)
 
@@ -154,8 +154,8 @@ class Database:
         unique = list(dict.fromkeys(keys))
         rows: list[Any] = []
         for start in range(0, len(unique), MAX_KEYS):
-            part = unique[start : start + MAX_KEYS]
-            rows += self.fetch(statement.format(", ".join("?" * len(part))), part)
+            chunk = unique[start : start + MAX_KEYS]
+            rows += self.fetch(statement.format(", ".join("?" * len(chunk))), chunk)
         return rows
 
     @contextlib.contextmanager
@@ -170,21 +170,21 @@ class Database:
             raise
         self._connection.execute("COMMIT")
 
-    def _require_store(self, given: Path, write: bool) -> None:
-        for path in (given, *(self.file.with_name(f"{self.file.name}{end}") for end in OWN_ENDINGS)):
+    def _require_store(self, store_path: Path, write: bool) -> None:
+        for path in (store_path, *(self.file.with_name(f"{self.file.name}{end}") for end in OWN_ENDINGS)):
             if path.exists() and not path.is_file() and not path.is_dir():
                 raise InputError(f"{path}: is no store: it is a device or a pipe")
-        if given.is_file():
-            with given.open("rb") as file:
+        if store_path.is_file():
+            with store_path.open("rb") as file:
                 head = file.read(16)
             if head and head != b"SQLite format 3\0":
-                raise InputError(f"{given}: is no store: it is no SQLite database")
+                raise InputError(f"{store_path}: is no store: it is no SQLite database")
         elif not self.file.exists() and not write:
-            if not given.exists():
-                near = [str(other) for other in given.parent.glob("*") if (other / STORE_FILE).is_file()]
-                hint = did_you_mean(str(given), near)
-                raise InputError(f"{given}: no such store" + (hint if "'" in hint else ""))
-            raise InputError(f"{given}: is no store: it has no {STORE_FILE}")
+            if not store_path.exists():
+                near = [str(other) for other in store_path.parent.glob("*") if (other / STORE_FILE).is_file()]
+                hint = did_you_mean(str(store_path), near)
+                raise InputError(f"{store_path}: no such store" + (hint if "'" in hint else ""))
+            raise InputError(f"{store_path}: is no store: it has no {STORE_FILE}")
         elif self.file.is_dir():
             raise InputError(f"{self.file}: is a folder, must be the file of a store")
 
@@ -272,14 +272,14 @@ class Database:
             Database(self.file, write=True).close()
             self._connection = self._connect("ro")
 
-    def _require_schema(self, found: dict[str, Description], version: int) -> None:
+    def _require_schema(self, schema: dict[str, Description], version: int) -> None:
         """Refuse views, triggers, virtual tables and whatever else a store has not."""
         expected = schema_of_version(version)
-        strange = sorted(name for name in found if found[name] != expected.get(name))
-        missing = sorted(expected.keys() - found.keys())
+        strange = sorted(name for name in schema if schema[name] != expected.get(name))
+        missing = sorted(expected.keys() - schema.keys())
         if strange or missing:
             words = (
-                f"has a strange {found[strange[0]][0]} '{strange[0]}'" if strange else f"lacks {missing[0]}"
+                f"has a strange {schema[strange[0]][0]} '{strange[0]}'" if strange else f"lacks {missing[0]}"
             )
             raise InputError(
                 f"{self.name}: is no store: its database {words}; nothing of it is read. "
@@ -364,7 +364,7 @@ def schema_of_version(version: int) -> dict[str, Description]:
 
 
 def _describe_schema(connection: sqlite3.Connection) -> dict[str, Description]:
-    """Return what a database has, by name; statistics of SQLite's own count as nothing."""
+    """Return the schema of a database, by name, without statistics of SQLite's own."""
     described: dict[str, Description] = {}
     for kind, name, pages in connection.execute("SELECT type, name, rootpage FROM sqlite_master"):
         if str(name).startswith("sqlite_"):

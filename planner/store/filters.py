@@ -66,9 +66,9 @@ class _Parser:
         while position < end:
             match = TOKEN.match(text, position)
             if match is None:
-                rest = text[position:end].strip()
+                remaining = text[position:end].strip()
                 raise InputError(
-                    f"--where: at character {text.index(rest, position) + 1}: cannot read {rest}"
+                    f"--where: at character {text.index(remaining, position) + 1}: cannot read {remaining}"
                 )
             kind = str(match.lastgroup)
             self.tokens.append((kind, match[kind], match.start(kind)))
@@ -154,8 +154,8 @@ class _Parser:
     def _value(self) -> Any:
         kind, text, _ = self._next_token("a value")
         if kind == "number":
-            whole = re.fullmatch(r"[-+]?\d{1,18}", text)
-            return int(text) if whole else float(text)
+            is_integer = re.fullmatch(r"[-+]?\d{1,18}", text)
+            return int(text) if is_integer else float(text)
         if kind == "text":
             return text[1:-1].replace("''", "'") if text[0] == "'" else text[1:-1]
         if kind != "word":
@@ -187,8 +187,8 @@ class _Parser:
         return False
 
     def _fail(self, reason: str, back: int = 0) -> NoReturn:
-        at = self.next - back
-        position = self.tokens[at][2] if at < len(self.tokens) else len(self.text)
+        index = self.next - back
+        position = self.tokens[index][2] if index < len(self.tokens) else len(self.text)
         raise InputError(f"--where: at character {position + 1}: {reason}")
 
 
@@ -199,5 +199,5 @@ def _negate(negated: bool, sql: str, values: tuple[Any, ...]) -> Condition:
 def _join(parts: list[Condition], word: str) -> Condition:
     if len(parts) == 1:
         return parts[0]
-    sql = word.join(f"({part.sql})" for part in parts)
-    return Condition(sql=sql, values=tuple(value for part in parts for value in part.values))
+    sql = word.join(f"({interval.sql})" for interval in parts)
+    return Condition(sql=sql, values=tuple(value for interval in parts for value in interval.values))

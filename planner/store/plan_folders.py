@@ -41,7 +41,7 @@ def write_plan(folder: Path, tables: Mapping[str, bytes]) -> None:
 
 
 def find_damage(folder: Path) -> str | None:
-    """Return what is wrong with the files of a plan; None where all are there and unchanged.
+    """Return the error of the files of a plan; None if all are there and unchanged.
 
     Of a plan that an older planner wrote, without a list, only the ends of the files are known.
     """
@@ -49,16 +49,16 @@ def find_damage(folder: Path) -> str | None:
         if not (folder / LIST_NAME).exists():
             return _find_damage_of_unlisted(folder)
         listed = json.loads((folder / LIST_NAME).read_text(encoding="utf-8"))
-        for name, known in listed.items():
+        for name, entry in listed.items():
             if not _is_plain_file(folder, name):
                 return f"{name[:80]!r} is no file of its own"
             size = (folder / name).stat().st_size
-            if size != known["bytes"]:
-                return f"{name} has {size:,} bytes of {known['bytes']:,}"
+            if size != entry["bytes"]:
+                return f"{name} has {size:,} bytes of {entry['bytes']:,}"
             content = (folder / name).read_bytes()
-            if len(content) != known["bytes"]:
-                return f"{name} has {len(content):,} bytes of {known['bytes']:,}"
-            if hashlib.sha256(content).hexdigest() != known["sha256"]:
+            if len(content) != entry["bytes"]:
+                return f"{name} has {len(content):,} bytes of {entry['bytes']:,}"
+            if hashlib.sha256(content).hexdigest() != entry["sha256"]:
                 return f"{name} has changed"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"

@@ -71,9 +71,9 @@ class Record:
 
 
 DETAILS: Final = ("earlier_digests", "problem_key", "tables", "metrics", "settings", "messages", "request")
-COLUMNS: Final = tuple(one.name for one in fields(Record) if one.name not in DETAILS)
+COLUMNS: Final = tuple(item.name for item in fields(Record) if item.name not in DETAILS)
 REQUIRED_COLUMNS: Final = tuple(
-    one.name for one in fields(Record) if MISSING is one.default is one.default_factory
+    item.name for item in fields(Record) if MISSING is item.default is item.default_factory
 )
 FIGURES: Final = ("objective", "bound", "gap", "violations", "seconds", "compile_s", "wall_s")
 TIMES: Final = ("seconds", "compile_s", "wall_s", "finished")

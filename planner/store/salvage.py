@@ -44,12 +44,12 @@ class Salvage:
 
 
 def salvage(path: str | Path) -> Salvage:
-    """Write what can be read of a store into a new file in its place; the old file stays under another name.
+    """Write the readable content of a store into a new file in its place; the old one gets another name.
 
     raises  InputError where there is no store, or nothing of it can be read
     """
-    given = Path(path)
-    file = given if given.is_file() else given / STORE_FILE
+    store_path = Path(path)
+    file = store_path if store_path.is_file() else store_path / STORE_FILE
     if not file.is_file():
         raise InputError(f"{path}: is no store: it has no {STORE_FILE}")
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".salvage-") as folder:
@@ -68,14 +68,14 @@ def salvage(path: str | Path) -> Salvage:
             made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             made.close()
-        kept = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y%m%d-%H%M%S')}.sqlite")
+        copy_path = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y%m%d-%H%M%S')}.sqlite")
         for suffix in ("", "-wal", "-shm"):
             old = file.with_name(file.name + suffix)
             if old.exists():
-                old.rename(kept.with_name(kept.name + suffix))
+                old.rename(copy_path.with_name(copy_path.name + suffix))
         made.file.replace(file)
-    damaged = sum(find_damage(file.parent / STORED_PLANS / one[:2] / one) is not None for one in plans)
-    return Salvage(runs=count, damaged_plans=damaged, kept=kept)
+    damaged = sum(find_damage(file.parent / STORED_PLANS / name[:2] / name) is not None for name in plans)
+    return Salvage(runs=count, damaged_plans=damaged, kept=copy_path)
 
 
 def _readable_copies(file: Path, folder: Path) -> Iterator[sqlite3.Connection]:

@@ -169,12 +169,12 @@ class Store:
         A failed run is not, nor is one with a plan that the disk has lost or damaged.
         """
         statement = "SELECT digest, plan FROM runs WHERE status != 'failed' AND digest IN ({})"
-        done = self._database.fetch_by_keys(statement, digests)
-        damage = {plan: find_damage(self.plan_folder(plan)) for _, plan in done if plan is not None}
+        rows = self._database.fetch_by_keys(statement, digests)
+        damage = {plan: find_damage(self.plan_folder(plan)) for _, plan in rows if plan is not None}
         for plan, words in damage.items():
             if words is not None:
                 log.warning("%s: plan %s is damaged (%s): its runs are made again", self.name, plan, words)
-        return {digest for digest, plan in done if plan is None or damage[plan] is None}
+        return {digest for digest, plan in rows if plan is None or damage[plan] is None}
 
     def metric_names(self) -> list[str]:
         """Return the columns of metrics, in the order of their first use; see `column_of`."""
@@ -227,9 +227,9 @@ class Store:
             self._columns.require_column(name, "--columns")
         condition = self._columns.parse_condition(where)
         order = "runs.id" if sort is None else self._columns.order_clause(sort)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        chosen = f"SELECT runs.id FROM runs WHERE {condition.sql} ORDER BY {order}{most}"
-        numbers = [row[0] for row in self._database.fetch(chosen, condition.values)]
+        limit_clause = "" if limit is None else f" LIMIT {int(limit)}"
+        selection = f"SELECT runs.id FROM runs WHERE {condition.sql} ORDER BY {order}{limit_clause}"
+        numbers = [row[0] for row in self._database.fetch(selection, condition.values)]
         return self._values(numbers, columns)
 
     def runs_by_digest(self, digests: Sequence[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -237,8 +237,8 @@ class Store:
         numbers = dict(
             self._database.fetch_by_keys("SELECT digest, id FROM runs WHERE digest IN ({})", digests)
         )
-        wanted = None if columns is None else ["digest", *columns]
-        return _frame(self._values(list(numbers.values()), wanted)).set_index("digest")
+        names = None if columns is None else ["digest", *columns]
+        return _frame(self._values(list(numbers.values()), names)).set_index("digest")
 
     def chart(
         self,
@@ -352,12 +352,12 @@ class Store:
             rows = self._database.fetch(
                 f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
             )
-            values = {name: [row[place] for row in rows] for place, name in enumerate(base, start=1)}
+            values = {name: [row[index] for row in rows] for index, name in enumerate(base, start=1)}
             for name in (*self.setting_names(), *self.metric_names()):
                 if names is None or name in names:
-                    known = self._known_values(name)
-                    if known or names is not None:
-                        values[name] = [known.get(row[0]) for row in rows]
+                    values_of = self._known_values(name)
+                    if values_of or names is not None:
+                        values[name] = [values_of.get(row[0]) for row in rows]
         return values if names is None else {name: values[name] for name in names}
 
     def _known_values(self, name: str) -> dict[int, Any]:
@@ -376,7 +376,7 @@ class Store:
         database = self._database
         database.execute("CREATE TEMP TABLE chosen (run INTEGER PRIMARY KEY, place INTEGER NOT NULL)")
         try:
-            rows = [(number, place) for place, number in enumerate(numbers)]
+            rows = [(number, index) for index, number in enumerate(numbers)]
             database.execute_many("INSERT INTO chosen VALUES (?, ?)", rows)
             yield
         finally:
@@ -391,8 +391,8 @@ def _frame(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         dict.fromkeys(COLUMNS, object) | dict.fromkeys(FIGURES, float) | {"exit_code": int}
     )
     columns = {}
-    for name, given in values.items():
-        column = pd.Series(given, dtype=None if len(given) else float)
+    for name, cells in values.items():
+        column = pd.Series(cells, dtype=None if len(cells) else float)
         columns[name] = column.astype(types[name]) if name in types else column.fillna(float("nan"))
     return pd.DataFrame(columns)
 

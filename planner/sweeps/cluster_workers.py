@@ -90,7 +90,7 @@ class ClusterWorkers:
         where = {} if worker is None else {"workers": [worker]}
         remote = self.client.submit(function, *arguments, pure=False, **where)
         future: Future[Any] = Future()
-        future.add_done_callback(lambda done: remote.cancel() if done.cancelled() else None)
+        future.add_done_callback(lambda finished: remote.cancel() if finished.cancelled() else None)
         remote.add_done_callback(lambda _: self._fetch(remote, future))
         return future
 
@@ -102,7 +102,7 @@ class ClusterWorkers:
             gathered = self.client.gather([remote], errors="raise", asynchronous=True)
             loop: Any = self.client.loop
             fetching = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
-            fetching.add_done_callback(lambda done: _pass_on(done, future))
+            fetching.add_done_callback(lambda finished: _pass_on(finished, future))
         elif remote.status == "error":
             error = remote.exception()
             if isinstance(error, KilledWorker):

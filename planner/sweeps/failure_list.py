@@ -1,4 +1,4 @@
-"""Failures that were tried, worst first: what each costs, what is expected, and a map of them."""
+"""Failures that were tried, worst first: the cost of each, the expected loss, and a map of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN: Final = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """One failure, and what the network makes of it.
+    """One failure, and its consequences in the network.
 
     kind, element  what fails
     state          the element then, in words: "failed", "packet link failed"
@@ -137,11 +137,11 @@ class Failures(Result):
     @property
     def harmless(self) -> int:
         """Number of failures by which users lose no more than without them."""
-        return sum(one.is_harmless for one in self.failures)
+        return sum(failure.is_harmless for failure in self.failures)
 
     @property
     def verdict(self) -> str:
-        """Name the worst failure, and how many lose nothing, in plain sentences."""
+        """Name the worst failure, and the number of harmless ones, in plain sentences."""
         if self.run.plan is None:
             return f"{self.run.verdict} No failure was tried."
         if not self.failures:
@@ -162,8 +162,8 @@ class Failures(Result):
         return f"each of the {self._tried()}" if len(self.failures) > 1 else "the only failure that was tried"
 
     def _tried(self) -> str:
-        """Return how many failures of what were tried, in words."""
-        counts = Counter(plural(one.kind) for one in self.failures)
+        """Return the number of failures that were tried, as text."""
+        counts = Counter(plural(failure.kind) for failure in self.failures)
         single = {plural(kind.name) for kind in self.system.problem.elements}
         number_of = counted(len(self.failures), "failures")
         if counts.keys() == {plural(FAILURE)}:
@@ -174,20 +174,20 @@ class Failures(Result):
     @property
     def probability_of_none(self) -> float | None:
         """Probability that nothing fails; None where failures have none, or were not all tried."""
-        known = [one.probability for one in self.failures if one.probability is not None]
-        if not known or len(known) < self.total:
+        probabilities = [failure.probability for failure in self.failures if failure.probability is not None]
+        if not probabilities or len(probabilities) < self.total:
             return None
-        return max(0.0, 1.0 - math.fsum(known))
+        return max(0.0, 1.0 - math.fsum(probabilities))
 
     @property
     def expected_loss(self) -> float | None:
-        """Mean of what users lose, in the unit of `metric`; None without probabilities, or without plans."""
+        """Mean of the users' losses, in the unit of `metric`; None without probabilities or plans."""
         none = self.probability_of_none
-        if none is None or any(one.error for one in self.failures):
+        if none is None or any(failure.error for failure in self.failures):
             return None
         losses = [
             (none, self.run.constraints.lost),
-            *((one.probability or 0.0, one.losses) for one in self.failures),
+            *((failure.probability or 0.0, failure.losses) for failure in self.failures),
         ]
         return math.fsum(probability * sum(lost.values()) for probability, lost in losses)
 
@@ -197,7 +197,10 @@ class Failures(Result):
         none = self.probability_of_none
         if none is None:
             return None
-        return min(1.0, none + math.fsum(one.probability or 0.0 for one in self.failures if one.is_harmless))
+        return min(
+            1.0,
+            none + math.fsum(failure.probability or 0.0 for failure in self.failures if failure.is_harmless),
+        )
 
     def _expectation(self) -> str:
         if self.availability is None:
@@ -223,39 +226,39 @@ class Failures(Result):
         return f"{says}, with a {self.metric.words} of {text(after)} in place of {text(before)}{difference}"
 
     def _left_out(self) -> str:
-        left = self.total - len(self.failures)
-        if not left:
+        remaining = self.total - len(self.failures)
+        if not remaining:
             return ""
         why = "Interrupted" if self.is_interrupted else "The limit is reached"
-        return f" {why}: {left:,} of {self.total:,} failures were not tried."
+        return f" {why}: {remaining:,} of {self.total:,} failures were not tried."
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each failure, the worst first: kind, element, cost, share, and metrics.
 
         A metric that has the name of another column, such as `cost`, is in `metric.cost`.
         """
-        own = [
+        own_rows = [
             {
-                "kind": one.kind,
-                "element": one.element,
-                "state": one.state,
-                "cost": one.cost,
-                "share": one.share,
-                "is_harmless": one.is_harmless,
-                "busiest": one.busiest.name if one.busiest else None,
-                "busiest_value": one.busiest.value if one.busiest else None,
-                "status": one.status,
-                "seconds": one.seconds,
-                "error": one.error or None,
-                **({} if one.probability is None else {"probability": one.probability}),
-                **one.figures,
+                "kind": failure.kind,
+                "element": failure.element,
+                "state": failure.state,
+                "cost": failure.cost,
+                "share": failure.share,
+                "is_harmless": failure.is_harmless,
+                "busiest": failure.busiest.name if failure.busiest else None,
+                "busiest_value": failure.busiest.value if failure.busiest else None,
+                "status": failure.status,
+                "seconds": failure.seconds,
+                "error": failure.error or None,
+                **({} if failure.probability is None else {"probability": failure.probability}),
+                **failure.figures,
             }
-            for one in self.failures
+            for failure in self.failures
         ]
-        taken = {name for row in own for name in row}
+        taken = {name for row in own_rows for name in row}
         rows = [
-            {**row, **metric_columns(self.system.metrics, one.metrics, taken)}
-            for row, one in zip(own, self.failures, strict=True)
+            {**row, **metric_columns(self.system.metrics, failure.metrics, taken)}
+            for row, failure in zip(own_rows, self.failures, strict=True)
         ]
         columns = ["kind", "element", "state", "cost", "share", "is_harmless"]
         return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
@@ -264,9 +267,9 @@ class Failures(Result):
         """Return the verdict, and the worst failures."""
         metric = self.metric
         rows = [("failure", "costs", "share", "lost")]
-        for one in self.failures[:SHOWN]:
-            lost = sum(one.losses.values())
-            rows.append((one.name, number(one.cost), percent(one.share), number(lost)))
+        for failure in self.failures[:SHOWN]:
+            lost = sum(failure.losses.values())
+            rows.append((failure.name, number(failure.cost), percent(failure.share), number(lost)))
         head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
         unit = f"costs in {metric.words}" + f", {metric.unit}" * bool(metric.unit)
         return [head, self.verdict, unit, *aligned(rows)]
@@ -289,13 +292,13 @@ class Failures(Result):
             **({"restoration": self.restoration} if self.restoration else {}),
             **({"availability": self.availability} if self.availability is not None else {}),
             **({"expected_loss": self.expected_loss} if self.expected_loss is not None else {}),
-            **({"sections": [_plain_section(one) for one in self.sections]} if self.sections else {}),
-            "failures": [one.to_dict() for one in self.failures],
+            **({"sections": [_plain_section(section) for section in self.sections]} if self.sections else {}),
+            "failures": [failure.to_dict() for failure in self.failures],
         }
 
     @cached_property
     def map(self) -> NetworkMap | None:
-        """The picture of the problem, each link and node with what its failure costs, in percent.
+        """The picture of the problem, each link and node with the cost of its failure, in percent.
 
         None where the system draws no network, or names no elements in it.
         """
@@ -315,16 +318,18 @@ def cost_metric(system: System) -> Metric:
 
 
 def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMap | None:
-    """Return the picture of a problem in which elements have what their failure costs, in percent."""
+    """Return the picture of a problem with the cost of each element's failure, in percent."""
     drawing = picture_of(run)
     if system.problem.draw is not None and run.problem is not None:
-        own = [one for one in system.problem.draw(run.problem)[:1] if isinstance(one, NetworkMap)]
-        drawing = own[0] if own else drawing
+        maps = [
+            drawing_ for drawing_ in system.problem.draw(run.problem)[:1] if isinstance(drawing_, NetworkMap)
+        ]
+        drawing = maps[0] if maps else drawing
     if drawing is None or not (drawing.link_kind or drawing.node_kind):
         return None
     by_kind: dict[str, dict[str, Failure]] = {}
-    for one in failures:  # the worst first, of several failures of an element
-        by_kind.setdefault(one.kind, {}).setdefault(one.element, one)
+    for failure in failures:  # the worst first, of several failures of an element
+        by_kind.setdefault(failure.kind, {}).setdefault(failure.element, failure)
     links = drawing.links.drop(columns=["lost", "note"], errors="ignore")
     nodes = drawing.nodes.drop(columns=["lost", "note", "value"], errors="ignore")
     names = links["element"] if "element" in links else pd.Series("", index=links.index)
@@ -354,18 +359,21 @@ def elements_of(nodes: pd.DataFrame) -> pd.Series:
 
 def _percents(failures: Mapping[str, Failure], names: pd.Series) -> list[float]:
     """Return the cost of each element's failure, percent; 100 without a plan, NaN where it was not tried."""
-    found = {name: 100.0 if one.error else 100 * max(0.0, one.share or 0.0) for name, one in failures.items()}
-    return [found.get(str(name), math.nan) for name in names]
+    percents = {
+        name: 100.0 if failure.error else 100 * max(0.0, failure.share or 0.0)
+        for name, failure in failures.items()
+    }
+    return [percents.get(str(name), math.nan) for name in names]
 
 
 def _notes(system: System, failures: Mapping[str, Failure], names: pd.Series) -> list[str]:
     notes = {
-        name: f"if it fails: no plan ({one.error})"
-        if one.error
+        name: f"if it fails: no plan ({failure.error})"
+        if failure.error
         else " and ".join(
-            [f"if it fails: {headline_words(system, one.metrics)}", *loss_words(system, one.metrics)]
+            [f"if it fails: {headline_words(system, failure.metrics)}", *loss_words(system, failure.metrics)]
         )
-        for name, one in failures.items()
+        for name, failure in failures.items()
     }
     return [notes.get(str(name), "") for name in names]
 

@@ -1,4 +1,4 @@
-"""Failures of elements (N-1) or of sets: what each costs once the network has restored what it can.
+"""Failures of elements (N-1) or of sets: the cost of each after the network has restored traffic.
 
 The design decides again after each failure, unless the system analyses failures itself (`FailureStudy`).
 """
@@ -95,18 +95,18 @@ def failures(
 
     raises  InputError, also where the system declares no elements that can fail
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     study = scenario.system.studies.failures
     asked = _asked_sets(study, scenario.system, failures, kinds)
     if study is None and (restoration or plan is not None):
         raise InputError(f"{scenario.system.name}: analyses no failures; each design decides again after one")
     if plan is not None and design is not None:
         raise InputError("plan and design: only one of them can be examined")
-    chosen = kinds_of(scenario.system, "failure", kinds)
+    selected = kinds_of(scenario.system, "failure", kinds)
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}, must be at least 1")
     begin = time.perf_counter()
@@ -127,12 +127,12 @@ def failures(
             )
         if analysis is not None:
             return search.analyse(analysis, possible, limit, workers=workers, cluster=cluster)
-        is_single = {study.sets[name] for name in names} <= {kind.name for kind in chosen}
+        is_single = {study.sets[name] for name in names} <= {kind.name for kind in selected}
         if not (possible.failures and is_single):
-            sets = [_Candidate.of(one) for one in possible.failures]
+            sets = [_Candidate.of(failure) for failure in possible.failures]
             return search.try_all(sets, limit, workers=workers, cluster=cluster)
-        chosen = [kind for kind in chosen if kind.name in {study.sets[name] for name in names}]
-    candidates = _busiest_first(run, trials.candidates("failure", chosen))
+        selected = [kind for kind in selected if kind.name in {study.sets[name] for name in names}]
+    candidates = _busiest_first(run, trials.candidates("failure", selected))
     of_elements = [
         _Candidate(kind.name, name, action.state, action.apply({}, name)) for kind, action, name in candidates
     ]
@@ -140,7 +140,7 @@ def failures(
 
 
 class _Candidate(NamedTuple):
-    """A failure to try: what fails, its state then, and the adjustments of the problem."""
+    """A failure to try: its elements, their state then, and the adjustments of the problem."""
 
     kind: str
     name: str
@@ -164,8 +164,8 @@ def _asked_sets(
         if kinds is None or study is None:
             return None
         named = {kind.name for kind in kinds_of(system, "failure", kinds)}
-        found = [name for name, kind in study.sets.items() if kind in named]
-        return found if len(found) == len(named) else None
+        sets = [name for name, kind in study.sets.items() if kind in named]
+        return sets if len(sets) == len(named) else None
     if kinds is not None:
         raise InputError("failures and kinds: only one of them can be given")
     if study is None:
@@ -227,7 +227,7 @@ def _busiest_first(
                 values[drawing.node_kind, str(name)] = float(value)
     shown = [values.get((kind.name, name), 0.0) for kind, _, name in candidates]
     order = np.argsort(-np.nan_to_num(np.array(shown, dtype=float)), kind="stable")
-    return [candidates[place] for place in order]
+    return [candidates[index] for index in order]
 
 
 @dataclass(eq=False)
@@ -251,16 +251,16 @@ class _Search:
         workers: int,
         cluster: str | None,
     ) -> Failures:
-        """Try the candidates, as many as the limit allows; return what was found, also when interrupted."""
+        """Try the candidates, as many as the limit allows; return the results, also when interrupted."""
         tried = candidates[:limit]
-        own = self.trials.adjustments
-        asked = [_join(own, one.adjustments) for one in tried]
+        adjustments = self.trials.adjustments
+        asked = [_join(adjustments, candidate.adjustments) for candidate in tried]
         is_interrupted = False
         self._report(len(tried))
         try:
             with open_pool(self.trials, workers=workers, cluster=cluster, find_busiest=True) as pool:
-                for place, outcome in pool.make(asked, start_of(self.run)):
-                    self.failures.append(self._failure(tried[place], outcome))
+                for index, outcome in pool.make(asked, start_of(self.run)):
+                    self.failures.append(self._failure(tried[index], outcome))
                     self._report(len(tried))
                     self._show(len(candidates))
         except KeyboardInterrupt:
@@ -276,7 +276,7 @@ class _Search:
         workers: int,
         cluster: str | None,
     ) -> Failures:
-        """Analyse failures, as many as the limit allows; return what was found, also when interrupted."""
+        """Analyse failures, as many as the limit allows; return the results, also when interrupted."""
         total = len(possible.failures)
         rows = np.arange(total) if limit is None else analysis.busiest_first()[:limit]
         self.restoration = analysis.about
@@ -284,9 +284,9 @@ class _Search:
         is_interrupted = False
         self._report(len(rows))
         try:
-            for part, outcomes, more in _evaluate(analysis, rows, workers=workers, cluster=cluster):
+            for chunk, outcomes, more in _evaluate(analysis, rows, workers=workers, cluster=cluster):
                 parts.append(more)
-                for row, outcome in zip(part.tolist(), outcomes, strict=True):
+                for row, outcome in zip(chunk.tolist(), outcomes, strict=True):
                     candidate = _Candidate.of(possible.failures[row])
                     self.failures.append(self._failure(candidate, self._outcome(outcome), outcome.figures))
                 self._report(len(rows))
@@ -296,17 +296,17 @@ class _Search:
         sections = () if is_interrupted or len(rows) < total else tuple(analysis.conclude(parts))
         return replace(self.result(total, is_interrupted=is_interrupted), sections=sections)
 
-    def _outcome(self, found: FailureOutcome) -> Outcome:
+    def _outcome(self, outcome_found: FailureOutcome) -> Outcome:
         busiest = None
-        if found.busiest is not None:
-            name, value = found.busiest
+        if outcome_found.busiest is not None:
+            name, value = outcome_found.busiest
             busiest = BusiestLink(name=name, what="utilization", value=value, unit="%")
-        losses = self.trials.system.losses(found.metrics)
-        return Outcome(adjustments={}, metrics=found.metrics, losses=losses, busiest=busiest)
+        losses = self.trials.system.losses(outcome_found.metrics)
+        return Outcome(adjustments={}, metrics=outcome_found.metrics, losses=losses, busiest=busiest)
 
     def _report(self, total: int) -> None:
         if self.advance is not None:
-            self.advance(len(self.failures), sum(bool(one.error) for one in self.failures), total)
+            self.advance(len(self.failures), sum(bool(failure.error) for failure in self.failures), total)
 
     def _show(self, total: int) -> None:
         now = time.perf_counter()
@@ -315,7 +315,7 @@ class _Search:
             self.found(self.result(total))
 
     def result(self, total: int, *, is_interrupted: bool = False) -> Failures:
-        """Return what was found so far, the worst first."""
+        """Return the results so far, the worst first."""
         return Failures(
             run=self.run,
             failures=tuple(sorted(self.failures, key=self._rank)),
@@ -340,10 +340,10 @@ class _Search:
             is_share = bool(asked) and (metric.unit == headline.unit or bool(system.plan.headline.cost))
             is_share &= bool(total) or metric.name not in system.plan.headline.losses
             share = cost / asked if is_share else None
-        least = 1e-6 * (total or 0.0) + 1e-9
+        threshold = 1e-6 * (total or 0.0) + 1e-9
         losses = self.run.constraints.lost
-        more = [value - losses.get(loss, 0.0) > least for loss, value in outcome.losses.items()]
-        more.append(bool(system.plan.headline.cost) and (cost or 0.0) > least)
+        more = [value - losses.get(loss, 0.0) > threshold for loss, value in outcome.losses.items()]
+        more.append(bool(system.plan.headline.cost) and (cost or 0.0) > threshold)
         more.append(_carries_less(system, before, outcome.metrics))
         return Failure(
             kind=candidate.kind,
@@ -364,18 +364,19 @@ class _Search:
         )
 
     def _cost(self, outcome: Outcome) -> float | None:
-        """Return by how much the metric of costs is worse than without the failure."""
+        """Return the worsening of the metric of costs by the failure."""
         system = self.trials.system
         metric = cost_metric(system)
         if metric is not system.headline and not system.plan.headline.cost:
             losses = system.plan.headline.losses
             old, new = (
-                sum(one.get(name) or 0.0 for name in losses) for one in (self.run.metrics, outcome.metrics)
+                sum(metrics.get(name) or 0.0 for name in losses)
+                for metrics in (self.run.metrics, outcome.metrics)
             )
             return 0.0 if abs(new - old) <= 1e-9 * max(abs(old), abs(new)) else new - old
         return _worse_by(metric, self.run.metrics, outcome.metrics)
 
-    def _rank(self, one: Failure) -> tuple[Any, ...]:
+    def _rank(self, failure: Failure) -> tuple[Any, ...]:
         """Return a key that sorts failures, the worst first: without a plan, by cost, by the other metrics.
 
         Among failures of the same cost, the one that leaves least growth of demand is worse; equal ones are
@@ -385,18 +386,18 @@ class _Search:
         growth = system.plan.headline.growth
         others = [system.metric(name) for name in (growth, *(rank.name for rank in system.ranks[1:])) if name]
         values = [
-            (-1 if metric.better == "less" else 1) * (one.metrics.get(metric.name) or 0.0)
+            (-1 if metric.better == "less" else 1) * (failure.metrics.get(metric.name) or 0.0)
             for metric in others
         ]
-        cost = math.inf if one.cost is None else float(f"{one.cost:.9g}")
-        return (-cost, *(float(f"{value:.9g}") for value in values), one.name)
+        cost = math.inf if failure.cost is None else float(f"{failure.cost:.9g}")
+        return (-cost, *(float(f"{value:.9g}") for value in values), failure.name)
 
 
-def _join(own: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+def _join(adjustments: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
     """Return adjustments with those of a failure: lists of names are joined, and mappings."""
-    joined = dict(own)
+    joined = dict(adjustments)
     for name, value in added.items():
-        present = own.get(name)
+        present = adjustments.get(name)
         if isinstance(value, Mapping):
             joined[name] = {**(present or {}), **value}
         else:
@@ -407,7 +408,7 @@ def _join(own: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
 def _evaluate(
     analysis: FailureAnalysis, rows: Ints, *, workers: int, cluster: str | None
 ) -> Iterator[tuple[Ints, list[FailureOutcome], Any]]:
-    """Yield failures by row, their outcomes, and what `conclude` needs, as parts of them are finished.
+    """Yield failures by row, their outcomes, and the data for `conclude`, as parts of them are finished.
 
     workers  threads, but at least one on each core; without effect where a cluster is given
     """
@@ -419,7 +420,7 @@ def _evaluate(
     )
     pool = ThreadPoolExecutor(threads)
     try:
-        asked = {pool.submit(analysis.evaluate, part): part for part in _parts(rows, threads)}
+        asked = {pool.submit(analysis.evaluate, chunk): chunk for chunk in _parts(rows, threads)}
         for future in as_completed(asked):
             yield (asked[future], *future.result())
     finally:
@@ -431,8 +432,8 @@ def _evaluate_on_cluster(
 ) -> Iterator[tuple[Ints, list[FailureOutcome], Any]]:
     with open_workers(1, cluster=cluster) as workers:
         parts = _parts(rows, len(workers.names()))
-        for index, found in map_shares(workers, evaluate_part, analysis, parts):
-            yield (parts[index], *found)
+        for index, outcomes in map_shares(workers, evaluate_part, analysis, parts):
+            yield (parts[index], *outcomes)
 
 
 def evaluate_part(analysis: FailureAnalysis, rows: Ints) -> tuple[list[FailureOutcome], Any]:
@@ -443,7 +444,7 @@ def evaluate_part(analysis: FailureAnalysis, rows: Ints) -> tuple[list[FailureOu
 def _parts(rows: Ints, width: int) -> list[Ints]:
     """Return the rows in parts, several for each of `width` workers."""
     count = max(math.ceil(len(rows) / MOST_PER_PART), min(len(rows), width * PARTS_PER_THREAD))
-    return [part for part in np.array_split(rows, max(count, 1)) if len(part)]
+    return [chunk for chunk in np.array_split(rows, max(count, 1)) if len(chunk)]
 
 
 def _carries_less(
@@ -463,7 +464,7 @@ def _carries_less(
 def _worse_by(
     metric: Metric, before: Mapping[str, float | None], after: Mapping[str, float | None]
 ) -> float | None:
-    """Return by how much a metric is worse after than before; 0 within rounding, None where unknown."""
+    """Return the worsening of a metric from before to after; 0 within rounding, None where unknown."""
     old, new = before.get(metric.name), after.get(metric.name)
     if old is None or new is None:
         return None

@@ -79,7 +79,7 @@ def lay_out(
     zipped   go through the axes in parallel: all have the same number of values, or one
     raises   InputError with every fault
     """
-    given, faults = sweep_axes(axes or {})
+    own_axes, faults = sweep_axes(axes or {})
     if not scenarios:
         faults.append("sweep: needs a scenario")
     names = [scenario.name for scenario in scenarios]
@@ -88,20 +88,22 @@ def lay_out(
     layouts: list[_Layout] = []
     for scenario in () if faults else scenarios:
         try:
-            layout = _Layout(scenario, {**scenario.sweep, **given}, designs, zipped, plans, warm)
+            layout = _Layout(scenario, {**scenario.sweep, **own_axes}, designs, zipped, plans, warm)
             layouts.append(layout)
             points += layout.points()
         except InputError as error:
             faults += error.faults
     labels = [label for layout in layouts for label in layout.labels]
-    for key in given if labels else ():
+    for key in own_axes if labels else ():
         if key.startswith("designs.") and not any(layout.label_of(key) for layout in layouts):
             label = key.split(".")[1]
             faults.append(f"sweep.{key}: no such design of this sweep" + did_you_mean(label, labels))
     if faults:
         raise InputError(*shorten_faults(list(dict.fromkeys(faults)), "sweep", "to correct"))
-    keys = [key for scenario in scenarios for key in (*scenario.sweep, *given)]
-    unnamed = [] if designs is not None else [one.system for one in scenarios if not one.designs]
+    keys = [key for scenario in scenarios for key in (*scenario.sweep, *own_axes)]
+    unnamed = (
+        [] if designs is not None else [scenario.system for scenario in scenarios if not scenario.designs]
+    )
     systems = {system.name: system for system in unnamed}
     return Grid(
         axes=tuple(dict.fromkeys(keys)), points=tuple(points), of_usual_designs=tuple(systems.values())
@@ -154,15 +156,15 @@ class _Layout:
 
     def _axis_values(self, label: str) -> Iterator[dict[str, Any]]:
         """Yield the values of the axes that a design's runs depend on, each combination once."""
-        own = [key for key in self.axes if not key.startswith("designs.") or self.label_of(key) == label]
+        own_keys = [key for key in self.axes if not key.startswith("designs.") or self.label_of(key) == label]
         if not self.zipped:
-            for values in itertools.product(*(self.axes[key] for key in own)):
-                yield dict(zip(own, values, strict=True))
+            for values in itertools.product(*(self.axes[key] for key in own_keys)):
+                yield dict(zip(own_keys, values, strict=True))
             return
         length = max((len(values) for values in self.axes.values()), default=1)
         seen = set()
         for index in range(length):
-            combination = {key: self.axes[key][index if len(self.axes[key]) > 1 else 0] for key in own}
+            combination = {key: self.axes[key][index if len(self.axes[key]) > 1 else 0] for key in own_keys}
             text = json.dumps(combination, default=str)
             if text not in seen:
                 seen.add(text)
@@ -175,7 +177,9 @@ class _Layout:
             "solver": self.raw.get("solver", {}),
         }
         changed = {key.partition(".")[0] for key in values}
-        document = {name: copy.deepcopy(part) if name in changed else part for name, part in sections.items()}
+        document = {
+            name: copy.deepcopy(content) if name in changed else content for name, content in sections.items()
+        }
         for key, value in values.items():
             set_key(document, key, value)
         section = self._once(

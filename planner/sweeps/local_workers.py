@@ -145,12 +145,12 @@ class LocalWorkers:
         """Return the future result of a call; see `workers.Workers`."""
         call = _Call(
             content=pickle.dumps((function, arguments)),
-            shared=tuple(one for one in arguments if isinstance(one, Shared)),
+            shared=tuple(argument for argument in arguments if isinstance(argument, Shared)),
             future=Future(),
             worker=worker,
         )
         with self.changed:
-            if self.failure is None and worker in (None, *(one.name for one in self._workers)):
+            if self.failure is None and worker in (None, *(worker_.name for worker_ in self._workers)):
                 self.calls.append(call)
                 self.changed.notify_all()
                 return call.future
@@ -188,8 +188,8 @@ class LocalWorkers:
     def on_death(self, worker: _Worker, call: _Call, text: str) -> None:
         """Rename a dead worker; give its call to another, unless it is bound or has killed too many."""
         with self.changed:
-            waiting = [one for one in self.calls if one.worker == worker.name]
-            self.calls = deque(one for one in self.calls if one.worker != worker.name)
+            waiting = [item for item in self.calls if item.worker == worker.name]
+            self.calls = deque(item for item in self.calls if item.worker != worker.name)
             worker.generation += 1
             call.deaths += 1
             is_repeated = call.worker is None and call.deaths <= MAX_WORKER_DEATHS
@@ -198,9 +198,9 @@ class LocalWorkers:
                 self.changed.notify_all()
         if not is_repeated:
             call.future.set_exception(WorkerDied(text, deaths=call.deaths))
-        for one in waiting:
-            if one.future.set_running_or_notify_cancel():
-                one.future.set_exception(WorkerDied(text, deaths=0))
+        for item in waiting:
+            if item.future.set_running_or_notify_cancel():
+                item.future.set_exception(WorkerDied(text, deaths=0))
 
     def give_up(self, text: str) -> None:
         """Fail every call: the workers cannot be started."""
@@ -301,7 +301,7 @@ class _Worker:
         return None
 
     def kill(self) -> None:
-        """Kill the process and what it started, and wait until it is gone."""
+        """Kill the process and its children, and wait until it is gone."""
         with self.lock:
             process = self.process
         if process is None or process.returncode is not None:

@@ -1,4 +1,4 @@
-"""Purchases of a plan as a list of upgrades, for systems whose plans say what to buy (`Studies.budget`).
+"""Purchases of a plan as a list of upgrades, for systems with plans of purchases (`Studies.budget`).
 
 The explanation of the plan has its purchases in order, and what smaller budgets reach (`Section.role`).
 """
@@ -34,8 +34,8 @@ def list_purchases(
     assert study is not None
     begin = time.perf_counter()
     changes = {} if budget is None else {f"problem.{name}": budget}
-    given: dict[str, Any] = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
-    explained = explain(scenario, design=design, changes=changes, **given)
+    arguments: dict[str, Any] = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
+    explained = explain(scenario, design=design, changes=changes, **arguments)
     roles = {} if explained.explanation is None else _by_role(explained.explanation)
     ladder, budgets = roles.get("purchases"), roles.get("budgets")
     bought = [] if ladder is None or not steps else _read_steps(explained, ladder)
@@ -71,11 +71,11 @@ def refuse(system: System, given: Mapping[str, Any]) -> None:
 
 
 def _by_role(explanation: Explanation) -> dict[str, Section]:
-    return {one.role: one for one in explanation.sections if one.role}
+    return {section.role: section for section in explanation.sections if section.role}
 
 
 def _metrics_of(explained: Explained, value: float) -> dict[str, float | None]:
-    """Return the metrics that are known of a part of the purchases: its value, and what is asked for."""
+    """Return the known metrics of a part of the purchases: its value, and the request."""
     system = explained.run.system
     total = system.plan.headline.total
     asked = explained.metrics.get(total) if total else None
@@ -83,7 +83,7 @@ def _metrics_of(explained: Explained, value: float) -> dict[str, float | None]:
 
 
 def _losses_of(system: System, metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """Return what is not reached of what is asked for, by the first metric of losses."""
+    """Return the unserved part of the request, by the first metric of losses."""
     headline = system.plan.headline
     total, value = metrics.get(headline.total), metrics.get(headline.metric)
     missing = (total or 0.0) - (value or 0.0)
@@ -97,14 +97,14 @@ def _read_steps(explained: Explained, ladder: Section) -> list[Step]:
     values = frame[metric.name].tolist()
     steps = []
     rows = frame.to_dict("records")
-    for place in range(1, len(rows)):
-        row = rows[place]
+    for index in range(1, len(rows)):
+        row = rows[index]
         name = str(row[frame.columns[0]])
         element, _, adds = (
             name.partition(": ") if name.count(": ") == 1 else (name, "", "")
         )  # else of several
-        is_last = place == len(rows) - 1
-        metrics = dict(explained.metrics) if is_last else _metrics_of(explained, values[place])
+        is_last = index == len(rows) - 1
+        metrics = dict(explained.metrics) if is_last else _metrics_of(explained, values[index])
         steps.append(
             Step(
                 kind="",
@@ -115,7 +115,7 @@ def _read_steps(explained: Explained, ladder: Section) -> list[Step]:
                 adjustments={},
                 metrics=metrics,
                 losses=_losses_of(system, metrics),
-                gain=float(values[place] - values[place - 1]),
+                gain=float(values[index] - values[index - 1]),
                 metric=metric.name,
                 tried=1,
                 candidates=1,
@@ -126,19 +126,19 @@ def _read_steps(explained: Explained, ladder: Section) -> list[Step]:
 
 
 def _read_points(system: System, budgets: Section) -> tuple[Point, ...]:
-    """Return what each budget reaches, with the bound of all plans within it."""
+    """Return the value of each budget, with the bound of all plans within it."""
     frame, metric = budgets.frame, system.ranks[0]
     bound = next((name for name in frame if str(name).startswith("at_most")), None)
     points = []
     for row in frame.to_dict("records"):
-        most = None if bound is None or pd.isna(row[bound]) else float(row[bound])
+        limit = None if bound is None or pd.isna(row[bound]) else float(row[bound])
         points.append(
             Point(
                 cost=float(row["budget"]),
                 value=float(row[metric.name]),
                 elements=(),
                 adjustments={str(system.studies.budget): float(row["budget"])},
-                bound=most,
+                bound=limit,
             )
         )
     return tuple(points)

@@ -136,9 +136,9 @@ def settings_of(problem: Mapping[str, Any], entry: Entry, options: Options) -> d
     }
 
 
-def _with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters: a default that is given is the same run as one that is not."""
-    return {name: given.get(name, parameter.default) for name, parameter in parameters.items()}
+    return {name: values.get(name, parameter.default) for name, parameter in parameters.items()}
 
 
 def _digest_paths(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,8 +104,8 @@ class Sweep(Result):
         points = self.grid.points
         with Store(self.out) as store:
             digests = self._digests(store)
-            found = store.runs_by_digest(digests)
-        present = [(point, name) for point, name in zip(points, digests, strict=True) if name in found.index]
+            stored = store.runs_by_digest(digests)
+        present = [(point, name) for point, name in zip(points, digests, strict=True) if name in stored.index]
         asked = pd.DataFrame(
             [
                 {"scenario": point.request.scenario, "label": point.request.label, **point.values}
@@ -113,9 +113,9 @@ class Sweep(Result):
             ],
             columns=["scenario", "label", *self.grid.axes],
         )
-        kept = found.loc[[name for _, name in present]].reset_index()
-        rest = [column for column in kept if column not in asked]
-        frame = pd.concat([asked, kept[rest]], axis=1)
+        frame_of_runs = stored.loc[[name for _, name in present]].reset_index()
+        columns = [column for column in frame_of_runs if column not in asked]
+        frame = pd.concat([asked, frame_of_runs[columns]], axis=1)
         return frame.assign(share_of_bound=pd.Series(self._shares(frame), index=frame.index, dtype=float))
 
     def to_frame(self) -> pd.DataFrame:
@@ -174,15 +174,15 @@ class Sweep(Result):
         }
 
     def _digests(self, store: Store) -> list[str]:
-        known = store.problem_digests(point.request.problem_key for point in self.grid.points)
-        done = [point.digest(known.get(point.request.problem_key)) for point in self.grid.points]
-        found = store.finished(done)
+        digests = store.problem_digests(point.request.problem_key for point in self.grid.points)
+        names = [point.digest(digests.get(point.request.problem_key)) for point in self.grid.points]
+        finished = store.finished(names)
         # a run that failed before its problem was known has its digest by the problem's key
         return [
             name
-            if name in found or point.request.problem_key not in known
+            if name in finished or point.request.problem_key not in digests
             else _failed_digest(store, point, name)
-            for point, name in zip(self.grid.points, done, strict=True)
+            for point, name in zip(self.grid.points, names, strict=True)
         ]
 
 
@@ -236,7 +236,7 @@ def sweep(
 
     raises  InputError before anything runs, with every fault; StoreFailure, ClusterLost
     """
-    given = solver_options(
+    settings = solver_options(
         options,
         backend=backend,
         algorithm=algorithm,
@@ -252,7 +252,7 @@ def sweep(
         designs=designs,
         zipped=zipped,
         changes=changes,
-        options=given,
+        options=settings,
         plans=plans,
         warm=warm,
         tables=Path(out) / PROBLEMS_FOLDER,
@@ -303,9 +303,9 @@ def load_grid(
     """
     loaded: list[Scenario] = []
     faults: list[str] = []
-    for name, one in _named_sources(problem):
+    for name, source in _named_sources(problem):
         try:
-            scenario = as_scenario(one, changes=changes, designs=designs, options=options, name=name)
+            scenario = as_scenario(source, changes=changes, designs=designs, options=options, name=name)
             loaded.append(_stored(scenario, tables))
         except InputError as error:
             faults += error.faults
@@ -315,15 +315,15 @@ def load_grid(
     return lay_out(loaded, axes=grid_axes, designs=labels_of(designs), zipped=zipped, plans=plans, warm=warm)
 
 
-def _named_sources(given: Any) -> list[tuple[str | None, Any]]:
+def _named_sources(source: Any) -> list[tuple[str | None, Any]]:
     """Return each problem or scenario with the name of its rows; None: its own."""
-    if isinstance(given, Mapping):
-        return [(str(name), one) for name, one in given.items()]
-    if not isinstance(given, list | tuple):
-        return [(None, given)]
+    if isinstance(source, Mapping):
+        return [(str(name), source_) for name, source_ in source.items()]
+    if not isinstance(source, list | tuple):
+        return [(None, source)]
     return [
-        (None if isinstance(one, Scenario | str | Path) else f"problem {count}", one)
-        for count, one in enumerate(given, start=1)
+        (None if isinstance(source_, Scenario | str | Path) else f"problem {count}", source_)
+        for count, source_ in enumerate(source, start=1)
     ]
 
 
@@ -346,21 +346,23 @@ def estimate(grid: Grid, out: str | Path) -> Estimate:
     """Estimate the work of a sweep into a store, by the times of similar runs that it has."""
     runs = {point.digest(None): point for point in grid.points}
     times: dict[tuple[str, str, str], list[float]] = {}
-    left = list(runs.values())
+    remaining = list(runs.values())
     if Store.exists(out):
         with Store(out) as store:
-            left, runs = _missing_runs(store, grid)
-            for point in left:
+            remaining, runs = _missing_runs(store, grid)
+            for point in remaining:
                 kind = _design_key(point)
                 if kind not in times:
                     times[kind] = store.run_times_s(*kind)
-    known = [statistics.median(times[_design_key(point)]) for point in left if times.get(_design_key(point))]
+    times_known = [
+        statistics.median(times[_design_key(point)]) for point in remaining if times.get(_design_key(point))
+    ]
     return Estimate(
         points=len(grid),
         runs=len(runs),
-        done=len(runs) - len(left),
-        seconds=sum(known) if known or not left else None,
-        unknown=len(left) - len(known),
+        done=len(runs) - len(remaining),
+        seconds=sum(times_known) if times_known or not remaining else None,
+        unknown=len(remaining) - len(times_known),
     )
 
 
@@ -370,35 +372,35 @@ def _design_key(point: Point) -> tuple[str, str, str]:
 
 def _missing_runs(store: Store, grid: Grid) -> tuple[list[Point], dict[str, Point]]:
     """Return a point for each run that is not done, and a point for every run, by digest."""
-    known = store.problem_digests(point.request.problem_key for point in grid.points)
+    digests = store.problem_digests(point.request.problem_key for point in grid.points)
     runs: dict[str, Point] = {}
     for point in grid.points:
-        runs.setdefault(point.digest(known.get(point.request.problem_key)), point)
-    done = store.finished(runs)
-    return [point for name, point in runs.items() if name not in done], runs
+        runs.setdefault(point.digest(digests.get(point.request.problem_key)), point)
+    finished = store.finished(runs)
+    return [point for name, point in runs.items() if name not in finished], runs
 
 
 def _open_workers(
-    grid: Grid, left: int, workers: int | None, memory: str, cluster: str | None
+    grid: Grid, remaining: int, workers: int | None, memory: str, cluster: str | None
 ) -> contextlib.AbstractContextManager[Workers]:
     if workers is not None and workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
     return open_workers(
-        worker_count(grid, left, workers), memory=memory, threads=_threads(grid), cluster=cluster
+        worker_count(grid, remaining, workers), memory=memory, threads=_threads(grid), cluster=cluster
     )
 
 
-def worker_count(grid: Grid, left: int, workers: int | None) -> int:
-    """Return the number of processes for `left` runs: `workers`, or as many as the cores allow."""
+def worker_count(grid: Grid, remaining: int, workers: int | None) -> int:
+    """Return the number of processes for `remaining` runs: `workers`, or as many as the cores allow."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(workers or cores // _threads(grid), left))
+    return max(1, min(workers or cores // _threads(grid), remaining))
 
 
 def _threads(grid: Grid) -> int:
     return max((point.options.threads or 1 for point in grid.points), default=1)
 
 
-def _ignore_progress(done: int, failed: int, total: int) -> None:
+def _ignore_progress(finished: int, failed: int, total: int) -> None:
     """Ignore the progress."""
 
 
@@ -414,12 +416,12 @@ class _SweepRun:
     stopping: bool = False
 
     def __post_init__(self) -> None:
-        left, runs = _missing_runs(self.store, self.grid)
-        self.points = {id(point.request): point for point in left}
-        self.left = len(left)
-        self.done = len(runs) - len(left)
+        remaining, runs = _missing_runs(self.store, self.grid)
+        self.points = {id(point.request): point for point in remaining}
+        self.left = len(remaining)
+        self.done = len(runs) - len(remaining)
         self.groups: dict[str, list[Request]] = {}
-        for point in left:
+        for point in remaining:
             self.groups.setdefault(point.request.problem_key, []).append(point.request)
         self.total = len(runs)
         self._report_progress()

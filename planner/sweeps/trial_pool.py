@@ -41,7 +41,7 @@ class TrialPool(Protocol):
 def open_pool(
     trials: Trials, *, workers: int = 1, cluster: str | None = None, find_busiest: bool = False
 ) -> Iterator[TrialPool]:
-    """Open what makes trials for as long as the block: this process, or workers.
+    """Open a maker of trials for the block: this process, or workers.
 
     workers       processes on this machine; 1: this process makes the trials itself
     cluster       address of a Dask scheduler instead
@@ -68,16 +68,16 @@ class _Here:
         self._last: dict[str, Run] = {}
 
     def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
-        for place, adjustments in enumerate(asked):
+        for index, adjustments in enumerate(asked):
             run = self._trials.run(adjustments, start)
             self._last[key_of(adjustments)] = run
             if len(self._last) > MOST_KEPT:
                 del self._last[next(iter(self._last))]
-            yield place, outcome_of(run, adjustments, find_busiest=self._find_busiest)
+            yield index, outcome_of(run, adjustments, find_busiest=self._find_busiest)
 
     def run(self, adjustments: Adjustments) -> Run:
-        kept = self._last.get(key_of(adjustments))
-        return self._trials.run(adjustments) if kept is None else kept
+        outcome = self._last.get(key_of(adjustments))
+        return self._trials.run(adjustments) if outcome is None else outcome
 
 
 class _OnWorkers:

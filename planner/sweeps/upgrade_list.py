@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One set of upgrades that was solved: what it costs, and the metric that it reaches.
+    """One set of upgrades that was solved: its cost, and its metric.
 
     share        of what was asked for that is served, or how far it can grow; None where that is unknown
     adjustments  of the problem with these upgrades
@@ -149,7 +149,7 @@ class Upgrades(Result):
 
     @property
     def verdict(self) -> str:
-        """Say what the upgrades reach and cost, in plain sentences."""
+        """Report the value and cost of the upgrades, in plain sentences."""
         if self.run.plan is None:
             return f"{self.run.verdict} No upgrade was tried."
         if not self.steps:
@@ -165,17 +165,17 @@ class Upgrades(Result):
 
     @property
     def caveat(self) -> str:
-        """Say what is proven of the list."""
+        """Report the proof of the list."""
         if not self.steps or self.findings:
             return " ".join(self.findings)
-        unproven = [place for place, step in enumerate(self.steps, start=1) if not step.is_proven]
+        unproven = [index for index, step in enumerate(self.steps, start=1) if not step.is_proven]
         per = " per cost" if self.has_costs else ""
         if not unproven:
             says = f"Each step is proven to be the single upgrade that gains most{per} after those before it"
         elif len(unproven) == len(self.steps):
             says = f"Each step is the upgrade that gains most{per} of those tried"
         else:
-            names = few([str(place) for place in unproven], 6)
+            names = few([str(index) for index in unproven], 6)
             says = f"Each step but {names} is proven to be the single upgrade that gains most{per}"
         says += f", with {self.run.label}; the list is greedy, not proven to be the cheapest."
         gap = self.run.proof.gap or 0.0
@@ -192,7 +192,7 @@ class Upgrades(Result):
         return [fitting_share(self.system, metrics) for metrics in plans]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each step: what is bought, its cost and gain, and the metrics after it.
+        """Return one row for each step: its purchase, cost and gain, and the metrics after it.
 
         A metric that has the name of another column, such as `cost`, is in `metric.cost`.
         """
@@ -232,7 +232,7 @@ class Upgrades(Result):
         return allowed[-1] if allowed else None
 
     def summary(self) -> list[str]:
-        """Return the verdict, the steps, and what is proven."""
+        """Return the verdict, the steps, and the proof."""
         rows = [("upgrade", "cost" if self.has_costs else "", "fits", self.metric.label)]
         for step, share in zip(self.steps, self.shares()[1:], strict=True):
             cost = number(step.cost) if self.has_costs else ""
@@ -269,20 +269,20 @@ class Upgrades(Result):
                 "metric": self.metric.name,
                 "points": [
                     {
-                        "cost": one.cost,
-                        "value": one.value,
-                        "share": one.share,
-                        "elements": list(one.elements),
-                        "bound": one.bound,
+                        "cost": point.cost,
+                        "value": point.value,
+                        "share": point.share,
+                        "elements": list(point.elements),
+                        "bound": point.bound,
                     }
-                    for one in self.points
+                    for point in self.points
                 ],
             },
         }
 
 
 def fitting_share(system: System, metrics: Mapping[str, float | None]) -> float | None:
-    """Return the share of what was asked for that a plan serves; where nothing is lost, how far it can grow.
+    """Return the served share of the request; if nothing is lost, the factor by which demand can grow.
 
     None where the system has no metric of what was asked for.
     """
@@ -300,7 +300,7 @@ def pareto_points(points: Sequence[Point], metric: Metric) -> tuple[Point, ...]:
     """Return the points of which no other costs less, or as much, and reaches as much, by cost."""
     sign = 1 if metric.better == "more" else -1
     best: list[Point] = []
-    for point in sorted(points, key=lambda one: (one.cost, -sign * one.value)):
+    for point in sorted(points, key=lambda point_: (point_.cost, -sign * point_.value)):
         if not best or sign * (point.value - best[-1].value) > GAIN_TOLERANCE * abs(best[-1].value):
             best.append(point)
     return tuple(best)

@@ -66,7 +66,7 @@ def upgrades(
     advance: Callable[[int, int, int], None] | None = None,
     found: Callable[[Upgrades], None] | None = None,
 ) -> Upgrades:
-    """Find what to buy: each step takes the upgrade that gains most, per cost where the tables have costs.
+    """Find upgrades to buy: each step takes the one that gains most, per cost if the tables have costs.
 
     Where plans say themselves what to buy, the list is that of the design's plan, in the order in which its
     purchases gain most, with what smaller budgets reach; then `kinds` and `candidates` are refused.
@@ -87,13 +87,13 @@ def upgrades(
 
     raises  InputError, also where the system declares no elements that can be upgraded
     """
-    given = solver_options(
+    settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     buys = scenario.system.studies.budget is not None  # its plans say what to buy
-    chosen = [] if buys else kinds_of(scenario.system, "upgrade", kinds)
+    selected = [] if buys else kinds_of(scenario.system, "upgrade", kinds)
     faults = [] if steps >= 0 else [f"steps is {steps}, must be at least 0"]
     if budget is not None and not (0 <= budget < math.inf):
         faults.append(f"budget is {budget}, must be a finite number of at least 0")
@@ -113,7 +113,7 @@ def upgrades(
         ladder = _Ladder(
             trials=trials,
             run=run,
-            kinds=chosen,
+            kinds=selected,
             pool=pool,
             budget=budget,
             most_candidates=candidates,
@@ -124,7 +124,7 @@ def upgrades(
         return ladder.climb(steps)
 
 
-def _ignore_progress(done: int, failed: int, total: int) -> None:
+def _ignore_progress(finished: int, failed: int, total: int) -> None:
     """Ignore the progress."""
 
 
@@ -202,7 +202,7 @@ class _Ladder:
         return self.system.ranks
 
     def climb(self, steps: int) -> Upgrades:
-        """Return the ladder of at most so many steps; when interrupted, what was found until then."""
+        """Return the ladder of at most so many steps; when interrupted, the steps until then."""
         is_interrupted = False
         if self.start.has_plan:
             try:
@@ -250,7 +250,7 @@ class _Ladder:
             dropped=tuple(self.dropped),
             without_cost=self.without_cost,
             ending=self.ending,
-            adjustments=self._adjustments([one for one, _ in self.bought]),
+            adjustments=self._adjustments([candidate for candidate, _ in self.bought]),
             solved=self.solved,
             seconds=time.perf_counter() - self.begin,
             is_interrupted=is_interrupted,
@@ -261,15 +261,17 @@ class _Ladder:
     def _take_step(self) -> bool:
         """Buy the best upgrade; return whether there was one."""
         before = self._outcome_now()
-        most = self._most_gain(before)
-        if most is not None and most <= 0:
+        upper = self._most_gain(before)
+        if upper is not None and upper <= 0:
             self.ending = "all that was asked for is served"
             return False
         if self.bought:  # its prices bound the gains, and the candidates start from it
-            self.current = self.pool.run(self._adjustments([one for one, _ in self.bought]))
-        offered = self._candidates(math.inf if most is None else most)
-        left = None if self.budget is None else exact_cost(self.budget) - self._spent()
-        affordable = [one for one in offered if left is None or exact_cost(one.cost) <= left]
+            self.current = self.pool.run(self._adjustments([candidate for candidate, _ in self.bought]))
+        offered = self._candidates(math.inf if upper is None else upper)
+        remaining = None if self.budget is None else exact_cost(self.budget) - self._spent()
+        affordable = [
+            candidate for candidate in offered if remaining is None or exact_cost(candidate.cost) <= remaining
+        ]
         best, tried, is_proven = self._try(before, affordable)
         if best is None:
             self.ending = self._why_none(offered, affordable)
@@ -278,7 +280,7 @@ class _Ladder:
         return True
 
     def _most_gain(self, before: Outcome) -> float | None:
-        """Return how much of what was asked for is not served; None where more than that can be gained."""
+        """Return the unserved amount of the request; None if more than that can be gained."""
         total = before.metrics.get(self.system.plan.headline.total)
         value = before.metrics.get(self.metric.name)
         if total is None or value is None or len(self.ranks) > 1 or self.metric is not self.system.headline:
@@ -295,35 +297,39 @@ class _Ladder:
         self, before: Outcome, offered: Sequence[_Candidate]
     ) -> tuple[tuple[_Candidate, Outcome] | None, int, bool]:
         """Return the upgrade that gains most, the number of those tried, and whether it is proven best."""
-        order = sorted(offered, key=lambda one: -one.most_per_cost)
+        order = sorted(offered, key=lambda candidate: -candidate.most_per_cost)
         best: tuple[tuple[float, ...], _Candidate, Outcome] | None = None
         start = start_of(self.current) if self.current.decision is not None else None
-        place, failed, is_proven = 0, 0, True
+        index, failed, is_proven = 0, 0, True
         limit = len(order) if self.most_candidates is None else min(self.most_candidates, len(order))
-        while place < len(order):
-            if not self._may_beat(order[place], best):
+        while index < len(order):
+            if not self._may_beat(order[index], best):
                 break  # neither do those after it, whose bounds are smaller
-            if place >= limit:
+            if index >= limit:
                 is_proven = False
                 break
             batch = [
-                one for one in order[place : min(limit, place + self.pool.width)] if self._may_beat(one, best)
+                candidate
+                for candidate in order[index : min(limit, index + self.pool.width)]
+                if self._may_beat(candidate, best)
             ]
-            own = [bought for bought, _ in self.bought]
-            outcomes = self._solve_sets([[*own, one] for one in batch], start)
-            for one, outcome in zip(batch, outcomes, strict=True):
-                place, failed = place + 1, failed + (not outcome.has_plan)
-                score = self._score(before, outcome, one.cost)
+            bought_now = [bought for bought, _ in self.bought]
+            outcomes = self._solve_sets([[*bought_now, candidate] for candidate in batch], start)
+            for candidate, outcome in zip(batch, outcomes, strict=True):
+                index, failed = index + 1, failed + (not outcome.has_plan)
+                score = self._score(before, outcome, candidate.cost)
                 if any(score) and (best is None or score > best[0]):
-                    best = (score, one, outcome)
-                self.advance(place, failed, len(order))
-        return (None if best is None else best[1:]), place, is_proven
+                    best = (score, candidate, outcome)
+                self.advance(index, failed, len(order))
+        return (None if best is None else best[1:]), index, is_proven
 
-    def _may_beat(self, one: _Candidate, best: tuple[tuple[float, ...], _Candidate, Outcome] | None) -> bool:
+    def _may_beat(
+        self, candidate: _Candidate, best: tuple[tuple[float, ...], _Candidate, Outcome] | None
+    ) -> bool:
         """Return whether a candidate's bound lets it be better than the best one found."""
         if best is None or best[0][0] <= 0:
-            return one.bound > 0 or len(self.ranks) > 1
-        return one.most_per_cost > best[0][0]
+            return candidate.bound > 0 or len(self.ranks) > 1
+        return candidate.most_per_cost > best[0][0]
 
     def _score(self, before: Outcome, after: Outcome, cost: float) -> tuple[float, ...]:
         """Return the gain in each rank for each unit of cost, with seven digits; 0 where there is none."""
@@ -346,13 +352,13 @@ class _Ladder:
         return tuple(gains)
 
     def _first_gain(self, before: Outcome, after: Outcome) -> tuple[Metric, float]:
-        """Return the first rank that differs, and by how much it is better; negative where worse."""
+        """Return the first rank that differs, and its improvement; negative if worse."""
         gains = zip(self.ranks, self._gains(before, after), strict=True)
         return next((pair for pair in gains if pair[1]), (self.metric, 0.0))
 
     def _buy(
         self,
-        one: _Candidate,
+        candidate: _Candidate,
         outcome: Outcome,
         before: Outcome,
         tried: int,
@@ -360,16 +366,16 @@ class _Ladder:
         is_proven: bool,
     ) -> None:
         metric, gain = self._first_gain(before, outcome)
-        words = one.kind.adds
+        words = candidate.kind.adds
         step = Step(
-            kind=one.kind.name,
-            element=one.name,
-            action=one.action.name,
-            adds=one.action.state
+            kind=candidate.kind.name,
+            element=candidate.name,
+            action=candidate.action.name,
+            adds=candidate.action.state
             if words is None
-            else words(self.trials.element_problem, one.action, one.name),
-            cost=one.cost,
-            adjustments=one.action.apply({}, one.name),
+            else words(self.trials.element_problem, candidate.action, candidate.name),
+            cost=candidate.cost,
+            adjustments=candidate.action.apply({}, candidate.name),
             metrics=outcome.metrics,
             losses=outcome.losses,
             gain=gain,
@@ -378,28 +384,28 @@ class _Ladder:
             candidates=candidates,
             is_proven=is_proven,
         )
-        self.bought.append((one, step))
+        self.bought.append((candidate, step))
 
     def _drop_needless(self) -> bool:
         """Drop each step without which the plan is as good; return whether there was one."""
         before = len(self.dropped)
         if 2 <= len(self.bought) <= MOST_REMOVALS:
-            for needless in [one for one, _ in self.bought[:-1]]:
-                rest = [one for one, _ in self.bought if one is not needless]
-                (outcome,) = self._solve_sets([rest])
+            for needless in [candidate for candidate, _ in self.bought[:-1]]:
+                remaining = [candidate for candidate, _ in self.bought if candidate is not needless]
+                (outcome,) = self._solve_sets([remaining])
                 if outcome.has_plan and self._first_gain(outcome, self._outcome_now())[1] <= 0:
                     self.dropped.append(needless.name)
-                    self._buy_again(rest)
+                    self._buy_again(remaining)
         return len(self.dropped) > before
 
-    def _buy_again(self, rest: Sequence[_Candidate]) -> None:
-        """Set the ladder to these upgrades; what each reaches is measured again, and not proven best."""
-        steps = {id(one): step for one, step in self.bought}
+    def _buy_again(self, remaining: Sequence[_Candidate]) -> None:
+        """Set the ladder to these upgrades; the value of each is measured again, and not proven best."""
+        steps = {id(candidate): step for candidate, step in self.bought}
         self.bought = []
         before = self.start
-        for place, one in enumerate(rest, start=1):
-            (outcome,) = self._solve_sets([rest[:place]])
-            old = steps[id(one)]
+        for count, candidate in enumerate(remaining, start=1):
+            (outcome,) = self._solve_sets([remaining[:count]])
+            old = steps[id(candidate)]
             if outcome.metrics == old.metrics:
                 step = old
             else:
@@ -412,35 +418,37 @@ class _Ladder:
                     metric=metric.name,
                     is_proven=False,
                 )
-            self.bought.append((one, step))
+            self.bought.append((candidate, step))
             before = outcome
 
     # --- solving --------------------------------------------------------------------------
 
     def _outcome_now(self) -> Outcome:
-        return self.known[key_of(self._adjustments([one for one, _ in self.bought]))]
+        return self.known[key_of(self._adjustments([candidate for candidate, _ in self.bought]))]
 
     def _adjustments(self, bought: Sequence[_Candidate]) -> Adjustments:
         adjustments = dict(self.trials.adjustments)
-        for one in bought:
-            adjustments = one.action.apply(adjustments, one.name)
+        for candidate in bought:
+            adjustments = candidate.action.apply(adjustments, candidate.name)
         return adjustments
 
     def _spent(self) -> Decimal:
-        return sum((exact_cost(one.cost) for one, _ in self.bought), Decimal(0))
+        return sum((exact_cost(candidate.cost) for candidate, _ in self.bought), Decimal(0))
 
-    def _solve_sets(self, chosen: Sequence[Sequence[_Candidate]], start: Run | None = None) -> list[Outcome]:
+    def _solve_sets(self, sets: Sequence[Sequence[_Candidate]], start: Run | None = None) -> list[Outcome]:
         """Return the outcome of each set of upgrades."""
-        asked = [self._adjustments(one) for one in chosen]
-        missing = [place for place, one in enumerate(asked) if key_of(one) not in self.known]
-        for found, outcome in self.pool.make([asked[place] for place in missing], start):
-            place = missing[found]
-            self.known[key_of(asked[place])] = outcome
+        asked = [self._adjustments(set_) for set_ in sets]
+        missing = [
+            position for position, adjustments in enumerate(asked) if key_of(adjustments) not in self.known
+        ]
+        for missing_index, outcome in self.pool.make([asked[position] for position in missing], start):
+            index = missing[missing_index]
+            self.known[key_of(asked[index])] = outcome
             self.solved += 1
             if outcome.has_plan:
-                cost = sum((exact_cost(one.cost) for one in chosen[place]), Decimal(0))
-                self.sets.append((cost, outcome, tuple(one.name for one in chosen[place])))
-        return [self.known[key_of(one)] for one in asked]
+                cost = sum((exact_cost(candidate.cost) for candidate in sets[index]), Decimal(0))
+                self.sets.append((cost, outcome, tuple(candidate.name for candidate in sets[index])))
+        return [self.known[key_of(adjustments)] for adjustments in asked]
 
     # --- candidates -----------------------------------------------------------------------
 
@@ -461,23 +469,25 @@ class _Ladder:
         costs = {action.name: kind.costs(problem, action) for action in kind.with_role("upgrade")}
         return {name: values for name, values in costs.items() if values}
 
-    def _candidates(self, most: float) -> list[_Candidate]:
-        """Return what can be bought, with bounds of the gains; what gains nothing is left out.
+    def _candidates(self, limit: float) -> list[_Candidate]:
+        """Return the possible purchases, with bounds of their gains, without those that gain nothing.
 
-        most  no upgrade gains more
+        limit  no upgrade gains more
         """
-        own = {(one.kind.name, one.action.parameter, one.name) for one, _ in self.bought}
+        bought_keys = {
+            (candidate.kind.name, candidate.action.parameter, candidate.name) for candidate, _ in self.bought
+        }
         bounds: dict[tuple[str, str], Mapping[str, float | None] | None] = {}
-        found: list[_Candidate] = []
-        places: dict[tuple[str, str], dict[str, int]] = {}
+        candidates: list[_Candidate] = []
+        rank_of: dict[tuple[str, str], dict[str, int]] = {}
         self.without_cost = 0
         for kind, action, name in self.trials.candidates("upgrade", self.kinds):
-            if (kind.name, action.parameter, name) in own:
+            if (kind.name, action.parameter, name) in bought_keys:
                 continue
             key = kind.name, action.name
             if key not in bounds:
                 bounds[key] = self._bounds(kind, action)
-                places[key] = {one: place for place, one in enumerate(bounds[key] or ())}
+                rank_of[key] = {element: rank for rank, element in enumerate(bounds[key] or ())}
             ranked = bounds[key]
             if ranked is not None and name not in ranked:
                 continue
@@ -486,20 +496,20 @@ class _Ladder:
                 self.without_cost += 1
                 continue
             bound = None if ranked is None else ranked[name]
-            found.append(
+            candidates.append(
                 _Candidate(
                     kind=kind,
                     action=action,
                     name=name,
                     cost=float(cost),
-                    bound=most if bound is None else min(most, float(bound)),
+                    bound=limit if bound is None else min(limit, float(bound)),
                 )
             )
         order = {
-            id(one): places[one.kind.name, one.action.name].get(one.name, place)
-            for place, one in enumerate(found)
+            id(candidate): rank_of[candidate.kind.name, candidate.action.name].get(candidate.name, rank)
+            for rank, candidate in enumerate(candidates)
         }
-        return sorted(found, key=lambda one: order[id(one)])
+        return sorted(candidates, key=lambda candidate: order[id(candidate)])
 
     def _bounds(self, kind: ElementKind, action: Action) -> Mapping[str, float | None] | None:
         """Return the ranking of a kind's elements; None where there is none.

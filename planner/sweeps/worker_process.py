@@ -37,7 +37,10 @@ def main(descriptor: int) -> None:
 def _execute(function: Any, arguments: tuple[Any, ...], shared: dict[int, Any]) -> bytes:
     """Return the pickled result and error of a call, one of them None."""
     try:
-        values = [shared[one.key] if isinstance(one, local_workers.Shared) else one for one in arguments]
+        values = [
+            shared[argument.key] if isinstance(argument, local_workers.Shared) else argument
+            for argument in arguments
+        ]
         return pickle.dumps((function(*values), None))
     except Exception as error:
         try:

@@ -1,4 +1,4 @@
-"""Workers that a sweep or a search sends functions to, wherever they are: what both kinds offer.
+"""Workers that a sweep or a search sends functions to: the shared interface of both kinds.
 
 `local_workers` are processes of this machine, reached over pipes; `cluster_workers` those of a Dask cluster.
 """

@@ -1,4 +1,4 @@
-"""Comparison of plans with bounds, and of heuristics with what is proven optimal."""
+"""Comparison of plans with bounds, and of heuristics with proven optima."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _check_headline(bounding: Sequence[Run], covered: Sequence[Run]) -> None:
     for run in covered:
         ranks, values = run.system.ranks, headline_values(run)
         if compare_ranks(ranks, values, tightest, TOLERANCE) > 0:
-            first = next(one for one in bounding if proven_bounds(one) == tightest)
+            first = next(run_ for run_ in bounding if proven_bounds(run_) == tightest)
             raise AssertionError(
                 f"{describe(run)}: {_show(ranks, values)} beats the bound {_show(ranks, tightest)} "
                 f"of {describe(first)}"
@@ -77,10 +77,10 @@ def _check_one_optimum(best: Run, runs: Sequence[Run]) -> None:
     for run in runs:
         value = run.metrics.get(metric.name)
         if ranks:
-            values, most = headline_values(run), headline_values(best)
-            assert compare_ranks(ranks, values, most, TOLERANCE + slack) <= 0, (
+            values, best_values = headline_values(run), headline_values(best)
+            assert compare_ranks(ranks, values, best_values, TOLERANCE + slack) <= 0, (
                 f"{describe(run)}: {_show(ranks, values)} beats the optimum "
-                f"{', '.join(map(str, most[: len(ranks)]))} of {describe(best)}"
+                f"{', '.join(map(str, best_values[: len(ranks)]))} of {describe(best)}"
             )
         elif run.plan is not None and value is not None and not len(run.violations):
             if not _serves_as_much(run, best, metric):
@@ -93,7 +93,7 @@ def _check_one_optimum(best: Run, runs: Sequence[Run]) -> None:
 def _serves_as_much(run: Run, other: Run, metric: Metric) -> bool:
     """Return whether a plan reaches the headline metric of another, where `metric` is not the headline's."""
     headline = run.system.headline
-    value, reached = (one.metrics.get(headline.name) for one in (run, other))
+    value, reached = (run_.metrics.get(headline.name) for run_ in (run, other))
     if metric.name == headline.name or value is None or reached is None:
         return True
     return not is_better(headline, reached, value)
@@ -101,10 +101,14 @@ def _serves_as_much(run: Run, other: Run, metric: Metric) -> bool:
 
 def describe(run: Run) -> str:
     """Return a run's design with its parameters and options, as in `optimum(paths=4, service=all)`."""
-    given = dict(run.entry.parameters)
-    given |= {name: value for name, value in run.options.to_dict().items() if name in ("gap", "time_limit_s")}
-    given |= {"service": "all"} if run.options.service == "all" else {}
-    return run.label + (f"({', '.join(f'{name}={value}' for name, value in given.items())})" if given else "")
+    settings = dict(run.entry.parameters)
+    settings |= {
+        name: value for name, value in run.options.to_dict().items() if name in ("gap", "time_limit_s")
+    }
+    settings |= {"service": "all"} if run.options.service == "all" else {}
+    return run.label + (
+        f"({', '.join(f'{name}={value}' for name, value in settings.items())})" if settings else ""
+    )
 
 
 def is_better(metric: Metric, value: float, than: float, slack: float = 0.0) -> bool:

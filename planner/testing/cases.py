@@ -79,8 +79,11 @@ class Runs:
 
         raises  InputError for values that are not valid
         """
-        design, given = self.system.design(name), {**self._parameters.get(name, {}), **(parameters or {})}
-        values, faults = check_parameters(design.decide, given, where=f"designs.{name}", what=name)
+        design, parameters_given = (
+            self.system.design(name),
+            {**self._parameters.get(name, {}), **(parameters or {})},
+        )
+        values, faults = check_parameters(design.decide, parameters_given, where=f"designs.{name}", what=name)
         if faults:
             raise InputError(*faults)
         return Entry(label=name, design=design, parameters=values)

@@ -1,4 +1,4 @@
-"""Conformance tests of what a system declares: names, descriptions, metrics of studies."""
+"""Conformance tests of a system's declarations: names, descriptions, metrics of studies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.testing.cases import Cases
 
 
 def declaration_cases(system: System) -> Cases:
-    """Yield the tests of what a system declares."""
+    """Yield the tests of a system's declarations."""
     yield "names are unique", partial(_check_names, system)
     yield "metrics that studies name exist", partial(_check_metrics_of_studies, system)
     yield "every design says what it does and where it comes from", partial(_check_descriptions, system)
@@ -38,7 +38,7 @@ def _check_names(system: System) -> None:
 
 
 def _check_metrics_of_studies(system: System) -> None:
-    known = {metric.name for metric in system.metrics}
+    metric_names = {metric.name for metric in system.metrics}
     headline = system.plan.headline
     named = {
         "headline": headline.metric,
@@ -50,8 +50,8 @@ def _check_metrics_of_studies(system: System) -> None:
         named |= dict(zip(("trade-off, across", "trade-off, up"), system.studies.trade_off, strict=True))
     if system.studies.coordination is not None:
         named["coordination"] = system.studies.coordination.performance
-    for place, name in named.items():
-        assert name in known, f"{place} is {name}, which is no metric"
+    for label, name in named.items():
+        assert name in metric_names, f"{label} is {name}, which is no metric"
     if system.studies.practice is not None:
         system.design(system.studies.practice)
 

@@ -64,10 +64,17 @@ def is_same(one: Any, other: Any) -> bool:
         return bool(str(one.bit_generator.state) == str(other.bit_generator.state))
     if one is None or other is None:
         return one is other
-    left, right = np.asarray(one), np.asarray(other)
+    first_array, right = np.asarray(one), np.asarray(other)
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
-    return left.dtype.kind == right.dtype.kind and left.astype(right.dtype).tobytes() == right.tobytes()
+        return (
+            first_array.dtype == right.dtype
+            and first_array.shape == right.shape
+            and first_array.tobytes() == right.tobytes()
+        )
+    return (
+        first_array.dtype.kind == right.dtype.kind
+        and first_array.astype(right.dtype).tobytes() == right.tobytes()
+    )
 
 
 def _copy(value: Any) -> Any:
@@ -75,6 +82,6 @@ def _copy(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy(order="K")
     if isinstance(value, tuple):
-        copies = [_copy(part) for part in value]
+        copies = [_copy(item) for item in value]
         return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
     return copy.deepcopy(value)

@@ -72,15 +72,15 @@ def magnitude_cases(
     """Return the tests of a system; arguments as for `check_magnitudes`."""
     instances = list(problems) or [next(iter(system.problem.presets.values()))()]
     cases: list[Case] = []
-    for place, problem in enumerate(instances):
+    for index, problem in enumerate(instances):
         for title, tables in other_magnitudes(system, problem.to_tables(), columns=columns):
             runs = Runs(system, partial(system.problem.from_tables, tables), parameters or {}, options)
             for design in system.designs:
-                name = f"problem {place}, {title}: {design.name} answers, and its plan keeps what it claims"
+                name = f"problem {index}, {title}: {design.name} answers, and its plan keeps what it claims"
                 cases.append(Case(name, partial(check_answer, runs, design.name)))
             cases.append(
                 Case(
-                    f"problem {place}, {title}: no plan beats a bound", partial(check_bounds_of_answers, runs)
+                    f"problem {index}, {title}: no plan beats a bound", partial(check_bounds_of_answers, runs)
                 )
             )
     return cases
@@ -96,7 +96,7 @@ def check_bounds_of_answers(runs: Runs) -> None:
 
 
 def check_answer(runs: Runs, name: str) -> None:
-    """Check that a design has a plan that keeps what it claims, or a bound, or refuses what is too much."""
+    """Check that a design has a plan that keeps its guarantees, or a bound, or refuses excessive numbers."""
     try:
         check_run(runs, name)
     except InputError:  # such as more packets than can be simulated
@@ -172,7 +172,7 @@ def _change(
                 if other is table or (name in other.columns and name in tables.get(other.name, ()))
             ]
             for again in (np.ceil(candidate), old):
-                is_allowed = np.logical_and.reduce([_is_allowed(one, name, candidate) for one in alike])
+                is_allowed = np.logical_and.reduce([_is_allowed(case, name, candidate) for case in alike])
                 candidate = np.where(is_allowed, candidate, again)
             new[name] = np.where(np.isnan(old), old, candidate)
         made[table.name] = frame.assign(**new)
@@ -181,18 +181,18 @@ def _change(
 
 def _amounts(table: Table, frame: pd.DataFrame, columns: Collection[str]) -> list[str]:
     """Return the columns of a table that are amounts."""
-    found = []
+    amounts = []
     for name in frame:
         stem, unit = unit_of(str(name))
         has_amount = unit is not None and unit.dimension in DIMENSIONS and not is_per_unit(stem)
         is_number = pd.api.types.is_numeric_dtype(frame[name])
         if is_number and (has_amount or f"{table.name}.{name}" in columns):
-            found.append(str(name))
-    return found
+            amounts.append(str(name))
+    return amounts
 
 
 def _is_allowed(table: Table, name: str, values: Floats) -> Bools:
-    """Return which numbers the rules of a column allow."""
+    """Return the mask of the numbers that the rules of a column allow."""
     rules = table.columns[name].rules if name in table.columns else ()
     allowed = np.ones(len(values), dtype=bool)
     for _, test in rules:

@@ -48,7 +48,7 @@ def plan_cases(system: System, runs: Runs) -> Cases:
 
 
 def check_run(runs: Runs, name: str) -> None:
-    """Check that a design decides, that its plan keeps what it claims, and that its metrics are finite."""
+    """Check that a design decides, that its plan keeps its guarantees, and that its metrics are finite."""
     run = runs.of(name)  # raises PlanRejected where the plan breaks a guarantee or its objective is wrong
     if run.entry.design.is_bound:
         assert run.plan is None, "a design that is declared to bound only returns a plan"
@@ -79,7 +79,7 @@ def _check_plan_tables(runs: Runs, name: str) -> None:
         if value is not None and other is not None:
             assert _is_close(value, other), f"{metric}: {value} becomes {other}"
     for table in list(tables):
-        declared = next((one for one in system.plan.tables if one.name == table), None)
+        declared = next((table_ for table_ in system.plan.tables if table_.name == table), None)
         assert declared is not None, f"table {table} of the plan is not declared"
 
 
@@ -93,13 +93,13 @@ def _check_replay(runs: Runs, name: str) -> None:
 
 
 def _check_threads(runs: Runs, name: str) -> None:
-    one = runs.of(name).proof
+    single = runs.of(name).proof
     two = runs.fresh(name, Options(threads=2, seed=runs.options.seed)).proof
-    assert one.status == two.status, f"{one.status} with one thread, {two.status} with two"
-    if one.objective is not None and two.objective is not None:
-        apart = abs(one.objective - two.objective) / max(abs(one.objective), 1e-9)
-        most = max(TOLERANCE, (one.gap or 0.0) + (two.gap or 0.0))
-        assert apart <= most, f"{one.objective} with one thread, {two.objective} with two"
+    assert single.status == two.status, f"{single.status} with one thread, {two.status} with two"
+    if single.objective is not None and two.objective is not None:
+        apart = abs(single.objective - two.objective) / max(abs(single.objective), 1e-9)
+        tolerance = max(TOLERANCE, (single.gap or 0.0) + (two.gap or 0.0))
+        assert apart <= tolerance, f"{single.objective} with one thread, {two.objective} with two"
 
 
 def _check_shown(runs: Runs, name: str) -> None:
@@ -129,12 +129,12 @@ def _check_shown(runs: Runs, name: str) -> None:
 
 def _check_role(system: System[Any, Any], section: Section) -> None:
     """Check that sections of purchases and budgets have the columns that `Section.role` names."""
-    known = {
+    columns_needed = {
         "purchases": {"cost", "step_cost", system.ranks[0].name},
         "budgets": {"budget", "spent", system.ranks[0].name},
         "": set(),
     }
-    missing = known[section.role] - set(section.frame.columns)
+    missing = columns_needed[section.role] - set(section.frame.columns)
     assert not missing, f"section '{section.title}' of role {section.role!r} lacks {sorted(missing)}"
     assert not section.role or system.studies.budget, "a system with purchases names its budget"
 
@@ -172,8 +172,8 @@ def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -
         assert drawing.title, "a drawing has no title"
         drawn: list[tuple[str, pd.Series]] = []
         if isinstance(drawing, NetworkMap):
-            known = set(drawing.nodes["node"])
-            assert set(drawing.links["tail"]) | set(drawing.links["head"]) <= known, "a link has no node"
+            nodes = set(drawing.nodes["node"])
+            assert set(drawing.links["tail"]) | set(drawing.links["head"]) <= nodes, "a link has no node"
             if drawing.link_kind:
                 drawn.append((drawing.link_kind, drawing.links["element"]))
             if drawing.node_kind:
@@ -183,20 +183,20 @@ def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -
             drawn.append((drawing.kind, drawing.frame["element"]))
         for kind, elements in drawn:
             assert kind in names, f"{drawing.title}: {kind} is no kind of elements"
-            unknown = {one for one in elements.dropna() if one} - names[kind]
+            unknown = {element for element in elements.dropna() if element} - names[kind]
             assert not unknown, f"{drawing.title}: {sorted(unknown)[0]} is no {kind}"
 
 
 def _check_frames(runs: Runs, simulation: Simulation) -> None:
     entry = runs.entry((simulation.designs or [design.name for design in runs.system.designs])[0])
-    given = {
+    arguments = {
         "design": entry.design,
         "information": entry.information,
         "decision_parameters": entry.parameters,
         "options": runs.options,
     }
-    plain = simulation.run(runs.problem, **given)
-    drawn = simulation.run(runs.problem, **given, frames=True)
+    plain = simulation.run(runs.problem, **arguments)
+    drawn = simulation.run(runs.problem, **arguments, frames=True)
     assert not plain.frames, "has frames though nobody asked for them"
     assert dict(plain.metrics) == dict(drawn.metrics), "frames change the metrics of a run"
     times = [frame.time_s for frame in drawn.frames]

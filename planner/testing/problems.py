@@ -50,11 +50,11 @@ def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
     for name in first_and_another(names):
         assert kind.require(problem, name) == name
         for action in kind.actions:
-            done = action.apply({}, name)
-            assert action.is_done(done, name), f"{action.name}: is not done on {name}"
-            assert not action.undo(done, name), f"{action.name}: is not undone on {name}"
+            adjusted = action.apply({}, name)
+            assert action.is_done(adjusted, name), f"{action.name}: is not done on {name}"
+            assert not action.undo(adjusted, name), f"{action.name}: is not undone on {name}"
             adjust = system.problem.adjust
-            values, refused = check_parameters(adjust, done, where="problem", what=f"{kind.name} {name}")
+            values, refused = check_parameters(adjust, adjusted, where="problem", what=f"{kind.name} {name}")
             assert not refused, f"{action.name}: {refused[0]}"
             assert isinstance(adjust(problem, **values), system.problem.type)
             if kind.costs is not None:
@@ -66,8 +66,8 @@ def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
 
 def first_and_another(names: Sequence[str]) -> list[str]:
     """Return the first name and a random one."""
-    chosen = np.random.default_rng(1).integers(len(names)) if names else 0
-    return list(dict.fromkeys([names[0], names[int(chosen)]])) if names else []
+    index = np.random.default_rng(1).integers(len(names)) if names else 0
+    return list(dict.fromkeys([names[0], names[int(index)]])) if names else []
 
 
 def _check_bad_tables(system: System, problem: Any, table: Any) -> None:

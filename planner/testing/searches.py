@@ -118,22 +118,22 @@ class _Searches:
             if run is None:
                 yield self._run_with_another(name, {parameter.name: value})
 
-    def _run_with_another(self, name: str, given: Mapping[str, Any]) -> Run | None:
+    def _run_with_another(self, name: str, values: Mapping[str, Any]) -> Run | None:
         """Return the first run of a value with a value of another parameter; None where all are refused."""
         for parameter in self._parameters(name):
-            for value in values_to_try(parameter) if parameter.name not in given else ():
-                if (run := self._run(name, {**given, parameter.name: value})) is not None:
+            for value in values_to_try(parameter) if parameter.name not in values else ():
+                if (run := self._run(name, {**values, parameter.name: value})) is not None:
                     return run
         return None
 
-    def _run(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> Run | None:
+    def _run(self, name: str, values_given: Mapping[str, Any], options: Options | None = None) -> Run | None:
         """Return a run; None where it is refused in clear lines.
 
         raises  AssertionError with the values where anything else happens
         """
-        values = ", ".join(f"{key}={value}" for key, value in given.items())
+        values = ", ".join(f"{key}={value}" for key, value in values_given.items())
         try:
-            return self._runs.fresh(name, options, given)
+            return self._runs.fresh(name, options, values_given)
         except InputError as error:
             check_refusal(error, f"{name}({values})")
             return None

@@ -53,7 +53,7 @@ def table_cases(system: System, problem: Any) -> Cases:
 
 
 def answer_cases(runs: Runs) -> Cases:
-    """Yield the tests whose forms may be stored otherwise but have the same answer."""
+    """Yield the tests of forms that may be stored otherwise but have the same answer."""
     yield "rows in another order have the same answer", partial(_check_order, runs)
     for table in runs.system.problem.tables:
         if table.divisible:
@@ -74,11 +74,13 @@ def _check_units(system: System, problem: Any, table: Table) -> None:
     tables = problem.to_tables()
     for form, frame in _other_forms(table, tables[table.name]):
         again = system.problem.from_tables({**tables, table.name: frame}).to_tables()
-        for name, known in tables.items():
-            if again[name].equals(known):
+        for name, original in tables.items():
+            if again[name].equals(original):
                 continue
             try:
-                pd.testing.assert_frame_equal(_plain(again[name]), _plain(known), check_like=True, rtol=1e-9)
+                pd.testing.assert_frame_equal(
+                    _plain(again[name]), _plain(original), check_like=True, rtol=1e-9
+                )
             except AssertionError as error:
                 raise AssertionError(f"with {form}: {name} differs: {error}") from error
 
@@ -135,7 +137,7 @@ def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[st
             for first, second in OTHER_NAMES:
                 pair = sorted(zip(sorted(first), sorted(second), strict=False))
                 if (first, second) in WITH_WORDS:
-                    pair = [(f"node {one}", f"node {other}") for one, other in pair]
+                    pair = [(f"node {end}", f"node {other}") for end, other in pair]
                 for words in pair:
                     if not set(words) & (set(names) - set(ends)):
                         yield " and ".join(words), dict(zip(ends, words, strict=True))
@@ -221,7 +223,7 @@ def _in_another_order(system: System, problem: Any, seed: int) -> Any:
 
 
 def _check_divided(runs: Runs, table: Table) -> None:
-    """Check that rows whose amounts are divided over two rows have the same answer."""
+    """Check that rows with amounts divided over two rows have the same answer."""
     frame = runs.problem.to_tables().get(table.name)
     if frame is None or not set(table.divisible) & set(frame):
         return
@@ -241,19 +243,19 @@ def _with_divided_rows(system: System, problem: Any, table: Table, seed: int) ->
     parts = frame.copy()
     is_divided = np.random.default_rng(seed).random(len(frame)) < DIVIDED_SHARE
     for name in set(table.divisible) & set(frame):
-        whole = frame[name].to_numpy(float)
-        is_count = np.floor(whole) == whole
-        half = np.where(is_count, np.floor(whole / 2), whole / 2)
+        values = frame[name].to_numpy(float)
+        is_count = np.floor(values) == values
+        half = np.where(is_count, np.floor(values / 2), values / 2)
         is_divided &= half > 0
         parts[name] = half
-    rest = frame.copy()
+    remaining = frame.copy()
     for name in set(table.divisible) & set(frame):
-        rest.loc[is_divided, name] -= parts[name][is_divided]
+        remaining.loc[is_divided, name] -= parts[name][is_divided]
     if table.part_column:
         names = frame.get(table.part_column, pd.Series("part", index=frame.index))
-        rest = rest.assign(**{table.part_column: names})
+        remaining = remaining.assign(**{table.part_column: names})
         parts = parts.assign(**{table.part_column: names + " 2"})
-    divided = pd.concat([rest, parts[is_divided]]).sort_index(kind="stable").reset_index(drop=True)
+    divided = pd.concat([remaining, parts[is_divided]]).sort_index(kind="stable").reset_index(drop=True)
     return system.problem.from_tables({**tables, table.name: divided})
 
 
@@ -273,15 +275,18 @@ def _check_both_directions(runs: Runs, table: Table) -> None:
     opposite = lines.rename(columns={tail: head, head: tail})[list(lines.columns)]
     each = pd.concat([lines, opposite], ignore_index=True)
 
-    def read(rows: pd.DataFrame, given: Mapping[str, Any]) -> Any:
-        return system.problem.adjust(system.problem.from_tables({**tables, table.name: rows}), **given)
+    def read(rows: pd.DataFrame, adjustments: Mapping[str, Any]) -> Any:
+        return system.problem.adjust(system.problem.from_tables({**tables, table.name: rows}), **adjustments)
 
     both = {BOTH_DIRECTIONS: True}
-    cases = [runs.on(partial(read, rows, given)) for rows, given in ((lines, both), (each, {}), (each, both))]
+    cases = [
+        runs.on(partial(read, rows, adjustments))
+        for rows, adjustments in ((lines, both), (each, {}), (each, both))
+    ]
     first, *others = cases
     for other in others:
         for kind in system.problem.elements:
-            names, same = (sorted(kind.names(one.problem)) for one in (first, other))
+            names, same = (sorted(kind.names(problem_.problem)) for problem_ in (first, other))
             assert names == same, f"{kind.name}: {sorted(set(names) ^ set(same))[:1]} is in one layout only"
         assert first.problem.size() == other.problem.size()
         _check_same_answer(first, other)

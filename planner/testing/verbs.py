@@ -83,7 +83,7 @@ class _Asked:
 def _changes(system: System) -> Iterator[dict[str, Any]]:
     """Yield a change of one parameter of the problem, numbers first."""
     parameters = parameters_of(system.problem.adjust).values()
-    for parameter in sorted(parameters, key=lambda one: one.schema.get("type") != "number"):
+    for parameter in sorted(parameters, key=lambda parameter_: parameter_.schema.get("type") != "number"):
         for value in values_to_try(parameter):
             yield {f"problem.{parameter.name}": value}
 
@@ -101,7 +101,7 @@ def _check_verb(asked: _Asked, verb: str, call: Callable[[_Asked], Metrics | Non
     expected = asked.run.metrics
     for metric in asked.system.metrics if metrics is not None else ():
         value, other = expected.get(metric.name), metrics.get(metric.name)  # type: ignore[union-attr]
-        value, other = (None if one is None or math.isnan(one) else one for one in (value, other))
+        value, other = (None if value_ is None or math.isnan(value_) else value_ for value_ in (value, other))
         same = value == other or (
             value is not None and other is not None and math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9)
         )
@@ -118,8 +118,8 @@ def _check(asked: _Asked) -> Metrics | None:
     if asked.run.plan is None:
         return None
     measured = check(asked.scenario, asked.run.plan).metrics
-    own = {metric.name for metric in asked.system.plan.metrics}
-    return {**asked.run.metrics, **{name: value for name, value in measured.items() if name in own}}
+    metric_names = {metric.name for metric in asked.system.plan.metrics}
+    return {**asked.run.metrics, **{name: value for name, value in measured.items() if name in metric_names}}
 
 
 def _read(asked: _Asked) -> Metrics:
@@ -140,10 +140,10 @@ def _failures(asked: _Asked) -> Metrics:
 def _upgrades(asked: _Asked) -> Metrics:
     buys = asked.system.studies.budget is not None
     candidates = None if buys else 1
-    found = upgrades(
+    ladder = upgrades(
         asked.scenario, design=asked.design, options=asked.options, steps=1, candidates=candidates
     )
-    return found.run.metrics
+    return ladder.run.metrics
 
 
 def _roll(asked: _Asked) -> Metrics:
