@@ -40,24 +40,24 @@ class _Writer(pickle.Pickler):
             return ("design", self._system.name, obj.name)
         if isinstance(obj, Table):
             parts = {"problem": self._system.problem.tables, "plan": self._system.plan.tables}
-            for part, tables in parts.items():
-                if any(obj is one for one in tables):
-                    return ("table", self._system.name, part, obj.name)
+            for kind, tables in parts.items():
+                if any(obj is table for table in tables):
+                    return ("table", self._system.name, kind, obj.name)
         return None
 
 
 class _Reader(pickle.Unpickler):
-    """Reads what `_Writer` has written."""
+    """Reads the files of `_Writer`."""
 
     def persistent_load(self, pid: Any) -> Any:
-        kind, system, *rest = pid
-        found = find_system(system)
+        kind, system, *details = pid
+        system_ = find_system(system)
         if kind == "system":
-            return found
+            return system_
         if kind == "design":
-            return found.design(rest[0])
-        part = found.problem if rest[0] == "problem" else found.plan
-        return next(table for table in part.tables if table.name == rest[1])
+            return system_.design(details[0])
+        section = system_.problem if details[0] == "problem" else system_.plan
+        return next(table for table in section.tables if table.name == details[1])
 
 
 def store(result: Comparison, scenario: Scenario, question: Question, tables: Path, folder: Path) -> None:
@@ -71,8 +71,8 @@ def store(result: Comparison, scenario: Scenario, question: Question, tables: Pa
 @lru_cache(maxsize=2)
 def _load(path: Path, changed_ns: int) -> tuple[Comparison, Question, Path]:  # noqa: ARG001 - a key
     with path.open("rb") as file:
-        found: tuple[Comparison, Question, Path] = _Reader(file).load()
-    return found
+        content: tuple[Comparison, Question, Path] = _Reader(file).load()
+    return content
 
 
 def load(folder: Path) -> Comparison:

@@ -27,31 +27,35 @@ def show_field(
     upper    end of a slider, where the parameter itself has none
     """
     schema = parameter.schema
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "label": field_label(parameter.name),
         "help": parameter.about or None,
         "key": f"field {key}",
     }
-    kinds = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    kinds = [kind_ for kind_ in schema.get("anyOf", [schema]) if kind_.get("type") != "null"]
     may_be_none = len(kinds) < len(schema.get("anyOf", [schema]))
     kind = kinds[0] if kinds else schema
     is_switch = len(kinds) == 1 and kind.get("type") == "boolean"
     if len(kinds) == 1 and ("enum" in kind or (is_switch and may_be_none)):
         choices = [*([None] if may_be_none else []), *kind.get("enum", [True, False])]
-        return st.selectbox(options=choices, index=choices.index(value) if value in choices else 0, **given)
+        return st.selectbox(
+            options=choices, index=choices.index(value) if value in choices else 0, **arguments
+        )
     if is_switch:
-        return st.toggle(value=bool(value), **given)
+        return st.toggle(value=bool(value), **arguments)
     if len(kinds) == 1 and kind.get("type") in ("integer", "number"):
-        return _number(given, kind, value, may_be_none, upper)
+        return _number(arguments, kind, value, may_be_none, upper)
     if len(kinds) == 1 and kind.get("type") == "array":
-        chosen = [str(one) for one in value or ()]
-        choices = [*dict.fromkeys([*chosen, *options])]
+        selected = [str(item) for item in value or ()]
+        choices = [*dict.fromkeys([*selected, *options])]
         # where the names are known, a text selects one of them and never several
-        picked = st.multiselect(options=choices, default=chosen, accept_new_options=not options, **given)
+        picked = st.multiselect(
+            options=choices, default=selected, accept_new_options=not options, **arguments
+        )
         return tuple(_parse(text, [kind.get("items", {})]) for text in picked)
     if kind.get("type") == "object":
         return value  # tables of values are for scenario files
-    return _text(given, kinds, value, may_be_none)
+    return _text(arguments, kinds, value, may_be_none)
 
 
 def field_label(name: str) -> str:
@@ -65,18 +69,18 @@ def field_label(name: str) -> str:
 
 
 def _number(
-    given: Mapping[str, Any], kind: Mapping[str, Any], value: Any, may_be_none: bool, upper: float | None
+    arguments: Mapping[str, Any], kind: Mapping[str, Any], value: Any, may_be_none: bool, upper: float | None
 ) -> Any:
     """Show a slider where the value has a scale of its own, else a field for a number."""
     number: Any = int if kind["type"] == "integer" else float
     low = kind.get("minimum", kind.get("exclusiveMinimum"))
     high = kind.get("maximum", kind.get("exclusiveMaximum"))
-    has_scale = not (value is None or may_be_none or low is None or "seed" in given["label"].lower())
+    has_scale = not (value is None or may_be_none or low is None or "seed" in arguments["label"].lower())
     if not has_scale or (high is None and number is int and value > MAX_SLIDER_COUNT):
         limits: dict[str, Any] = {"min_value": low, "max_value": high, "value": value}
         limits = {name: None if limit is None else number(limit) for name, limit in limits.items()}
         limits["format"] = None if number is int else "%g"
-        return st.number_input(step=1 if number is int else None, placeholder="none", **limits, **given)
+        return st.number_input(step=1 if number is int else None, placeholder="none", **limits, **arguments)
     if high is None:
         # a range that shows the effect of larger values; a scenario file takes any value
         high = max(4 * value, 10 if number is int else 1) if upper is None else max(upper, value)
@@ -89,13 +93,15 @@ def _number(
         value=number(value),
         step=step,
         format=None if number is int else "%g",
-        **given,
+        **arguments,
     )
 
 
-def _text(given: Mapping[str, Any], kinds: Sequence[Mapping[str, Any]], value: Any, may_be_none: bool) -> Any:
+def _text(
+    arguments: Mapping[str, Any], kinds: Sequence[Mapping[str, Any]], value: Any, may_be_none: bool
+) -> Any:
     """Show a field for text, or for a number or text."""
-    text = st.text_input(value="" if value is None else str(value), **given)
+    text = st.text_input(value="" if value is None else str(value), **arguments)
     if not text and may_be_none:
         return None
     return _parse(text, kinds)

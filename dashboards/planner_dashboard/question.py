@@ -169,28 +169,28 @@ def form_fields(scenario: Scenario) -> dict[str, Parameter]:
         if problem.get("source") == "generate"
         else None,
     ]
-    found: dict[str, Parameter] = {}
+    fields: dict[str, Parameter] = {}
     for maker in filter(None, makers):
-        found |= {f"problem.{name}": parameter for name, parameter in parameters_of(maker).items()}
+        fields |= {f"problem.{name}": parameter for name, parameter in parameters_of(maker).items()}
     labels = {entry.label: entry.design for entry in scenario.designs}
     for label, design in {**{design.name: design for design in system.designs}, **labels}.items():
-        found |= {f"designs.{label}.{name}": parameter for name, parameter in design.parameters.items()}
-        found |= {
+        fields |= {f"designs.{label}.{name}": parameter for name, parameter in design.parameters.items()}
+        fields |= {
             f"designs.{label}.information.{name}": parameter
             for name, parameter in parameters_of(design.observe).items()
         }
     options = parameters_of(Options)
-    found |= {f"solver.{name}": options[name] for name in SOLVER_OPTIONS}
-    return {key: parameter for key, parameter in found.items() if not parameter.is_path}
+    fields |= {f"solver.{name}": options[name] for name in SOLVER_OPTIONS}
+    return {key: parameter for key, parameter in fields.items() if not parameter.is_path}
 
 
 def field_value(scenario: Scenario, key: str, parameter: Parameter) -> Any:
     """Return the value of a field in a scenario, or its default."""
     value: Any = scenario.raw
-    for part in key.split("."):
-        if not isinstance(value, Mapping) or part not in value:
+    for name in key.split("."):
+        if not isinstance(value, Mapping) or name not in value:
             return None if parameter.is_required else parameter.default
-        value = value[part]
+        value = value[name]
     return value
 
 

@@ -50,9 +50,9 @@ def show_charts(figures: Sequence[go.Figure | str], key: str, *, side_by_side: b
     columns: Sequence[Any] = [st.container()]
     if side_by_side and len(figures) > 1:
         columns = st.columns(2)
-    for place, figure in enumerate(figures):
-        with columns[place % len(columns)]:
-            show_chart(figure, f"{key} {place}")
+    for index, figure in enumerate(figures):
+        with columns[index % len(columns)]:
+            show_chart(figure, f"{key} {index}")
 
 
 @lru_cache(maxsize=32)
@@ -79,23 +79,23 @@ def show_tabs(key: str, *views: tuple[str, Callable[[], object]]) -> None:
                 show()
 
 
-def show_part(part: Part, key: str, figures: Sequence[str] | None = None) -> None:
+def show_part(section: Part, key: str, figures: Sequence[str] | None = None) -> None:
     """Show a part of a page: key and charts, sentences, tables and notes.
 
     figures  JSON of its charts, where a worker has made them
     """
-    if part.key:
+    if section.key:
         st.markdown(
             " &nbsp; ".join(
-                f"<span style='color:{colour}'>●</span> {name}" for name, colour in part.key.items()
+                f"<span style='color:{colour}'>●</span> {name}" for name, colour in section.key.items()
             ),
             unsafe_allow_html=True,
         )
-    show_charts(part.charts if figures is None else figures, key, side_by_side=part.side_by_side)
-    show_lines(part.sentences)
-    for table in part.tables:
+    show_charts(section.charts if figures is None else figures, key, side_by_side=section.side_by_side)
+    show_lines(section.sentences)
+    for table in section.tables:
         show_table(table)
-    show_lines(part.notes)
+    show_lines(section.notes)
 
 
 def show_lines(sentences: Sequence[Text | str]) -> None:
@@ -113,8 +113,10 @@ def show_lines(sentences: Sequence[Text | str]) -> None:
 
 def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metric]) -> None:
     """Show metrics side by side, with their changes since the baseline."""
-    earlier = {} if baseline is None else {one.label: one.figures.metrics for one in baseline.designs}
-    designs = [replace(one.figures, earlier=earlier.get(one.label, {})) for one in answer.designs]
+    earlier = (
+        {} if baseline is None else {design.label: design.figures.metrics for design in baseline.designs}
+    )
+    designs = [replace(design.figures, earlier=earlier.get(design.label, {})) for design in answer.designs]
     show_table(run_tables.metrics_table(designs, metrics, references=answer.references))
 
 

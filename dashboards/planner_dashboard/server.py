@@ -97,10 +97,10 @@ class Headers:
         async def send_with_headers(message: Any) -> None:
             nonlocal body
             if message["type"] == "http.response.start":
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                taken = {name for name, _ in own}
-                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in taken]
-                message = {**message, "headers": [*kept, *own]}
+                own_headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                taken = {name for name, _ in own_headers}
+                remaining = [pair for pair in message.get("headers", ()) if pair[0].lower() not in taken]
+                message = {**message, "headers": [*remaining, *own_headers]}
                 if _is_page(message):
                     start.update(message)
                     return
@@ -169,8 +169,8 @@ class HostNames:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        given = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
-        if len(given) == 1 and is_own_name(given[0], self.names):
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"]
+        if len(hosts) == 1 and is_own_name(hosts[0], self.names):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -191,16 +191,16 @@ def is_own_name(header: str, names: Iterable[str]) -> bool:
         return False
     host = _plain(match[1])
     listening, *others = [_plain(name) for name in names] or ["127.0.0.1"]
-    own = {listening, *others}
+    own_names = {listening, *others}
     address = _address(listening)
     if listening == "localhost" or (address is not None and address.is_loopback):
-        own |= set(LOOPBACK)
+        own_names |= set(LOOPBACK)
     elif address is not None:
-        own.add(_plain(socket.gethostname()))
+        own_names.add(_plain(socket.gethostname()))
         if address.is_unspecified:
-            own |= set(LOOPBACK)
-            return host in own or _address(host) is not None
-    return host in own
+            own_names |= set(LOOPBACK)
+            return host in own_names or _address(host) is not None
+    return host in own_names
 
 
 def _plain(name: str) -> str:

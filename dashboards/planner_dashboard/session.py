@@ -77,8 +77,8 @@ def folder() -> Path:
     """Return the session's own folder, which is removed with the session."""
     if "folder" not in st.session_state:
         st.session_state["folder"] = _Folder(Path(tempfile.mkdtemp(dir=_root())))
-    own: _Folder = st.session_state["folder"]
-    return own.path
+    folder_: _Folder = st.session_state["folder"]
+    return folder_.path
 
 
 def stores() -> list[Path]:
@@ -150,16 +150,16 @@ def take_result(name: str) -> Any:
 
 
 def show_failure(name: str) -> None:
-    """Show why the last job of a name has no result, if it has failed or was cancelled, and what it found."""
+    """Show the reason for which the last job of a name failed or was cancelled, and its partial result."""
     if st.session_state.get(f"error {name}") is None:
         return
     show_error(st.session_state[f"error {name}"])
-    if found := _read(f"{name}.found"):
-        st.text("\n".join(["Found before:", *map(printable, found.splitlines())]))
+    if text := _read(f"{name}.found"):
+        st.text("\n".join(["Found before:", *map(printable, text.splitlines())]))
 
 
 def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> None:
-    """Show how long the job of a name has run, and a button that cancels it; nothing where none is pending.
+    """Show the run time of the job of a name, and a button that cancels it; nothing if none is pending.
 
     activity   text beside the time, such as "solving"
     cancelled  text after it was cancelled
@@ -201,33 +201,33 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
 
 def read_progress(name: str) -> float | None:
     """Return the finished share of the job of a name, 0 to 1; None where its worker reports none."""
-    done, _, total = _read(f"{name}.progress").partition("/")
-    return min(0.99, int(done) / int(total)) if total.isdecimal() and int(total) else None
+    completed, _, total = _read(f"{name}.progress").partition("/")
+    return min(0.99, int(completed) / int(total)) if total.isdecimal() and int(total) else None
 
 
 def _read(name: str) -> str:
-    """Return what a worker has written for the progress of its job; nothing where it wrote nothing."""
+    """Return the text of a worker about the progress of its job; nothing if it wrote nothing."""
     try:
         return (folder() / name).read_text()
     except OSError:
         return ""
 
 
-def on_request(name: str, wanted: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
-    """Return what a worker computes for a part of the page; None until it is there.
+def on_request(name: str, request: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
+    """Return the result of a worker for a part of the page; None until it is there.
 
     name    of the job; its last result is kept for the page's next run
-    wanted  what the result is of: another one is computed anew
+    request  what the result is of: another one is computed anew
     """
     state = st.session_state
-    found = take_result(name)
-    if found is not None:
-        state[f"found {name}"] = state.get(f"wanted {name}"), found
-    known, result = state.get(f"found {name}", (None, None))
-    if result is not None and known == wanted:
+    result_now = take_result(name)
+    if result_now is not None:
+        state[f"found {name}"] = state.get(f"wanted {name}"), result_now
+    request_answered, result = state.get(f"found {name}", (None, None))
+    if result is not None and request_answered == request:
         return result
-    if state.get(f"wanted {name}") != wanted:
-        state[f"wanted {name}"] = wanted
+    if state.get(f"wanted {name}") != request:
+        state[f"wanted {name}"] = request
         submit(name, function, *arguments)
     show_progress(name, activity)
     show_failure(name)
@@ -251,17 +251,17 @@ def name_of_address(key: str, names: Sequence[str], default: str) -> str:
 
     `show_unknown_name` says so.
     """
-    given = str(st.query_params.get(key, ""))
-    if not given or given in names:
-        return given or default
-    st.session_state[f"unknown {key}"] = say_unknown(key, given, names), default
+    name = str(st.query_params.get(key, ""))
+    if not name or name in names:
+        return name or default
+    st.session_state[f"unknown {key}"] = say_unknown(key, name, names), default
     return default
 
 
-def show_unknown_name(key: str, chosen: str) -> None:
-    """Show that the address has an unknown name, until something else is chosen than what stands instead."""
+def show_unknown_name(key: str, name: str) -> None:
+    """Show that the address has an unknown name, until another choice is made than the replacement."""
     message, instead = st.session_state.get(f"unknown {key}", ("", ""))
-    if message and chosen == instead:
+    if message and name == instead:
         show_error(message)
     else:
         st.session_state.pop(f"unknown {key}", None)

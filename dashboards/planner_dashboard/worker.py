@@ -116,11 +116,11 @@ class Answer:
     @property
     def verdict(self) -> str:
         """The sentences of the verdict as one text."""
-        return " ".join(one.text for one in self.sentences)
+        return " ".join(sentence.text for sentence in self.sentences)
 
     def design(self, label: str) -> DesignAnswer | None:
         """Return the answer of a design; None where it was not asked for."""
-        return next((one for one in self.designs if one.label == label), None)
+        return next((design for design in self.designs if design.label == label), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +184,7 @@ class TasksUntilLarge(int):
     replaced leaves its whole heap to the next question.
     """
 
-    def __gt__(self, done: int) -> bool:
+    def __gt__(self, count: int) -> bool:
         return _resident_mb() - _memory.get("start_mb", 0.0) < KEPT_MB
 
     def __eq__(self, other: object) -> bool:
@@ -201,7 +201,7 @@ def load_scenario(question: Question, tables: Path) -> Scenario:
 
 
 def compare(question: Question, tables: Path, out: Path, activity: Path | None = None) -> Answer:
-    """Run the designs of a question, and store the comparison for what a page shows on request.
+    """Run the designs of a question, and store the comparison for requests of a page.
 
     tables    folder of the uploaded tables
     out       folder of the stored comparison
@@ -226,7 +226,7 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
     ]
     best = verdict.best_run(result.runs)
     unfailed = without_failures(scenario)
-    whole = None if unfailed is None else unfailed.make_problem()
+    full_problem = None if unfailed is None else unfailed.make_problem()
     return Answer(
         question=question,
         system=result.system.name,
@@ -235,13 +235,13 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
         best="" if best is None else best.label,
         designs=designs,
         notes=[
-            *(line for one in result.runs if one.plan is None for line in run_text.trouble(one)),
+            *(line for run in result.runs if run.plan is None for line in run_text.trouble(run)),
             *notes_of(result.problem),
         ],
         references=run_tables.references_of(result),
         groups=run_tables.breakdown_tables(result.runs),
-        whole=None if whole is None else run_drawings.draw_problem(result.system, whole),
-        elements=_element_names(result.system, result.problem if whole is None else whole),
+        whole=None if full_problem is None else run_drawings.draw_problem(result.system, full_problem),
+        elements=_element_names(result.system, result.problem if full_problem is None else full_problem),
         folder=out,
         seconds=0.0,
         compile_s=sum(design.figures.compile_s or 0.0 for design in designs),
@@ -250,8 +250,8 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
 
 def _element_names(system: System, problem: Any) -> dict[str, Sequence[str]]:
     """Return the names of all elements by kind; of a kind with very many, none: pictures select them."""
-    found = {kind.name: kind.names(problem) for kind in system.problem.elements}
-    return {kind: tuple(names) if len(names) <= MAX_NAMES else () for kind, names in found.items()}
+    names_of = {kind.name: kind.names(problem) for kind in system.problem.elements}
+    return {kind: tuple(names) if len(names) <= MAX_NAMES else () for kind, names in names_of.items()}
 
 
 def _first(draw: Callable[..., Sequence[Drawing]] | None, *arguments: Any) -> Drawing | None:
@@ -273,7 +273,7 @@ def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | 
                 problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
                 runs.append(Run(system=scenario.system, problem=problem, entry=entry, error=error))
         if activity is not None:
-            verdicts = "\n".join(one.verdict for one in runs if one.error is None)
+            verdicts = "\n".join(run.verdict for run in runs if run.error is None)
             activity.with_suffix(".found").write_text(verdicts, encoding="utf-8")
     return Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
 
@@ -321,66 +321,66 @@ def render(parts: Sequence[Part]) -> RenderedParts:
     """Return parts that can be sent to a page's process, with their charts as JSON."""
     return [
         (
-            replace(part, drawings=no_drawings, figures=None, pictures=None),
-            [figure.to_json() for figure in part.charts],
+            replace(section, drawings=no_drawings, figures=None, pictures=None),
+            [figure.to_json() for figure in section.charts],
         )
-        for part in parts
+        for section in parts
     ]
 
 
-def _design_answer(one: Run, figures: DesignFigures) -> DesignAnswer:
+def _design_answer(run: Run, figures: DesignFigures) -> DesignAnswer:
     from planner.runs.verdict import headline_values
 
-    system = one.system
-    ranked = zip(system.ranks, headline_values(one), strict=False)
+    system = run.system
+    ranked = zip(system.ranks, headline_values(run), strict=False)
     shown = [amount_or_number(value, metric.unit) for metric, value in ranked]
     return DesignAnswer(
         figures=figures,
-        headline=shown[0] if shown else one.status,
+        headline=shown[0] if shown else run.status,
         then=" ".join([system.plan.headline.then_words, *shown[1:]]) if shown[1:] else "",
-        losses=_losses(one),
-        picture=None if one.plan is None else _first(system.plan.draw, one.problem, one.plan),
-        has_plan=one.plan is not None,
-        can_explain=system.studies.what_if is not None and one.plan is not None,
+        losses=_losses(run),
+        picture=None if run.plan is None else _first(system.plan.draw, run.problem, run.plan),
+        has_plan=run.plan is not None,
+        can_explain=system.studies.what_if is not None and run.plan is not None,
     )
 
 
-def _losses(one: Run) -> list[str]:
-    """Return what users lose by a plan, and the places that violate constraints, with the worst of each."""
-    verbs = one.system.plan.headline.losses
+def _losses(run: Run) -> list[str]:
+    """Return the users' losses by a plan, and the violated constraints, with the worst of each."""
+    verbs = run.system.plan.headline.losses
     lost = [
-        phrase(verbs[name], amount_or_number(value, one.system.metric(name).unit))
-        for name, value in one.constraints.lost.items()
+        phrase(verbs[name], amount_or_number(value, run.system.metric(name).unit))
+        for name, value in run.constraints.lost.items()
     ]
     return [
         *lost,
         *(
             f"{sizes({limit.words: limit.places})}, by at most {amount_or_number(limit.worst, limit.unit)}"
-            for limit in one.constraints.violated
+            for limit in run.constraints.violated
         ),
     ]
 
 
 def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
-    """Return what a page shows of a design's plan in a stored comparison.
+    """Return the view of a design's plan in a stored comparison for a page.
 
     before  folder of the comparison whose plan of the same design is the plan before; None for none
     """
     from planner.runs.plan_diff import compare_plans
 
-    one = comparisons.load(folder)[label]
+    run_ = comparisons.load(folder)[label]
     from planner.reports import charts as plots
 
-    part = run_pages.plan_part(one, is_alone=True)
-    drawings = part.drawings()[1:]  # the page shows the first one above
-    tables = {} if one.plan is None else one.plan.to_tables()
+    section = run_pages.plan_part(run_, is_alone=True)
+    drawings = section.drawings()[1:]  # the page shows the first one above
+    tables = {} if run_.plan is None else run_.plan.to_tables()
     differences: Mapping[str, pd.DataFrame] = {}
-    if before is not None and one.plan is not None:
+    if before is not None and run_.plan is not None:
         earlier = next((run.plan for run in comparisons.load(before) if run.label == label), None)
         if earlier is not None:
-            differences = compare_plans(one.system, earlier.to_tables(), tables)
+            differences = compare_plans(run_.system, earlier.to_tables(), tables)
     return DesignDetails(
-        sentences=part.sentences,
+        sentences=section.sentences,
         charts=[plots.chart(drawing).to_json() for drawing in drawings],
         tables={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in tables.items()},
         changes={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in differences.items()},
@@ -394,19 +394,19 @@ def charts(folder: Path) -> list[str]:
 
 
 def describe(folder: Path, label: str, kind_name: str, name: str) -> ElementReport | None:
-    """Return what a plan of a stored comparison does with an element; None where it says nothing."""
+    """Return the use of an element by a plan of a stored comparison; None if there is none."""
     from planner.runs.what_if import decided_of
 
-    one = comparisons.load(folder)[label]
-    kind = next(kind for kind in one.system.problem.elements if kind.name == kind_name)
-    if kind.describe is None or one.plan is None or name not in kind.names(one.problem):
+    run = comparisons.load(folder)[label]
+    kind = next(kind for kind in run.system.problem.elements if kind.name == kind_name)
+    if kind.describe is None or run.plan is None or name not in kind.names(run.problem):
         return None
-    observed = one.entry.design.observe(one.problem, **one.entry.information)
-    return kind.describe(observed, decided_of(one, observed), name, one.options)
+    observed = run.entry.design.observe(run.problem, **run.entry.information)
+    return kind.describe(observed, decided_of(run, observed), name, run.options)
 
 
 def explain(question: Question, tables: Path, label: str) -> Part:
-    """Return what limits one design's plan, and which upgrade pays."""
+    """Return the limits of one design's plan, and the upgrades that pay."""
     from planner.runs import what_if
 
     explained = what_if.explain(load_scenario(question, tables), design=label)
@@ -428,19 +428,19 @@ def measure(system: str, out: Path, progress: Path) -> SystemMeasurement:
     """Measure a system's designs and their curves; write the numbers of done and all runs to `progress`."""
     from planner.coordination import measurement
 
-    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
+    def advance(completed: int, failed: int, total: int) -> None:  # noqa: ARG001
         partial = progress.with_suffix(".partial")
-        partial.write_text(f"{done}/{total}")
+        partial.write_text(f"{completed}/{total}")
         partial.replace(progress)
 
     try:
-        (found,) = measurement.curves([system], out=out, workers=1, advance=advance)
+        (curves,) = measurement.curves([system], out=out, workers=1, advance=advance)
     finally:
         progress.unlink(missing_ok=True)
     return SystemMeasurement(
-        designs=found.measured.frame,
-        curves=found.frame,
-        bound=found.measured.bound,
-        failed_designs=dict(found.measured.failed),
-        failed_runs=dict(found.failed),
+        designs=curves.measured.frame,
+        curves=curves.frame,
+        bound=curves.measured.bound,
+        failed_designs=dict(curves.measured.failed),
+        failed_runs=dict(curves.failed),
     )

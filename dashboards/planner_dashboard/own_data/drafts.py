@@ -37,7 +37,7 @@ class Draft:
 
     def change(self, table: str, frame: pd.DataFrame | None) -> None:
         """Replace a table, or remove it where `frame` is None."""
-        frames = {name: own for name, own in self.frames.items() if name != table}
+        frames = {name: own_frame for name, own_frame in self.frames.items() if name != table}
         if frame is not None:
             frames[table] = frame
         self.past = [*self.past[1 - MOST_STEPS :], self.frames]
@@ -68,29 +68,29 @@ def split_faults(faults: Sequence[str], tables: Sequence[str]) -> tuple[dict[str
         if match is None or match["table"] not in tables:
             others.append(fault)
             continue
-        own = at_rows.setdefault(match["table"], {})
-        place = int(match["row"]) - 1
-        own[place] = f"{own[place]}; {match['text']}" if place in own else match["text"]
+        row_faults = at_rows.setdefault(match["table"], {})
+        index = int(match["row"]) - 1
+        row_faults[index] = f"{row_faults[index]}; {match['text']}" if index in row_faults else match["text"]
     return at_rows, others
 
 
-def replace_rows(whole: pd.DataFrame, places: Sequence[int], edited: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with edited rows in place of those at `places`, in order; rows may be more or fewer.
+def replace_rows(frame_: pd.DataFrame, rows: Sequence[int], edited: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with edited rows in place of those at `rows`, in order; rows may be more or fewer.
 
-    places  ascending; rows that were added or removed go where the first of them was
+    rows  ascending; rows that were added or removed go where the first of them was
     """
-    chosen = set(places)
-    first = places[0] if len(places) else len(whole)
-    if len(edited) == len(places):
-        frame = whole.copy()
+    selected = set(rows)
+    first = rows[0] if len(rows) else len(frame_)
+    if len(edited) == len(rows):
+        frame = frame_.copy()
         for name in edited.columns:
             values = frame[name].astype(object)
-            values.iloc[list(places)] = edited[name].astype(object).to_numpy()
+            values.iloc[list(rows)] = edited[name].astype(object).to_numpy()
             frame[name] = values
         return frame.reset_index(drop=True)
-    before = [place for place in range(first) if place not in chosen]
-    after = [place for place in range(first, len(whole)) if place not in chosen]
-    return pd.concat([whole.iloc[before], edited, whole.iloc[after]], ignore_index=True)
+    before = [index for index in range(first) if index not in selected]
+    after = [index for index in range(first, len(frame_)) if index not in selected]
+    return pd.concat([frame_.iloc[before], edited, frame_.iloc[after]], ignore_index=True)
 
 
 def in_words(text: str, columns: Iterable[str]) -> str:

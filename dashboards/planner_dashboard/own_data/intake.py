@@ -59,12 +59,12 @@ class Stored:
     faults: tuple[str, ...]
 
 
-def store_files(given: Sequence[GivenFile], folder: Path) -> Stored:
+def store_files(uploads: Sequence[GivenFile], folder: Path) -> Stored:
     """Store files below `folder`; those in zip archives are unpacked."""
     faults: list[str] = []
     notes: list[str] = []
     files: list[GivenFile] = []
-    for file in given:
+    for file in uploads:
         if file.plain_name.endswith(".zip"):
             try:
                 files += _unpack(file)
@@ -76,10 +76,10 @@ def store_files(given: Sequence[GivenFile], folder: Path) -> Stored:
         raise InputError(f"{len(files):,} files are given, at most {MAX_FILES} can be read at once")
     paths: list[Path] = []
     system = ""
-    for place, file in enumerate(files):
-        own = folder / str(place)
-        own.mkdir(parents=True)
-        path = own / file.plain_name
+    for index, file in enumerate(files):
+        file_folder = folder / str(index)
+        file_folder.mkdir(parents=True)
+        path = file_folder / file.plain_name
         if path.suffix == ".toml":
             path.write_bytes(file.content[: 1 << 20])
             system = system or _system_of(path)
@@ -111,17 +111,21 @@ def _unpack(archive: GivenFile) -> list[GivenFile]:
     """Return the files of a zip archive, without hidden ones; raise InputError for a damaged or large one."""
     name = archive.plain_name
     files: list[GivenFile] = []
-    left = MAX_DECODED_MB << 20
+    remaining = MAX_DECODED_MB << 20
     try:
         with zipfile.ZipFile(io.BytesIO(archive.content)) as parts:
-            members = [one for one in parts.infolist() if not one.is_dir() and not _is_hidden(one.filename)]
+            members = [
+                entry for entry in parts.infolist() if not entry.is_dir() and not _is_hidden(entry.filename)
+            ]
             if len(members) > MAX_FILES:
                 raise InputError(f"{name}: has {len(members):,} files, at most {MAX_FILES} can be read")
             for member in members:
-                with parts.open(member) as part:
-                    content = part.read(left + 1)  # the size that the archive declares may be wrong
-                left -= len(content)
-                if left < 0:
+                with parts.open(member) as member_file:
+                    content = member_file.read(
+                        remaining + 1
+                    )  # the size that the archive declares may be wrong
+                remaining -= len(content)
+                if remaining < 0:
                     raise InputError(f"{name}: unpacks to more than {MAX_DECODED_MB} MB")
                 files.append(GivenFile(name=member.filename, content=content))
     except (
@@ -141,7 +145,7 @@ def _unpack(archive: GivenFile) -> list[GivenFile]:
 def _is_hidden(name: str) -> bool:
     """Return whether a file of an archive is one that systems add, such as `__MACOSX/._links.csv`."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
-    return any(part.startswith((".", "__MACOSX")) for part in parts if part not in (".", ".."))
+    return any(piece.startswith((".", "__MACOSX")) for piece in parts if piece not in (".", ".."))
 
 
 def _system_of(path: Path) -> str:

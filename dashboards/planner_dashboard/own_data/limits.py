@@ -38,7 +38,7 @@ MARKUP: Final = re.compile(r"<\s*[A-Za-z!/]")
 
 
 def size_fault(path: Path) -> str | None:
-    """Return why a file is too large to be read; a small compressed file may have a large content."""
+    """Return the reason for which a file is too large; a small compressed file may have a large content."""
     if path.suffix in (".xlsx", ".ods"):
         return _unpacked_fault(path)
     if path.suffix not in (".parquet", ".feather"):
@@ -60,10 +60,10 @@ def size_fault(path: Path) -> str | None:
 
 
 def _unpacked_fault(path: Path) -> str | None:
-    """Return why a zipped workbook is too large to be read."""
+    """Return the reason for which a zipped workbook is too large to be read."""
     try:
         with zipfile.ZipFile(path) as parts:
-            unpacked = sum(part.file_size for part in parts.infolist()) >> 20
+            unpacked = sum(entry.file_size for entry in parts.infolist()) >> 20
     except (zipfile.BadZipFile, lzma.LZMAError, OSError, ValueError, NotImplementedError):
         return None  # reading it reports the fault
     return None if unpacked <= MAX_DECODED_MB else f"unpacks to {unpacked:,} MB, at most {MAX_DECODED_MB}"

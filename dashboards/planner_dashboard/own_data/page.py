@@ -1,4 +1,4 @@
-"""The page "Your data": drop files, see what they are, edit their cells, solve them or save a scenario."""
+"""The page "Your data": drop files, see their content, edit their cells, solve them or save a scenario."""
 
 from __future__ import annotations
 
@@ -91,61 +91,61 @@ class PageState:
 
 def page() -> None:
     """Show the page below its title."""
-    own: PageState = st.session_state.setdefault("own data", PageState())
-    _take_results(own)
-    _show_start(own)
-    if own.taken is not None:
-        _show_recognition(own, own.taken)
-    elif own.draft is None:
+    state: PageState = st.session_state.setdefault("own data", PageState())
+    _take_results(state)
+    _show_start(state)
+    if state.taken is not None:
+        _show_recognition(state, state.taken)
+    elif state.draft is None:
         _show_needs()
-    if own.draft is None:
+    if state.draft is None:
         return
     top = st.container()
-    left, right = st.columns([7, 3], gap="large")
-    with left:
-        _show_tables(own, own.draft)
-    _submit_check(own, own.draft)
+    left_column, right = st.columns([7, 3], gap="large")
+    with left_column:
+        _show_tables(state, state.draft)
+    _submit_check(state, state.draft)
     with top:
-        _show_state(own, own.draft)
+        _show_state(state, state.draft)
     with right:
-        _show_problem(own)
+        _show_problem(state)
 
 
 # --- results of the workers ---------------------------------------------------------------
 
 
-def _take_results(own: PageState) -> None:
-    """Take what the workers have finished."""
+def _take_results(state: PageState) -> None:
+    """Take the finished results of the workers."""
     taken: tasks.Taken | None = session.take_result("own files")
     if taken is not None:
-        own.taken, own.chosen, own.draft, own.checked = taken, None, None, None
-        own.answers = {}
-        own.missing, own.unread, own.matrices = {}, {}, frozenset()
+        state.taken, state.chosen, state.draft, state.checked = taken, None, None, None
+        state.answers = {}
+        state.missing, state.unread, state.matrices = {}, {}, frozenset()
     read: tasks.Read | None = session.take_result("own tables")
     if read is not None:
-        version = own.draft.version + 1 if own.draft else 0
-        own.draft = Draft(
+        version = state.draft.version + 1 if state.draft else 0
+        state.draft = Draft(
             system=read.system,
             frames=read.frames,
             sections=read.sections,
             notes=read.notes,
             version=version,
         )
-        own.missing, own.unread, own.checked, own.asked_frames = read.missing, read.faults, None, None
-        own.matrices = read.matrices
+        state.missing, state.unread, state.checked, state.asked_frames = read.missing, read.faults, None, None
+        state.matrices = read.matrices
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:
-        own.checked, own.checked_frames = checked, own.asked_frames
+        state.checked, state.checked_frames = checked, state.asked_frames
     saved: str | None = session.take_result("own save")
     if saved is not None:
-        own.saved = saved
+        state.saved = saved
 
 
 # --- where the tables come from -----------------------------------------------------------
 
 
 def _show_needs() -> None:
-    """Show which tables each system takes."""
+    """Show the tables that each system takes."""
     st.subheader("Which tables answer which question")
     st.caption(
         "The system is recognized by its tables. Columns may have other names, and other units where the "
@@ -171,10 +171,10 @@ def _columns_in_words(table: Table) -> str:
     return ", ".join(table.required_columns) + (f" [{', '.join(optional)}]" if optional else "")
 
 
-def _show_start(own: PageState) -> None:
+def _show_start(state: PageState) -> None:
     """Show the field for files, and the choice of a scenario to start from."""
-    left, right = st.columns([7, 3], gap="large")
-    with left:
+    left_column, right = st.columns([7, 3], gap="large")
+    with left_column:
         uploaded = st.file_uploader(
             "Files",
             accept_multiple_files=True,
@@ -183,11 +183,11 @@ def _show_start(own: PageState) -> None:
             "zip archive of a folder. The files stay on this server and are removed with your session.",
         )
         st.caption(f"Up to {st.get_option('server.maxUploadSize')} MB in a file.")
-    given = [(one.name, one.file_id) for one in uploaded]
-    if given and given != own.given:
-        files = [GivenFile(name=one.name, content=one.getvalue()) for one in uploaded]
+    uploaded_ids = [(file.name, file.file_id) for file in uploaded]
+    if uploaded_ids and uploaded_ids != state.given:
+        files = [GivenFile(name=file.name, content=file.getvalue()) for file in uploaded]
         session.submit("own files", tasks.take_files, files, session.folder())
-    own.given = given
+    state.given = uploaded_ids
     with right:
         name = st.selectbox(
             "Or start from a scenario",
@@ -197,7 +197,7 @@ def _show_start(own: PageState) -> None:
             key="own start",
         )
         if st.button("Edit its tables", disabled=name is None, key="own start button"):
-            own.taken = own.chosen = None
+            state.taken = state.chosen = None
             session.submit("own tables", tasks.read_scenario, name)
     session.show_progress("own files", "recognizing")
     session.show_failure("own files")
@@ -205,58 +205,58 @@ def _show_start(own: PageState) -> None:
     session.show_failure("own tables")
 
 
-def _show_recognition(own: PageState, taken: tasks.Taken) -> None:
-    """Show what each file or sheet is, ask where that is not clear, and have the tables read."""
+def _show_recognition(state: PageState, taken: tasks.Taken) -> None:
+    """Show the content of each file or sheet, ask about unclear ones, and have the tables read."""
     for fault in taken.faults:
         st.error(escape_markdown(fault))
     for note in taken.notes:
         st.caption(escape_markdown(note))
     if not taken.sheets:
         return
-    with st.expander("Files and tables", expanded=own.draft is None or bool(own.unread)):
+    with st.expander("Files and tables", expanded=state.draft is None or bool(state.unread)):
         system = _show_system(taken)
         if system is None:
             return
-        chosen, is_clear = _show_sheets(own, system, taken)
-    wanted = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in chosen.items()])
-    if is_clear and chosen and wanted != own.chosen:
-        own.chosen = wanted
-        session.submit("own tables", tasks.read_sheets, system.name, chosen)
+        selected, is_clear = _show_sheets(state, system, taken)
+    choice = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in selected.items()])
+    if is_clear and selected and choice != state.chosen:
+        state.chosen = choice
+        session.submit("own tables", tasks.read_sheets, system.name, selected)
         st.rerun()
 
 
 def _show_sheets(
-    own: PageState, system: System, taken: tasks.Taken
+    state: PageState, system: System, taken: tasks.Taken
 ) -> tuple[dict[str, tuple[Sheet, Layout]], bool]:
     """Show the table of each sheet; return the sheet of each table, and whether no question is left."""
     reading = taken.recognition.reading(system.name)
     choices = reading.choices if reading else tuple(Choice(table=None) for _ in taken.sheets)
-    chosen: dict[str, tuple[Sheet, Layout]] = {}
+    selected: dict[str, tuple[Sheet, Layout]] = {}
     is_clear = True
-    for place, (sheet, choice) in enumerate(zip(taken.sheets, choices, strict=True)):
-        table = _show_sheet(system, place, sheet, choice)
+    for index, (sheet, choice) in enumerate(zip(taken.sheets, choices, strict=True)):
+        table = _show_sheet(system, index, sheet, choice)
         if table is None:
             is_clear = False
-        elif table in chosen:
-            st.error(escape_markdown(f"{sheet.name}: {chosen[table][0].name} is {table} already"))
+        elif table in selected:
+            st.error(escape_markdown(f"{sheet.name}: {selected[table][0].name} is {table} already"))
             is_clear = False
         elif table != NO_TABLE:
-            chosen[table] = (sheet, _show_layout(own, system, place, sheet, table))
+            selected[table] = (sheet, _show_layout(state, system, index, sheet, table))
     kind = system.problem
-    needed = [one.name for one in kind.tables if one.name not in (*kind.optional_tables, *chosen)]
+    needed = [item.name for item in kind.tables if item.name not in (*kind.optional_tables, *selected)]
     if needed:
         st.warning(escape_markdown(f"Still missing: {', '.join(needed)}. Add a file, or fill in the table."))
-    return chosen, is_clear
+    return selected, is_clear
 
 
 def _show_system(taken: tasks.Taken) -> System | None:
     """Show the choice of the system; the files tell it, or the user is asked."""
-    fitting = [one.system for one in taken.recognition.readings]
+    fitting = [reading.system for reading in taken.recognition.readings]
     names = [*fitting, *(name for name in system_names() if name not in fitting)]
     if taken.system is None:
         which = " or ".join(fitting[:3]) or "none of the systems by its columns"
         st.warning(escape_markdown(f"Which system is it? The columns fit {which}."))
-    chosen = st.selectbox(
+    selected_name = st.selectbox(
         "System",
         names,
         index=None if taken.system is None else names.index(taken.system),
@@ -264,10 +264,10 @@ def _show_system(taken: tasks.Taken) -> System | None:
         format_func=lambda name: f"{name}: {find_system(name).question}",
         key=f"own system {id(taken)}",
     )
-    return None if chosen is None else find_system(chosen)
+    return None if selected_name is None else find_system(selected_name)
 
 
-def _show_sheet(system: System, place: int, sheet: Sheet, choice: Choice) -> str | None:
+def _show_sheet(system: System, index: int, sheet: Sheet, choice: Choice) -> str | None:
     """Show the choice of a sheet's table; return the table, NO_TABLE, or None for no choice yet."""
     tables = [table.name for table in system.problem.tables]
     names = [*choice.fitting, *(name for name in tables if name not in choice.fitting), NO_TABLE]
@@ -276,42 +276,42 @@ def _show_sheet(system: System, place: int, sheet: Sheet, choice: Choice) -> str
     if is_question:
         which = " or ".join(choice.fitting)
         st.warning(escape_markdown(f"{sheet.name}: is it {which}? Its columns and its name do not tell."))
-    chosen: str | None = st.selectbox(
+    selected: str | None = st.selectbox(
         f"{sheet.name}: {', '.join(sheet.widest)[:120]}",
         names,
         index=None if default is None else names.index(default),
         placeholder="Which table is it?",
-        key=f"own table {system.name} {place} {sheet.name} {choice.table}",
+        key=f"own table {system.name} {index} {sheet.name} {choice.table}",
     )
-    return chosen
+    return selected
 
 
-def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table: str) -> Layout:
-    """Show how a file is written, where that must be said: marks, separator, encoding, names of columns."""
-    missing = own.missing.get(table, ())
-    faults = own.unread.get(table, ())
+def _show_layout(state: PageState, system: System, index: int, sheet: Sheet, table: str) -> Layout:
+    """Show the format of a file, if it must be stated: marks, separator, encoding, names of columns."""
+    missing = state.missing.get(table, ())
+    faults = state.unread.get(table, ())
     for fault in faults:
         st.error(escape_markdown(fault))
-    declared = next(one for one in system.problem.tables if one.name == table)
-    given: dict[str, Any] = {}
+    declared = next(table_ for table_ in system.problem.tables if table_.name == table)
+    settings: dict[str, Any] = {}
     mapping: dict[str, str] = {}
-    key = f"own layout {system.name} {place} {sheet.name} {table}"
+    key = f"own layout {system.name} {index} {sheet.name} {table}"
     with st.popover("Columns and numbers", type="primary" if faults else "secondary"):
         decimal = st.selectbox("Numbers are written like", list(MARKS), key=f"{key} decimal")
-        given["decimal"] = MARKS[decimal]
+        settings["decimal"] = MARKS[decimal]
         if suffix_of(sheet.path) in TEXT_FILES:
             separator = st.selectbox("Columns are separated by", list(SEPARATORS), key=f"{key} separator")
             encoding = st.selectbox("Encoding", ENCODINGS, key=f"{key} encoding")
-            given["delimiter"] = SEPARATORS[separator]
-            given["encoding"] = None if encoding == ENCODINGS[0] else encoding
-        if table in own.matrices:
+            settings["delimiter"] = SEPARATORS[separator]
+            settings["encoding"] = None if encoding == ENCODINGS[0] else encoding
+        if table in state.matrices:
             units = (AS_NAMED, *symbols_like(declared.required_columns[2]))
             unit = st.selectbox("Unit of the entries", units, key=f"{key} unit")
-            given["unit"] = None if unit == AS_NAMED else unit
+            settings["unit"] = None if unit == AS_NAMED else unit
         columns = list(dict.fromkeys(name for names in sheet.columns for name in names))
         for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):
             is_required = declared.columns[ours].required
-            found = st.selectbox(
+            column = st.selectbox(
                 f"{column_label(ours)}{'' if is_required else ' (optional)'} is the column",
                 columns,
                 index=None,
@@ -319,22 +319,22 @@ def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table
                 help=declared.columns[ours].about,
                 key=f"{key} column {ours}",
             )
-            if found is not None:
-                mapping[ours] = found
+            if column is not None:
+                mapping[ours] = column
         st.session_state[f"{key} mapped"] = tuple(mapping)
         ignored = st.multiselect("Leave out", columns, key=f"{key} ignore")
     return Layout(
-        **given, columns=mapping, ignore=tuple(ignored), advice="choose it under 'Columns and numbers'"
+        **settings, columns=mapping, ignore=tuple(ignored), advice="choose it under 'Columns and numbers'"
     )
 
 
 # --- editing ------------------------------------------------------------------------------
 
 
-def _show_tables(own: PageState, draft: Draft) -> None:
+def _show_tables(state: PageState, draft: Draft) -> None:
     """Show each table of the system with its cells to edit, faults at their rows."""
     tables = find_system(draft.system).problem.table_by_name
-    faults, _ = _faults(own, draft)
+    faults, _ = _faults(state, draft)
 
     def title(name: str) -> str:
         words = column_label(name)
@@ -358,7 +358,7 @@ def _show_tables(own: PageState, draft: Draft) -> None:
     notes = [in_words(note, table.columns) for note in draft.notes.get(table.name, ())]
     st.caption("  \n".join(escape_markdown(line) for line in (f"{about}.", *notes)))
     if table.name in draft.frames:
-        _show_editor(own, draft, table, faults.get(table.name, {}))
+        _show_editor(state, draft, table, faults.get(table.name, {}))
     elif st.button("Add this table", key=f"own add {table.name}"):
         draft.change(table.name, pd.DataFrame({name: _empty(table, name) for name in table.required_columns}))
         st.rerun()
@@ -368,13 +368,13 @@ def _empty(table: Table, column: str) -> pd.Series:
     return pd.Series([], dtype=object if table.columns[column].is_label else float)
 
 
-def _faults(own: PageState, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
+def _faults(state: PageState, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
     """Return the faults of rows of the last check, and the others."""
-    found = own.checked.faults if own.checked is not None else ()
-    return split_faults(found, [table.name for table in find_system(draft.system).problem.tables])
+    faults = state.checked.faults if state.checked is not None else ()
+    return split_faults(faults, [table.name for table in find_system(draft.system).problem.tables])
 
 
-def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int, str]) -> None:
+def _show_editor(state: PageState, draft: Draft, table: Table, faults: Mapping[int, str]) -> None:
     """Show the cells of a table; a change is taken into the draft."""
     frame = draft.frames[table.name]
     only_faulty = bool(faults) and st.toggle("Only rows with faults", key=f"own only {table.name}")
@@ -386,31 +386,31 @@ def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int
         )
         first = (int(number) - 1) * ROWS_SHOWN
     signature = (table.name, draft.version, first, only_faulty, tuple(sorted(faults.items())))
-    view = own.shown
+    view = state.shown
     # the browser forgets the edits of an editor that is not shown any more
     if view is None or view.signature != (*signature, *frame.columns) or view.key not in st.session_state:
         last = min(first + ROWS_SHOWN, len(frame))
-        places = [place for place in sorted(faults) if place < len(frame)]
-        own.editors += 1
-        view = own.shown = Shown(
+        indices = [index for index in sorted(faults) if index < len(frame)]
+        state.editors += 1
+        view = state.shown = Shown(
             signature=(*signature, *frame.columns),
-            key=f"own cells {own.editors}",
+            key=f"own cells {state.editors}",
             whole=frame,
-            places=places if only_faulty else list(range(first, last)),
+            places=indices if only_faulty else list(range(first, last)),
         )
     cells = view.whole.iloc[view.places]
     shown = cells.copy()
     if faults:
-        texts = [in_words(faults.get(place, ""), table.columns) for place in view.places]
+        texts = [in_words(faults.get(index, ""), table.columns) for index in view.places]
         shown.insert(0, FAULT, texts)
     shown.index = (
-        pd.Index([place + 1 for place in view.places])
+        pd.Index([index + 1 for index in view.places])
         if only_faulty
         else pd.RangeIndex(first + 1, first + 1 + len(shown))
     )
     # only cells that cannot be edited take a colour
     styled = shown.style.map(lambda _: FAULT_COLOUR, subset=[FAULT]) if faults else shown
-    given = st.data_editor(
+    edited_table = st.data_editor(
         styled,
         key=view.key,
         num_rows="fixed" if only_faulty else "dynamic",
@@ -423,7 +423,7 @@ def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int
         width="stretch",
         height=min(640, 75 + 35 * max(len(shown), 1)),
     )
-    edited = tasks.editable(table, given.drop(columns=FAULT, errors="ignore"))
+    edited = tasks.editable(table, edited_table.drop(columns=FAULT, errors="ignore"))
     changed = view.whole
     if not edited.equals(tasks.editable(table, cells)):
         changed = tasks.editable(table, replace_rows(view.whole, view.places, edited))
@@ -443,9 +443,9 @@ def _show_columns(draft: Draft, table: Table) -> None:
     """Show the optional columns that the table does not have, to be added."""
     frame = draft.frames[table.name]
     absent = [name for name in table.columns if name not in frame]
-    left, right = st.columns(2, vertical_alignment="bottom")
+    left_column, right = st.columns(2, vertical_alignment="bottom")
     if absent:
-        with left.popover("Add a column"):
+        with left_column.popover("Add a column"):
             for name in absent:
                 about = table.columns[name].about
                 if st.button(column_label(name), help=about, key=f"own column {table.name} {name}"):
@@ -462,11 +462,11 @@ def _show_columns(draft: Draft, table: Table) -> None:
 # --- state and problem --------------------------------------------------------------------
 
 
-def _submit_check(own: PageState, draft: Draft) -> None:
+def _submit_check(state: PageState, draft: Draft) -> None:
     """Have the tables checked where they have changed since the last check."""
-    if own.asked_frames is draft.frames:
+    if state.asked_frames is draft.frames:
         return
-    own.asked_frames, own.saved = draft.frames, ""
+    state.asked_frames, state.saved = draft.frames, ""
     session.submit(
         "own check",
         tasks.check_tables,
@@ -474,25 +474,25 @@ def _submit_check(own: PageState, draft: Draft) -> None:
         draft.frames,
         draft.sections,
         session.folder(),
-        dict(own.answers),
+        dict(state.answers),
     )
 
 
-def _show_state(own: PageState, draft: Draft) -> None:
-    """Show whether the tables are a valid problem, and what can be done with them."""
-    checked = own.checked
+def _show_state(state: PageState, draft: Draft) -> None:
+    """Show whether the tables are a valid problem, and the possible actions."""
+    checked = state.checked
     if checked is None:
         return
-    is_current = own.checked_frames is draft.frames
+    is_current = state.checked_frames is draft.frames
     if checked.faults:
         st.subheader(f":red[{sizes({'faults': len(checked.faults)})}] to correct before it can be solved")
     else:
         st.subheader(escape_markdown(f"A valid problem of {draft.system}: {checked.size}"))
-    _, others = _faults(own, draft)
+    _, others = _faults(state, draft)
     for fault in others[: session.MAX_ERROR_LINES]:
         st.error(escape_markdown(fault))
     for question in checked.questions:
-        _show_question(own, question)
+        _show_question(state, question)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if st.button("Solve", type="primary", disabled=not (is_current and checked.digest), key="own solve"):
             _open_question(checked.digest)
@@ -503,12 +503,12 @@ def _show_state(own: PageState, draft: Draft) -> None:
             draft.redo()
             st.rerun()
         if is_current and checked.digest:
-            _show_save(own, draft, checked)
+            _show_save(state, draft, checked)
 
 
-def _show_question(own: PageState, question: OpenQuestion) -> None:
+def _show_question(state: PageState, question: OpenQuestion) -> None:
     """Show a question that the tables leave open; another answer has them checked again."""
-    current = own.answers.get(question.parameter, question.assumed)
+    current = state.answers.get(question.parameter, question.assumed)
     options = list(question.answers)
     answer = st.radio(
         f"{question.text[:1].upper()}{question.text[1:]}?",
@@ -520,13 +520,13 @@ def _show_question(own: PageState, question: OpenQuestion) -> None:
         key=f"own question {question.parameter}",
     )
     if answer != current:
-        own.answers[question.parameter] = answer
-        own.asked_frames = None
+        state.answers[question.parameter] = answer
+        state.asked_frames = None
         st.rerun()
 
 
-def _show_save(own: PageState, draft: Draft, checked: tasks.Checked) -> None:
-    """Show how the problem is saved as a scenario."""
+def _show_save(state: PageState, draft: Draft, checked: tasks.Checked) -> None:
+    """Show the form that saves the problem as a scenario."""
     with st.popover("Save as a scenario"):
         text = st.text_input("Name", value=f"my_{draft.system}", key="own name")
         try:
@@ -545,8 +545,8 @@ def _show_save(own: PageState, draft: Draft, checked: tasks.Checked) -> None:
                 st.rerun()
             session.show_progress("own save", "saving")
             session.show_failure("own save")
-            if own.saved:
-                st.success(escape_markdown(f"Saved as {own.saved}: it is in the list of scenarios."))
+            if state.saved:
+                st.success(escape_markdown(f"Saved as {state.saved}: it is in the list of scenarios."))
 
 
 def _open_question(digest: str) -> None:
@@ -557,11 +557,11 @@ def _open_question(digest: str) -> None:
     st.switch_page(st.session_state["pages"]["what_if"], query_params=question.to_query())
 
 
-def _show_problem(own: PageState) -> None:
+def _show_problem(state: PageState) -> None:
     """Show the picture of the problem, its size, and doubts on its figures."""
     session.show_progress("own check", "checking")
     session.show_failure("own check")
-    checked = own.checked
+    checked = state.checked
     if checked is None or checked.faults:
         return
     for doubt in checked.doubts:

@@ -51,7 +51,7 @@ GIVEN: Final = "given"
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Files that were given, and what they are."""
+    """Files that were given, and their content."""
 
     sheets: tuple[Sheet, ...]
     recognition: Recognition
@@ -116,10 +116,10 @@ def take_files(given: Sequence[GivenFile], folder: Path) -> Taken:
                 faults.append(sheet.fault.replace(f"{path.parent}/", ""))
             else:
                 sheets.append(sheet)
-    found = recognize(sheets, [find_system(name) for name in system_names()])
-    system = stored.system if found.reading(stored.system) else found.system
+    recognition = recognize(sheets, [find_system(name) for name in system_names()])
+    system = stored.system if recognition.reading(stored.system) else recognition.system
     return Taken(
-        sheets=tuple(sheets), recognition=found, system=system, notes=stored.notes, faults=tuple(faults)
+        sheets=tuple(sheets), recognition=recognition, system=system, notes=stored.notes, faults=tuple(faults)
     )
 
 
@@ -138,8 +138,8 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
     said = {name for name, (_, layout) in chosen.items() if layout.unit is not None}
     mappings = {name: layout.columns for name, (_, layout) in chosen.items()}
     units = assume_units(find_system(system_name), sheets, mappings, said)
-    for name, (sheet, given) in chosen.items():
-        layout = replace(given, unit=units[name].symbol) if name in units else given
+    for name, (sheet, layout_given) in chosen.items():
+        layout = replace(layout_given, unit=units[name].symbol) if name in units else layout_given
         match = match_sheet(sheet, tables[name], layout.columns)
         if is_matrix(sheet, match):
             matrices.add(name)
@@ -249,7 +249,10 @@ def check_tables(
         tables = check_problem(kind.tables, cells, kind.from_tables, [*lost, *faults])
         made = make_with_notes(lambda: kind.from_tables(tables))
         questions = tuple(kind.questions(made)) if kind.questions is not None else ()
-        values = {one.parameter: (answers or {}).get(one.parameter, one.assumed) for one in questions}
+        values = {
+            question.parameter: (answers or {}).get(question.parameter, question.assumed)
+            for question in questions
+        }
         values = {name: value for name, value in values.items() if value is not None}
         problem = adjust_with_notes(kind.adjust, made, values)
     except InputError as error:
@@ -278,7 +281,7 @@ def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _from_one(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose rows are counted from 1 in faults."""
+    """Return a frame with rows counted from 1 in errors."""
     frame = frame.copy(deep=False)
     frame.attrs["first_row"] = 1
     return frame
@@ -336,17 +339,17 @@ def save_scenario(stored: Path, name: str) -> str:
         raise InputError("no folder for scenarios: start the dashboard with --scenarios FOLDER")
     plain = plain_scenario_name(name)
     document = parse_toml(read_text(stored / SCENARIO))
-    whole = f"{document['system']}/{plain}"
-    if whole in scenario_names():
-        raise InputError(f"{whole}: there is a scenario of this name; choose another")
+    full_name = f"{document['system']}/{plain}"
+    if full_name in scenario_names():
+        raise InputError(f"{full_name}: there is a scenario of this name; choose another")
     document["problem"]["path"] = plain
-    own = folders[0] / document["system"]
+    system_folder = folders[0] / document["system"]
     try:
-        own.mkdir(parents=True, exist_ok=True)
-        with replace_folder(own / plain) as partial:
+        system_folder.mkdir(parents=True, exist_ok=True)
+        with replace_folder(system_folder / plain) as partial:
             for path in stored.glob("*.csv"):
                 shutil.copy(path, partial / path.name)
-        (own / f"{plain}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+        (system_folder / f"{plain}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{whole}: cannot be written ({error.strerror or error})") from None
-    return whole
+        raise InputError(f"{full_name}: cannot be written ({error.strerror or error})") from None
+    return full_name

@@ -1,4 +1,4 @@
-"""The two streamlit components of a picture: one for what seldom changes, one for its values."""
+"""The two streamlit components of a picture: one for its constant parts, one for its values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _values_component: Final[Callable[..., Any]] = st.components.v2.component(
 
 
 def show_component(key: str, name: str, geometry: str, data: dict[str, Any]) -> Selected | None:
-    """Show a picture; return what the user selected in it since the page's last run.
+    """Show a picture; return the user's selection in it since the page's last run.
 
     name      of the geometry; a page that has a geometry of this name does not need another one
     geometry  JSON text, sent only where it has changed; "" for none

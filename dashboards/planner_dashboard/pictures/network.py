@@ -23,7 +23,7 @@ def show_network(
     selected: str = "",
     height: int = HEIGHT,
 ) -> Selected | None:
-    """Show a network; return what the user selected in it since the page's last run.
+    """Show a network; return the user's selection in it since the page's last run.
 
     key       of the picture on its page; it keeps its zoom as long as the key stays
     before    the picture of another plan: links and nodes that only it has are shown as failed

@@ -38,9 +38,9 @@ Data = dict[str, Any]
 def geometry(network: JoinedNetwork) -> tuple[str, str]:
     """Return a hash of nodes, links and the map below them, and all of these as JSON text."""
     nodes, links, drawing = network.nodes, network.links, network.last
-    place = pd.Series(np.arange(len(nodes)), index=nodes.index)
+    index_of = pd.Series(np.arange(len(nodes)), index=nodes.index)
     names = [str(name) for name in nodes.index]
-    tails, heads = place.loc[links["tail"]].tolist(), place.loc[links["head"]].tolist()
+    tails, heads = index_of.loc[links["tail"]].tolist(), index_of.loc[links["head"]].tolist()
     data: Data = {
         "nodes": {"name": names},
         "links": {
@@ -79,8 +79,10 @@ def geometry(network: JoinedNetwork) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=MAX_LAYOUTS)
-def _layout(names: tuple[str, ...], columns: tuple[str, ...], places: bytes, ends: tuple[int, ...]) -> Layout:
-    table = np.frombuffer(places).reshape(len(names), len(columns))
+def _layout(
+    names: tuple[str, ...], columns: tuple[str, ...], positions: bytes, ends: tuple[int, ...]
+) -> Layout:
+    table = np.frombuffer(positions).reshape(len(names), len(columns))
     nodes = pd.DataFrame(table, columns=list(columns)).assign(node=names)
     half = len(ends) // 2
     links = pd.DataFrame({"tail": [names[i] for i in ends[:half]], "head": [names[i] for i in ends[half:]]})
@@ -95,11 +97,11 @@ def _encoded(line: NDArray[np.int64]) -> str:
     steps = np.diff(line, axis=0, prepend=np.zeros((1, 2), np.int64)).ravel()
     letters = []
     for step in np.where(steps < 0, ~(steps << 1), steps << 1).tolist():
-        rest = step
-        while rest >= 32:
-            letters.append(chr((32 | (rest & 31)) + 63))
-            rest >>= 5
-        letters.append(chr(rest + 63))
+        remaining = step
+        while remaining >= 32:
+            letters.append(chr((32 | (remaining & 31)) + 63))
+            remaining >>= 5
+        letters.append(chr(remaining + 63))
     return "".join(letters)
 
 
@@ -107,7 +109,7 @@ def _encoded(line: NDArray[np.int64]) -> str:
 
 
 def values(network: JoinedNetwork, *, selected: str, height: int) -> Data:
-    """Return what the picture of the last drawing shows; of two, the first one is the plan before."""
+    """Return the content of the picture of the last drawing; of two, the first one is the plan before."""
     drawing, *others = reversed(network.drawings)
     data = _common(network, scale_of(drawing), drawing, selected, height) | _figures_of(network, drawing)
     if others:
@@ -118,7 +120,7 @@ def values(network: JoinedNetwork, *, selected: str, height: int) -> Data:
 
 
 def differences(network: JoinedNetwork, *, selected: str, height: int) -> Data:
-    """Return what the picture of the change between two drawings shows."""
+    """Return the content of the picture of the change between two drawings."""
     before, after = network.drawings
     was, now = network.links_of(before)["value"], network.links_of(after)["value"]
     scale = difference_scale(after)
@@ -145,7 +147,7 @@ def differences(network: JoinedNetwork, *, selected: str, height: int) -> Data:
 
 
 def _common(network: JoinedNetwork, scale: Scale, drawing: NetworkMap, selected: str, height: int) -> Data:
-    """Return what all frames of a picture have in common."""
+    """Return the common content of all frames of a picture."""
     data: Data = {
         "title": drawing.title,
         "value": drawing.value,
@@ -215,12 +217,12 @@ def _amounts(column: pd.Series | None, unit: str) -> dict[str, str]:
 
 
 def _words_of_losses(drawing: NetworkMap, nodes: pd.DataFrame) -> dict[str, str]:
-    """Return how users lose something at a node, by place, where it is not just "lost"."""
+    """Return the users' losses at a node, by position, if not just "lost"."""
     if "lost" not in nodes:
         return {}
     words = drawing.losses_of(nodes)
-    places = np.flatnonzero(nodes["lost"].fillna(0.0).to_numpy(float) > 0)
-    return {str(i): words[i] for i in places if words[i] != "lost"}
+    indices = np.flatnonzero(nodes["lost"].fillna(0.0).to_numpy(float) > 0)
+    return {str(i): words[i] for i in indices if words[i] != "lost"}
 
 
 def _notes(column: pd.Series | None) -> str:
@@ -231,8 +233,8 @@ def _notes(column: pd.Series | None) -> str:
 
 
 def _rounded(column: Any, digits: int) -> list[float]:
-    found: list[float] = np.round(np.asarray(column, dtype=float), digits).tolist()
-    return found
+    rounded: list[float] = np.round(np.asarray(column, dtype=float), digits).tolist()
+    return rounded
 
 
 # --- frames -------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ class MetricCurve:
 def frames_data(
     network: JoinedNetwork, frames: Sequence[Frame], curve: MetricCurve | None, *, selected: str, height: int
 ) -> Data:
-    """Return what the player shows: what all frames have in common, and the values of each."""
+    """Return the content of the player: the common part of all frames, and the values of each."""
     every = math.ceil(len(frames) * max(1, len(network.links)) / MAX_FRAME_VALUES)
     sent = range(0, len(frames), every)
     last = frames[-1].drawing

@@ -25,7 +25,7 @@ def show_timeline(
     selected: str = "",
     height: int = HEIGHT,
 ) -> Selected | None:
-    """Show activities over time; return what the user selected since the page's last run.
+    """Show activities over time; return the user's selection since the page's last run.
 
     before    activities of another plan, drawn faint below those in each lane
     selected  name of the element that is shown as selected
@@ -36,7 +36,7 @@ def show_timeline(
 
 
 def timeline_data(drawing: Timeline, before: Timeline | None, *, selected: str, height: int) -> Data:
-    """Return what the picture of a timeline shows."""
+    """Return the content of the picture of a timeline."""
     drawing, before = drawing.readable(before), None if before is None else before.readable(drawing)
     frames = [drawing.frame.assign(track=drawing.tracks())]
     if before is not None:

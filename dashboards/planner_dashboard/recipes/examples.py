@@ -49,14 +49,14 @@ class Example:
         return Question(scenario=study.scenario, changes=changes, designs=tuple(designs))
 
     def title(self) -> str:
-        """Return a short name: system, design, and how old, noisy or coarse its information is."""
+        """Return a short name: system, design, and the age, noise or granularity of its information."""
         says = f"{self.system}, {self.design}"
         return (
             f"{says}, {self.kind} {amount(self.value, self.unit) if self.value else 0}" if self.kind else says
         )
 
     def place(self) -> tuple[str, str, str, float]:
-        """Return what a point of a chart tells of its example."""
+        """Return the data of an example at a point of a chart."""
         return (self.system, self.design, "", self.value)
 
     def words(self) -> str:
@@ -128,20 +128,24 @@ def nearest(
     """
     if age_s:
         aged = [
-            one
-            for one in of_curves(curves[(curves["kind"] == "age") & (curves["value"].astype(float) > 0)])
-            if one.mechanism in mechanisms and one.parameter and one.share is not None
+            curve
+            for curve in of_curves(curves[(curves["kind"] == "age") & (curves["value"].astype(float) > 0)])
+            if curve.mechanism in mechanisms and curve.parameter and curve.share is not None
         ]
         if aged:
             return min(
                 aged,
-                key=lambda one: (
-                    abs(math.log(_seconds(one) / age_s)),
-                    -(one.share or 0.0),
+                key=lambda example: (
+                    abs(math.log(_seconds(example) / age_s)),
+                    -(example.share or 0.0),
                 ),
             )
-    known = [one for one in of_designs(designs) if one.mechanism in mechanisms and one.share is not None]
-    return max(known, key=lambda one: one.share or 0.0, default=None)
+    designs_with_share = [
+        example
+        for example in of_designs(designs)
+        if example.mechanism in mechanisms and example.share is not None
+    ]
+    return max(designs_with_share, key=lambda example: example.share or 0.0, default=None)
 
 
 def _seconds(example: Example) -> float:

@@ -32,20 +32,20 @@ def show_designs() -> None:
         "A negative share is worse than no coordination."
     )
     designs, curves = _merge_frames()
-    chosen = _choose_systems(designs)
-    if chosen:
-        _show_origin(designs[designs["system"].isin(chosen)])
-        measured = [_select_system(name, designs, curves).measured for name in chosen]
-        part = study_pages.coordination_page(measured).parts[0]
-        (figure,) = part.charts
+    selected = _choose_systems(designs)
+    if selected:
+        _show_origin(designs[designs["system"].isin(selected)])
+        measured = [_select_system(name, designs, curves).measured for name in selected]
+        section = study_pages.coordination_page(measured).parts[0]
+        (figure,) = section.charts
         card = st.container()
         clicked = rendering.show_chart(figure, "coordination", is_selectable=True)
-        every = examples.of_designs(designs[designs["system"].isin(chosen)])
+        every = examples.of_designs(designs[designs["system"].isin(selected)])
         with card:
             _show_example("design", every, _clicked_design(clicked))
-        rendering.show_lines(part.notes)
+        rendering.show_lines(section.notes)
         with st.expander("Tables"):
-            for table in part.tables:
+            for table in section.tables:
                 rendering.show_table(table)
     _measure_again()
 
@@ -60,25 +60,25 @@ def _clicked_design(selected: Any) -> tuple[Any, ...] | None:
 def _show_example(key: str, every: Sequence[Example], clicked: tuple[Any, ...] | None) -> None:
     """Show a choice of measured examples, at the clicked one, and the link that opens it."""
     state = st.session_state
-    named = {one.title(): one for one in every}
+    named = {example.title(): example for example in every}
     if not named:
         return
     if clicked is not None and clicked != state.get(f"clicked {key}"):
-        at = [title for title, one in named.items() if one.place() == clicked]
-        state[f"example {key}"] = at[0] if at else next(iter(named))
+        titles = [title for title, example in named.items() if example.place() == clicked]
+        state[f"example {key}"] = titles[0] if titles else next(iter(named))
     state[f"clicked {key}"] = clicked
     if state.get(f"example {key}") not in named:
         state[f"example {key}"] = next(iter(named))
-    left, right = st.columns([1, 2], vertical_alignment="bottom")
-    chosen = left.selectbox(
+    left_column, right = st.columns([1, 2], vertical_alignment="bottom")
+    selected_title = left_column.selectbox(
         "A measured design", list(named), key=f"example {key}", help="Or choose a point of the chart."
     )
     with right:
-        examples.show_link(named[chosen], f"{key} example")
+        examples.show_link(named[selected_title], f"{key} example")
 
 
 def show_curves() -> None:
-    """Show how each design performs as its information gets older, noisier or coarser."""
+    """Show the performance of each design as its information gets older, noisier or coarser."""
     designs, curves = _merge_frames()
     kinds = [kind for kind in KINDS if kind in set(curves["kind"])]
     if not kinds:
@@ -86,35 +86,35 @@ def show_curves() -> None:
         _measure_again()
         return
     kind = st.segmented_control(
-        "Information gets worse by", kinds, default=kinds[0], format_func=lambda one: KINDS[one]
+        "Information gets worse by", kinds, default=kinds[0], format_func=lambda item: KINDS[item]
     )
     rows = curves[curves["kind"] == (kind or kinds[0])]
-    chosen = _choose_systems(rows)
-    if chosen:
-        _show_origin(rows[rows["system"].isin(chosen)])
-        found = [_select_system(name, designs, rows) for name in chosen]
-        page = study_pages.coordination_page([one.measured for one in found], found)
+    selected = _choose_systems(rows)
+    if selected:
+        _show_origin(rows[rows["system"].isin(selected)])
+        measurements = [_select_system(name, designs, rows) for name in selected]
+        page = study_pages.coordination_page([curve.measured for curve in measurements], measurements)
         clicked, card = None, st.container()
-        for part in page.parts[1:]:
-            own = _show_panels(part, chosen)
-            clicked = clicked or own
+        for section in page.parts[1:]:
+            panel_click = _show_panels(section, selected)
+            clicked = clicked or panel_click
         with card:
-            _show_example("curve", examples.of_curves(rows[rows["system"].isin(chosen)]), clicked)
-        for part in page.parts[1:]:
-            rendering.show_lines(part.notes)
+            _show_example("curve", examples.of_curves(rows[rows["system"].isin(selected)]), clicked)
+        for section in page.parts[1:]:
+            rendering.show_lines(section.notes)
             with st.expander("Tables"):
-                for table in part.tables:
+                for table in section.tables:
                     rendering.show_table(table)
     _measure_again()
 
 
-def _show_panels(part: Part, systems: Sequence[str]) -> tuple[Any, ...] | None:
+def _show_panels(section: Part, systems: Sequence[str]) -> tuple[Any, ...] | None:
     """Show a chart for each system, two beside each other; return the point that was clicked."""
-    rendering.show_part(replace(part, sentences=(), tables=(), notes=()), "key of curves", [])
+    rendering.show_part(replace(section, sentences=(), tables=(), notes=()), "key of curves", [])
     clicked: tuple[Any, ...] | None = None
     columns = st.columns(2)
-    for place, (system, figure) in enumerate(zip(systems, part.charts, strict=False)):
-        with columns[place % 2]:
+    for index, (system, figure) in enumerate(zip(systems, section.charts, strict=False)):
+        with columns[index % 2]:
             selected = rendering.show_chart(figure, f"curves {system}", is_selectable=True)
         points = selected["selection"]["points"] if selected else []
         data = points[0].get("customdata") if points else None
@@ -133,30 +133,30 @@ def _load_shipped() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _session_measurements() -> dict[str, SystemMeasurement]:
     """Return the measurements of this session, by system."""
-    found: dict[str, SystemMeasurement] = st.session_state.get("measured", {})
-    return found
+    measurements: dict[str, SystemMeasurement] = st.session_state.get("measured", {})
+    return measurements
 
 
 def _merge_frames() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return designs and curves: those measured in this session, else those that ship."""
     fresh = _session_measurements()
 
-    def merge(shipped: pd.DataFrame, own: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    def merge(shipped: pd.DataFrame, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         others = shipped[~shipped["system"].isin(list(fresh))].astype(object)
-        return pd.concat([others, *(one.assign(version=None) for one in own)], ignore_index=True)
+        return pd.concat([others, *(frame.assign(version=None) for frame in frames)], ignore_index=True)
 
     designs, curves = _load_shipped()
     return (
-        merge(designs, [one.designs for one in fresh.values()]),
-        merge(curves, [one.curves for one in fresh.values()]),
+        merge(designs, [item.designs for item in fresh.values()]),
+        merge(curves, [item.curves for item in fresh.values()]),
     )
 
 
 def _choose_systems(frame: pd.DataFrame) -> list[str]:
     """Return the systems that the user chooses."""
     names = list(dict.fromkeys(frame["system"]))
-    chosen = st.pills("Systems", names, selection_mode="multi", default=names, key="chosen systems")
-    return [name for name in names if name in chosen]
+    selected = st.pills("Systems", names, selection_mode="multi", default=names, key="chosen systems")
+    return [name for name in names if name in selected]
 
 
 def _show_origin(frame: pd.DataFrame) -> None:
@@ -169,15 +169,15 @@ def _show_origin(frame: pd.DataFrame) -> None:
 
 def _select_system(name: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Curves:
     """Return the measurement of a system, with its designs, from data frames of several systems."""
-    system, own = find_system(name), designs[designs["system"] == name]
+    system, system_designs = find_system(name), designs[designs["system"] == name]
     fresh = _session_measurements().get(name)
     return Curves(
         system=system,
         frame=curves[curves["system"] == name],
         measured=Measurement(
             system=system,
-            frame=own,
-            bound=_derive_bound(own) if fresh is None else fresh.bound,
+            frame=system_designs,
+            bound=_derive_bound(system_designs) if fresh is None else fresh.bound,
             failed={} if fresh is None else fresh.failed_designs,
         ),
         failed={} if fresh is None else fresh.failed_runs,
@@ -186,11 +186,11 @@ def _select_system(name: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Cu
 
 def _derive_bound(designs: pd.DataFrame) -> float | None:
     """Return the bound that the shares of shipped designs refer to: share 1 on the line of performance."""
-    known: list[dict[Any, Any]] = designs[designs["share"].notna()].to_dict(orient="records")
-    if not known:
+    rows: list[dict[Any, Any]] = designs[designs["share"].notna()].to_dict(orient="records")
+    if not rows:
         return None
-    best = max(known, key=lambda row: abs(row["share"]))
-    start = known[0]["performance"]  # shares begin at the first design
+    best = max(rows, key=lambda row: abs(row["share"]))
+    start = rows[0]["performance"]  # shares begin at the first design
     return float(start + (best["performance"] - start) / best["share"]) if best["share"] else None
 
 
@@ -217,10 +217,10 @@ def _measure_again() -> None:
         store, progress = folder / "measured", folder / "measure.progress"
         session.submit("measure", worker.measure, name, store, progress, time_limit_s=TIME_LIMIT_S)
         st.rerun()
-    found: SystemMeasurement | None = session.take_result("measure")
-    if found is not None:
+    measurement_made: SystemMeasurement | None = session.take_result("measure")
+    if measurement_made is not None:
         name, start = state["measuring"]
-        state["measured"] = {**_session_measurements(), name: found}
+        state["measured"] = {**_session_measurements(), name: measurement_made}
         state["measured in"] = f"{name} measured in {time.monotonic() - start:.0f} s"
         st.rerun()
     activity = f"measuring {state['measuring'][0]}" if is_busy else ""

@@ -1,4 +1,4 @@
-"""The page of coordination mechanisms: what was measured, and which mechanism suits given constraints."""
+"""The page of coordination mechanisms: the measurements, and the mechanism for given constraints."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def page() -> None:
 
 
 def summary() -> str:
-    """Return what was measured and what follows, in one sentence each."""
+    """Return the measurement and its consequence, in one sentence each."""
     designs, curves = measurement.load_release()
-    known = designs[designs["share"].notna()]
-    best = known.groupby("system")["share"].max().astype(float)
+    rated = designs[designs["share"].notna()]
+    best = rated.groupby("system")["share"].max().astype(float)
     shares = curves["share"].dropna().astype(float)
     follows = "Old, noisy or coarse information can make it worse than none." if (shares < 0).any() else ""
     reached = f"{best.min():.0%} to {best.max():.0%} of the gain that is proven possible"

@@ -35,9 +35,9 @@ def show_advice_form() -> None:
 def show_design_space() -> None:
     """Show the nine cells of the design space, and the recommendation for the selected one."""
     _show_map()
-    (part,) = study_pages.design_space_page(design_space.review().reviews).parts
+    (section,) = study_pages.design_space_page(design_space.review().reviews).parts
     with st.expander("Systems that could coordinate otherwise"):
-        rendering.show_lines(part.notes)
+        rendering.show_lines(section.notes)
 
 
 def _show_map() -> None:
@@ -54,7 +54,7 @@ def _show_map() -> None:
 
 def _map() -> go.Figure:
     """Return the design space as a scatter chart with a square for each cell: only points can be selected."""
-    known = design_space.table_1_1()
+    systems_today = design_space.table_1_1()
     resources, information = list(Resources), list(Information)
     figure = go.Figure()
     for row, level in enumerate(information):
@@ -68,12 +68,16 @@ def _map() -> go.Figure:
     texts, hover = [], []
     for row, column in cells:
         level, relation = information[row], resources[column]
-        here = [one for one in known if one.information is level and relation in one.resources]
+        here = [
+            system for system in systems_today if system.information is level and relation in system.resources
+        ]
         # a narrow page breaks these long names at their spaces
-        names = "<br>/ ".join(str(one).replace(" ", "<br>") for one in SPACE[level, relation])
+        names = "<br>/ ".join(str(mechanism).replace(" ", "<br>") for mechanism in SPACE[level, relation])
         count = counted(len(here), "systems") if here else "no prior work"
         texts.append(f"<b>{names}</b><br><i>{count}</i>")
-        systems = "<br>".join(f"{one.name}: {one.mechanism} today" for one in here) or "no prior work"
+        systems = (
+            "<br>".join(f"{system.name}: {system.mechanism} today" for system in here) or "no prior work"
+        )
         hover.append([str(level), str(relation), systems])
     figure.add_trace(
         go.Scatter(
@@ -91,11 +95,15 @@ def _map() -> go.Figure:
         )
     )
     figure.update_xaxes(
-        tickvals=list(range(len(resources))), ticktext=[str(one) for one in resources], range=[-0.5, 2.5],
+        tickvals=list(range(len(resources))),
+        ticktext=[str(resource) for resource in resources],
+        range=[-0.5, 2.5],
         title_text="resources", showgrid=False, zeroline=False, fixedrange=True, side="top",
     )  # fmt: skip
     figure.update_yaxes(
-        tickvals=list(range(len(information))), ticktext=[str(one) for one in information], range=[2.5, -0.5],
+        tickvals=list(range(len(information))),
+        ticktext=[str(level_) for level_ in information],
+        range=[2.5, -0.5],
         title_text="information", showgrid=False, zeroline=False, fixedrange=True, automargin=True,
         tickangle=-90,
     )  # fmt: skip
@@ -113,18 +121,18 @@ def _show_form() -> None:
     columns = st.columns(3)
     resources = columns[0].selectbox(
         "Resources",
-        [str(one) for one in Resources],
+        [str(resource) for resource in Resources],
         help="The devices that the control planes decide on, compared with each other.",
     )
     separation = columns[1].selectbox(
         "Separation",
-        [NOT_STATED, *(str(one) for one in Separation)],
+        [NOT_STATED, *(str(item) for item in Separation)],
         index=1 + list(Separation).index(Separation.COMPANIES),
         help="What separates the control planes.",
     )
     information = columns[2].selectbox(
         "Information that can be shared",
-        [NOT_STATED, *(str(one) for one in Information)],
+        [NOT_STATED, *(str(level) for level in Information)],
         help="If not stated, what the separation allows.",
     )
     times = st.columns(3)
@@ -152,18 +160,20 @@ def _show_advice(advice: design_space.Recommendation, age_s: float | None = None
 
     age_s  time of a decision: so old is the information that it rests on
     """
-    left, right = st.columns(2)
-    (part,) = study_pages.advice_page(advice).parts
-    with left:
-        rendering.show_lines(part.sentences)
+    left_column, right = st.columns(2)
+    (section,) = study_pages.advice_page(advice).parts
+    with left_column:
+        rendering.show_lines(section.sentences)
     with right:
         designs, curves = measurement.load_release()
-        example = examples.nearest([str(one) for one in advice.mechanisms], designs, curves, age_s)
+        example = examples.nearest(
+            [str(mechanism) for mechanism in advice.mechanisms], designs, curves, age_s
+        )
         if example is None:
             st.caption("No design with this mechanism is measured.")
         else:
             st.caption("Measured with this mechanism" + (", nearest to your times" if age_s else ""))
             examples.show_link(example, "nearest example")
     with st.expander("Systems with the same constraints, and designs of planner"):
-        for table in part.tables:
+        for table in section.tables:
             rendering.show_table(table)

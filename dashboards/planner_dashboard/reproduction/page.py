@@ -63,11 +63,13 @@ def page() -> None:
     )
     st.html(_overview(shipped))
     st.caption("; ".join(f"{name}: {words}" for name, words in MEANINGS.items()))
-    versions = dict.fromkeys(f"planner {one.version} on {one.measured}" for one in shipped.values())
+    versions = dict.fromkeys(
+        f"planner {shipped_run.version} on {shipped_run.measured}" for shipped_run in shipped.values()
+    )
     st.caption(f"Measured by quick runs, or full ones where these are too short, of {', '.join(versions)}.")
-    chosen = _show_targets(shipped)
-    if chosen is not None:
-        _show_target(chosen, shipped[chosen])
+    selected = _show_targets(shipped)
+    if selected is not None:
+        _show_target(selected, shipped[selected])
 
 
 # --- all verdicts -------------------------------------------------------------------------
@@ -75,18 +77,20 @@ def page() -> None:
 
 def _totals(shipped: Mapping[str, ShippedReproduction]) -> Counter[str]:
     totals: Counter[str] = Counter()
-    for one in shipped.values():
-        totals.update(one.reproduction.counts())
+    for shipped_run in shipped.values():
+        totals.update(shipped_run.reproduction.counts())
     return totals
 
 
 @lru_cache(maxsize=1)
 def _by_system() -> dict[str, Counter[str]]:
     """Return the number of values with each verdict by system."""
-    found: dict[str, Counter[str]] = {}
-    for one in load_shipped().values():
-        found.setdefault(one.reproduction.system.name, Counter()).update(one.reproduction.counts())
-    return found
+    counts: dict[str, Counter[str]] = {}
+    for shipped_run in load_shipped().values():
+        counts.setdefault(shipped_run.reproduction.system.name, Counter()).update(
+            shipped_run.reproduction.counts()
+        )
+    return counts
 
 
 def _overview(shipped: Mapping[str, ShippedReproduction]) -> str:
@@ -127,9 +131,9 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
         verdicts = st.pills("Verdicts", list(COLOURS), selection_mode="multi", key="target verdicts")
     names = [
         name
-        for name, one in shipped.items()
-        if (not systems or one.reproduction.system.name in systems)
-        and (not verdicts or any(one.reproduction.counts()[verdict] for verdict in verdicts))
+        for name, shipped_run in shipped.items()
+        if (not systems or shipped_run.reproduction.system.name in systems)
+        and (not verdicts or any(shipped_run.reproduction.counts()[verdict] for verdict in verdicts))
     ]
     if not names:
         st.info("No target matches the filter.")
@@ -158,23 +162,23 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
     if state["target"] not in names:
         state["target"] = names[0]
     session.show_unknown_name("target", state["target"])
-    chosen: str = st.selectbox("Target", names, key="target", help="Or choose a row of the table.")
-    st.query_params["target"] = chosen
-    return chosen
+    selected_selected: str = st.selectbox("Target", names, key="target", help="Or choose a row of the table.")
+    st.query_params["target"] = selected_selected
+    return selected_selected
 
 
-def _row(name: str, one: ShippedReproduction) -> dict[str, object]:
-    done = one.reproduction
-    counts = done.counts()
+def _row(name: str, shipped: ShippedReproduction) -> dict[str, object]:
+    result = shipped.reproduction
+    counts = result.counts()
     judged = sum(counts.values()) - sum(counts[str(verdict)] for verdict in UNJUDGED)
     agree = counts[str(Verdict.REPRODUCED)] + counts[str(Verdict.CALIBRATED)]
     return {
         "Target": name,
-        "Place": done.target.place,
-        "What it shows": done.target.about,
+        "Place": result.target.place,
+        "What it shows": result.target.about,
         "Agree": agree / judged if judged else None,
         "Verdicts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
-        "Reason": done.reason,
+        "Reason": result.reason,
     }
 
 
@@ -184,9 +188,9 @@ def _row(name: str, one: ShippedReproduction) -> dict[str, object]:
 def _show_target(name: str, shipped: ShippedReproduction) -> None:
     """Show a target's values as they ship, or as they were measured here."""
     state = st.session_state
-    done = shipped.reproduction
-    st.subheader(f"{done.system.name}, {session.escape_markdown(done.target.place)}")
-    st.markdown(session.escape_markdown(f"{done.target.about}. {done.reason}"))
+    result = shipped.reproduction
+    st.subheader(f"{result.system.name}, {session.escape_markdown(result.target.place)}")
+    st.markdown(session.escape_markdown(f"{result.target.about}. {result.reason}"))
     results: dict[tuple[str, bool], RenderedParts] = state.setdefault("reproduced", {})
     taken = session.take_result("reproduce")
     if taken is not None:
@@ -200,21 +204,21 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
                 state["reproducing"] = name, is_quick
                 session.submit("reproduce", reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
                 st.rerun()
-        st.caption(f"A quick run took {duration(done.seconds)}; a full one may take up to an hour.")
+        st.caption(f"A quick run took {duration(result.seconds)}; a full one may take up to an hour.")
     running = state.get("reproducing", ("", True))
     session.show_progress("reproduce", f"running {running[0]}", "cancelled")
     if running[0] == name:
         session.show_failure("reproduce")
-    found: Sequence[tuple[bool, RenderedParts]] = [
+    renderings: Sequence[tuple[bool, RenderedParts]] = [
         (is_quick, results[name, is_quick]) for is_quick in (False, True) if (name, is_quick) in results
     ]
-    if not found:
-        rendering.show_part(study_pages.reproduction_part(done), f"shipped {name}", [])
+    if not renderings:
+        rendering.show_part(study_pages.reproduction_part(result), f"shipped {name}", [])
         return
-    is_quick, parts = found[0]
+    is_quick, parts = renderings[0]
     st.caption("Measured here, " + ("quickly." if is_quick else "in full."))
-    for number, (part, figures) in enumerate(parts):
-        rendering.show_part(part, f"{name} {is_quick} {number}", figures)
+    for number, (section, figures) in enumerate(parts):
+        rendering.show_part(section, f"{name} {is_quick} {number}", figures)
 
 
 def reproduce(name: str, is_quick: bool) -> RenderedParts:
@@ -223,5 +227,5 @@ def reproduce(name: str, is_quick: bool) -> RenderedParts:
     from planner.runs import reproduction
 
     ((system, target),) = reproduction.find_targets([name])
-    done = reproduction.run_target(system, target, quick=is_quick)
-    return render([study_pages.reproduction_part(done), study_pages.verdicts_part([done])])
+    result = reproduction.run_target(system, target, quick=is_quick)
+    return render([study_pages.reproduction_part(result), study_pages.verdicts_part([result])])

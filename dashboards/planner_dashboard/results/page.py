@@ -48,7 +48,7 @@ def page() -> None:
 def _show_store() -> None:
     """Show the choice of a store and a filter, then its runs."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        path = st.selectbox("Store", session.stores(), format_func=lambda one: one.name, width=220)
+        path = st.selectbox("Store", session.stores(), format_func=lambda item: item.name, width=220)
         st.session_state.setdefault("where", st.query_params.get("where", ""))
         where = st.text_input(
             "Filter",
@@ -85,19 +85,19 @@ def _show_runs(store: Store, where: str | None) -> None:
 
 
 def verdicts(store: Store, where: str | None) -> list[str]:
-    """Return which design is best in the mean, a sentence for each system of the runs."""
+    """Return the best design in the mean, a sentence for each system of the runs."""
     lines = []
     for name in _systems(store, where):
-        own = f"system = {name}" if where is None else f"({where}) and system = {name}"
+        condition = f"system = {name}" if where is None else f"({where}) and system = {name}"
         metric = find_system(name).headline
         column = column_of(metric.name)
         if column not in store.metric_names():
             continue
-        means = store.chart(column, by="label", where=own)[column].dropna().astype(float)
+        means = store.chart(column, by="label", where=condition)[column].dropna().astype(float)
         if not len(means):
             continue
         ranked = means.sort_values(ascending=metric.better == "less")
-        says = f"{name}, {metric.label} in the mean of {sizes({'runs': store.count(own)})}: "
+        says = f"{name}, {metric.label} in the mean of {sizes({'runs': store.count(condition)})}: "
         says += f"{ranked.index[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
         if len(ranked) > 1:
             says += f" is the best of {counted(len(ranked), 'designs')}, "
@@ -155,8 +155,8 @@ def _show_lines(
     frame = store.chart(value, by=horizontal, series=split, where=where, how=aggregate)
     figure = go.Figure()
     is_numeric = pd.to_numeric(pd.Series(frame.index), errors="coerce").notna().all()
-    for place, name in enumerate(frame):
-        colour = COLOURS[place % len(COLOURS)]
+    for index, name in enumerate(frame):
+        colour = COLOURS[index % len(COLOURS)]
         x, y = frame.index, frame[name]
         if is_numeric:
             figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
@@ -168,10 +168,10 @@ def _show_lines(
     st.dataframe(shown.format(number, na_rep="-"))  # type: ignore[arg-type]  # the cells are numbers
 
 
-def _choose_metric(place: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
+def _choose_metric(container: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
     """Show a choice of metrics in words; return the chosen one's name."""
-    chosen: str = place.selectbox(label, metrics, format_func=words, **given)
-    return chosen
+    metric: str = container.selectbox(label, metrics, format_func=words, **given)
+    return metric
 
 
 def _varied_settings(store: Store, where: str | None, settings: list[str]) -> list[str]:
@@ -193,7 +193,7 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: 
         return
     frame = store.runs(where, columns=["digest", "label", horizontal, vertical], limit=MAX_POINTS).dropna()
     figure = go.Figure()
-    for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
+    for index, (label, rows) in enumerate(frame.groupby("label", sort=False)):
         figure.add_trace(
             # WebGL: a hundred thousand points stay responsive
             go.Scattergl(
@@ -202,7 +202,7 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: 
                 name=str(label),
                 mode="markers",
                 text=rows["digest"].str[:12] if len(frame) <= MAX_NAMED_POINTS else None,
-                marker={"size": 6, "color": COLOURS[place % len(COLOURS)]},
+                marker={"size": 6, "color": COLOURS[index % len(COLOURS)]},
             )
         )
     figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(vertical), height=520, **LAYOUT)
@@ -214,14 +214,14 @@ def _show_distribution(store: Store, where: str | None, metrics: list[str], word
     value = _choose_metric(st, "Metric", metrics, words, key="distribution metric")
     frame = store.runs(where, columns=["label", value], limit=MAX_POINTS).dropna()
     figure = go.Figure()
-    for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
+    for index, (label, rows) in enumerate(frame.groupby("label", sort=False)):
         # only five numbers of each design are sent to the page
         minimum, lower, median, upper, maximum = rows[value].astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
         figure.add_trace(
             go.Box(
                 y=[str(label)], lowerfence=[minimum], q1=[lower], median=[median], q3=[upper],
                 upperfence=[maximum],
-                orientation="h", marker_color=COLOURS[place % len(COLOURS)],
+                orientation="h", marker_color=COLOURS[index % len(COLOURS)],
             )
         )  # fmt: skip
     figure.update_layout(

@@ -101,7 +101,7 @@ def _picture(folder: Path, label: str) -> Drawing:
     from planner.runs.verdict import best_run
 
     result = comparisons.load(folder)
-    run = next((one for one in result.runs if one.label == label), None) or best_run(result.runs)
+    run = next((run_ for run_ in result.runs if run_.label == label), None) or best_run(result.runs)
     draw = result.system.plan.draw
     drawings = [] if run is None or run.plan is None or draw is None else draw(run.problem, run.plan)
     if not drawings:
@@ -134,11 +134,11 @@ def show_share(question: Question, answer: Answer, label: str = "") -> None:
     st.markdown("**Documents**")
     st.caption("Question, verdict, picture, table and assumptions. The first click makes the file.")
     with st.container(horizontal=True, key="share files"):
-        for one in FORMATS:
-            _show_file(question, answer, label, one)
-    for one in FORMATS:
-        session.show_progress(f"share {one.key}", f"making {one.label}")
-        session.show_failure(f"share {one.key}")
+        for format_ in FORMATS:
+            _show_file(question, answer, label, format_)
+    for format_ in FORMATS:
+        session.show_progress(f"share {format_.key}", f"making {format_.label}")
+        session.show_failure(f"share {format_.key}")
     st.markdown("**Address**")
     st.code(address_of(question.to_query()), language=None, wrap_lines=True)
     if question.upload:
@@ -157,34 +157,34 @@ def address_of(query: dict[str, str | list[str]]) -> str:
     return f"{base}?{urlencode(query, doseq=True)}"
 
 
-def _show_file(question: Question, answer: Answer, label: str, one: Format) -> None:
+def _show_file(question: Question, answer: Answer, label: str, format_: Format) -> None:
     """Show the button that makes a file, or the download of the finished one."""
     state = st.session_state
     files: dict[Any, bytes] = state.setdefault("shared files", {})
-    key = (str(answer.folder), one.key, label if one.key in ("png", "svg") else "")
-    made = session.take_result(f"share {one.key}")
+    key = (str(answer.folder), format_.key, label if format_.key in ("png", "svg") else "")
+    made = session.take_result(f"share {format_.key}")
     if made is not None:
-        files[state[f"share wanted {one.key}"]] = made
+        files[state[f"share wanted {format_.key}"]] = made
         while len(files) > MOST_FILES:
             del files[next(iter(files))]
     if key in files:
-        name = f"{file_name(question)}.{one.ending}"
+        name = f"{file_name(question)}.{format_.ending}"
         st.download_button(
-            f"Save {one.label}", files[key], name, one.mime, on_click="ignore", type="primary",
-            key=f"save {one.key}",
+            f"Save {format_.label}", files[key], name, format_.mime, on_click="ignore", type="primary",
+            key=f"save {format_.key}",
         )  # fmt: skip
         return
     st.button(
-        one.label,
-        key=f"make {one.key}",
-        disabled=session.is_pending(f"share {one.key}"),
-        on_click=partial(_submit, key, question, answer, label, one),
+        format_.label,
+        key=f"make {format_.key}",
+        disabled=session.is_pending(f"share {format_.key}"),
+        on_click=partial(_submit, key, question, answer, label, format_),
     )
 
 
-def _submit(key: Any, question: Question, answer: Answer, label: str, one: Format) -> None:
-    st.session_state[f"share wanted {one.key}"] = key
-    session.submit(f"share {one.key}", make_file, answer.folder, question, one.key, label)
+def _submit(key: Any, question: Question, answer: Answer, label: str, format_: Format) -> None:
+    st.session_state[f"share wanted {format_.key}"] = key
+    session.submit(f"share {format_.key}", make_file, answer.folder, question, format_.key, label)
 
 
 def file_name(question: Question) -> str:
@@ -207,16 +207,16 @@ def _show_keep(question: Question, answer: Answer) -> None:
     with st.form("keep", border=False):
         name = st.text_input("Name", max_chars=stored_results.MAX_NAME, placeholder="Cologne link fails")
         notes = st.text_area("Notes", max_chars=stored_results.MAX_NOTES, height=68)
-        place = st.selectbox("Store", stores, format_func=lambda one: one.name) if stores[1:] else stores[0]
+        store = st.selectbox("Store", stores, format_func=lambda path: path.name) if stores[1:] else stores[0]
         is_pressed = st.form_submit_button("Keep", disabled=session.is_pending("keep"))
     if is_pressed:
         state["kept question"] = question
         tables = session.folder() / question.upload if question.upload else session.folder()
-        session.submit("keep", stored_results.save, place, answer.folder, question, tables, name, notes)
+        session.submit("keep", stored_results.save, store, answer.folder, question, tables, name, notes)
         st.rerun()
-    kept = session.take_result("keep")
-    if kept is not None:
-        state["kept"] = state.get("kept question"), kept
+    result = session.take_result("keep")
+    if result is not None:
+        state["kept"] = state.get("kept question"), result
     session.show_progress("keep", "writing to the store")
     session.show_failure("keep")
     asked, number = state.get("kept", (None, ""))
@@ -227,19 +227,19 @@ def _show_keep(question: Question, answer: Answer) -> None:
 
 def show_stored() -> None:
     """Show the results that the stores keep, the newest first, each with its address."""
-    found = []
+    results = []
     for store in session.stores():
         try:
-            found += [(store, one) for one in stored_results.list_results(store)]
+            results += [(store, result) for result in stored_results.list_results(store)]
         except PlannerError as error:
             session.show_error(error)
-    for store, one in sorted(found, key=lambda pair: pair[1].saved, reverse=True):
+    for store, result in sorted(results, key=lambda pair: pair[1].saved, reverse=True):
         with st.container(border=True):
-            st.markdown(f"**{session.escape_markdown(one.name)}**")
-            st.markdown(session.escape_markdown(one.verdict))
-            if one.notes:
-                st.caption(session.escape_markdown(one.notes))
-            words = f"{one.scenario}, {one.saved[:10]}, planner {one.version}, store {store.name}"
+            st.markdown(f"**{session.escape_markdown(result.name)}**")
+            st.markdown(session.escape_markdown(result.verdict))
+            if result.notes:
+                st.caption(session.escape_markdown(result.notes))
+            words = f"{result.scenario}, {result.saved[:10]}, planner {result.version}, store {store.name}"
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.link_button("Open", address_of({"result": one.id}))
+                st.link_button("Open", address_of({"result": result.id}))
                 st.caption(session.escape_markdown(words))

@@ -79,9 +79,9 @@ def save(store: Path, folder: Path, question: Question, tables: Path, name: str,
         "designs": [_run_record(run) for run in result.runs],
     }
     with _explained(store, "cannot be written"), replace_folder(store / FOLDER / number) as partial:
-        for place, run in enumerate(result.runs):
+        for index, run in enumerate(result.runs):
             if run.plan is not None:
-                plan = partial / PLANS / str(place)
+                plan = partial / PLANS / str(index)
                 plan.mkdir(parents=True)
                 for table, frame in run.plan.to_tables().items():
                     frame.to_parquet(plan / f"{table}.parquet")
@@ -100,18 +100,20 @@ def list_results(store: Path) -> list[StoredResult]:
         if not store.is_dir():
             raise InputError(f"store {store.name}: is not there any more")
         folder = store / FOLDER
-        numbers = [one.name for one in folder.iterdir() if ID.fullmatch(one.name)] if folder.is_dir() else []
-    found = []
+        numbers = (
+            [path.name for path in folder.iterdir() if ID.fullmatch(path.name)] if folder.is_dir() else []
+        )
+    results = []
     for number in numbers:
         try:
-            found.append(find([store], number)[1])
+            results.append(find([store], number)[1])
         except PlannerError:
             continue
-    return sorted(found, key=lambda one: one.saved, reverse=True)[:MAX_LISTED]
+    return sorted(results, key=lambda result: result.saved, reverse=True)[:MAX_LISTED]
 
 
 def find(stores: list[Path], number: str) -> tuple[Path, StoredResult]:
-    """Return the folder of a stored result, and what is known of it.
+    """Return the folder of a stored result, and its record.
 
     raises  InputError for an id that is none, or that no store has, and for a record that is damaged
     """
@@ -129,7 +131,7 @@ def find(stores: list[Path], number: str) -> tuple[Path, StoredResult]:
             query = record["query"]
             scenario = next(iter(query.get("scenario", [])), "")
             return folder, StoredResult(id=number, scenario=scenario, query=query, **texts)
-    names = ", ".join(one.name for one in stores) or "none is open"
+    names = ", ".join(store.name for store in stores) or "none is open"
     raise InputError(f"result {number}: is in no store of this dashboard ({names})")
 
 
@@ -153,32 +155,32 @@ def load(stores: list[Path], number: str, tables: Path, out: Path) -> Answer:
     """
     from planner_dashboard import worker
 
-    folder, known = find(stores, number)
+    folder, stored = find(stores, number)
     question = question_of(stores, number)
     record = _parsed(number, _read_record(folder) or "")
-    own = tables
+    folder_of_tables = tables
     if question.upload:
-        own = tables / question.upload
-        if not own.is_dir():
-            _copy_tables(number, folder / TABLES, own)
-    _check_changes(question, own)
-    scenario = worker.load_scenario(question, own)
+        folder_of_tables = tables / question.upload
+        if not folder_of_tables.is_dir():
+            _copy_tables(number, folder / TABLES, folder_of_tables)
+    _check_changes(question, folder_of_tables)
+    scenario = worker.load_scenario(question, folder_of_tables)
     try:
         result = _comparison(scenario, record, folder)
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise InputError(f"result {number}: is damaged: {error}") from None
-    answer = worker.answer_of(result, scenario, question, own, out)
-    words = f"stored {known.saved[:10]} by planner {known.version} as {known.name!r}"
+    answer = worker.answer_of(result, scenario, question, folder_of_tables, out)
+    words = f"stored {stored.saved[:10]} by planner {stored.version} as {stored.name!r}"
     return replace(answer, notes=[f"This result was {words}. Its plans were measured again.", *answer.notes])
 
 
-def _copy_tables(number: str, source: Path, own: Path) -> None:
+def _copy_tables(number: str, source: Path, target: Path) -> None:
     """Copy the scenario and tables of a result; nothing but the result's own folder is read.
 
     raises  InputError for a scenario that names other files, and for links
     """
     try:
-        with replace_folder(own) as partial:
+        with replace_folder(target) as partial:
             copy_confined(source, partial)
     except InputError as error:
         raise InputError(*(f"result {number}: {fault}" for fault in error.faults)) from None
@@ -186,12 +188,12 @@ def _copy_tables(number: str, source: Path, own: Path) -> None:
         raise InputError(f"result {number}: its tables cannot be read ({error})") from None
 
 
-def _check_changes(question: Question, own: Path) -> None:
+def _check_changes(question: Question, tables_folder: Path) -> None:
     """Check the changes of a stored question as those of an address: none of them names a file.
 
     raises  InputError with every unknown field and every invalid value
     """
-    question.check(form_fields(unchanged_scenario(question.source(own))))
+    question.check(form_fields(unchanged_scenario(question.source(tables_folder))))
 
 
 # --- records ------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def _query(question: Question) -> dict[str, list[str]]:
 
 
 def _run_record(run: Run) -> dict[str, Any]:
-    """Return what a run's plan does not tell: its proof, its error, and figures of signalling."""
+    """Return the data of a run beyond its plan: its proof, its error, and metrics of signalling."""
     proof = {**asdict(run.proof), "status": run.proof.status.name}
     proof["ranks"] = [rank._asdict() for rank in run.proof.ranks]
     proof["levels"] = [level._asdict() for level in run.proof.levels]
@@ -248,8 +250,8 @@ def _comparison(scenario: Scenario, record: Mapping[str, Any], folder: Path) -> 
 
     problem = scenario.make_problem()
     runs = [
-        _run(scenario, problem, one, folder / PLANS / str(place))
-        for place, one in enumerate(record["designs"])
+        _run(scenario, problem, design, folder / PLANS / str(index))
+        for index, design in enumerate(record["designs"])
     ]
     return Comparison(system=scenario.system, problem=problem, runs=tuple(runs))
 
@@ -263,12 +265,12 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
     error = None if record["error"] is None else SolverFailure(str(record["error"]))
     _require_own(plan_folder)
     plan = read_plan(system, problem, plan_folder) if plan_folder.is_dir() else None
-    given = dict(record["proof"])
-    given["status"] = Status[given["status"]]
-    given["ranks"] = tuple(RankProof(**rank) for rank in given["ranks"])
-    given["levels"] = tuple(LevelProof(**level) for level in given["levels"])
-    given["reasons"] = tuple(given["reasons"])
-    given["notes"] = tuple(given.get("notes", ()))
+    values = dict(record["proof"])
+    values["status"] = Status[values["status"]]
+    values["ranks"] = tuple(RankProof(**rank) for rank in values["ranks"])
+    values["levels"] = tuple(LevelProof(**level) for level in values["levels"])
+    values["reasons"] = tuple(values["reasons"])
+    values["notes"] = tuple(values.get("notes", ()))
     violations, metrics = Violations(), {}
     if plan is not None:
         violations = system.plan.check(problem, plan)
@@ -278,7 +280,7 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
         system=system,
         problem=problem,
         entry=entry,
-        decision=None if error is not None else Decision(plan=plan, proof=Proof(**given)),
+        decision=None if error is not None else Decision(plan=plan, proof=Proof(**values)),
         plan=plan,
         violations=violations,
         metrics=metrics,

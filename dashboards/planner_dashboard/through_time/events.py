@@ -1,4 +1,4 @@
-"""Events of a series: what a user marks on elements, as changes of the problem from a window on."""
+"""Events of a series: the user's marks on elements, as changes of the problem from a window on."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def events_of(
     """
     events: dict[str, dict[str, Any]] = {}
     present = dict(adjustments)
-    for place, label in enumerate(labels):
+    for index, label in enumerate(labels):
         before = present
         # what ends makes place for what begins in the same window
         for mark in marks:
-            if mark.end == place:
+            if mark.end == index:
                 present = mark.action.undo(present, mark.element)
         for mark in marks:
-            if mark.first == place:
+            if mark.first == index:
                 present = mark.action.apply(present, mark.element)
         changes = {
             f"problem.{name}": _plain(present.get(name), before.get(name))
@@ -63,7 +63,7 @@ def events_of(
             if present.get(name) != before.get(name)
         }
         if len(scales):
-            changes["problem.scale"] = round(float(adjustments.get("scale", 1.0)) * scales[place], 4)
+            changes["problem.scale"] = round(float(adjustments.get("scale", 1.0)) * scales[index], 4)
         if changes:
             events[label] = changes
     return events
@@ -78,5 +78,5 @@ def _plain(value: Any, before: Any) -> Any:
 
 def day_scales(windows: int, swing: float) -> list[float]:
     """Return the demand of each window of a day over its mean: a cosine with its maximum at 20 h."""
-    hours = [24 * (place + 0.5) / windows for place in range(windows)]
+    hours = [24 * (index + 0.5) / windows for index in range(windows)]
     return [1 + swing * math.cos(2 * math.pi * (hour - PEAK_H) / 24) for hour in hours]

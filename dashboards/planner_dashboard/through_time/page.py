@@ -1,4 +1,4 @@
-"""The page "Through time": choose windows and events, run designs, and play what they do."""
+"""The page "Through time": choose windows and events, run designs, and play their decisions."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class PageState:
 
 def page() -> None:
     """Show the page below its title."""
-    own: PageState = st.session_state.setdefault("through time", PageState())
-    _take_results(own)
+    state: PageState = st.session_state.setdefault("through time", PageState())
+    _take_results(state)
     top = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox(
@@ -81,24 +81,28 @@ def page() -> None:
         kind = _show_kind(scenario)
     st.query_params.from_dict({"scenario": name})
     if kind == SIMULATION:
-        _show_simulation(own, scenario, designs)
+        _show_simulation(state, scenario, designs)
     else:
-        _show_roll(own, scenario, designs)
+        _show_roll(state, scenario, designs)
 
 
-def _take_results(own: PageState) -> None:
-    """Take what the workers have finished."""
+def _take_results(state: PageState) -> None:
+    """Take the finished results of the workers."""
     described: tasks.Description | None = session.take_result("time elements")
     if described is not None:
-        own.description = described
-    own.rolled = session.take_result("roll") or own.rolled
-    own.simulated = session.take_result("simulation") or own.simulated
+        state.description = described
+    state.rolled = session.take_result("roll") or state.rolled
+    state.simulated = session.take_result("simulation") or state.simulated
 
 
 def _show_designs(scenario: Scenario) -> list[str]:
     """Show the choice of designs, at most two beside each other."""
-    own = [entry.label for entry in scenario.designs]
-    labels = list(dict.fromkeys([*own, *(one.name for one in scenario.system.designs if not one.is_bound)]))
+    labels_given = [entry.label for entry in scenario.designs]
+    labels = list(
+        dict.fromkeys(
+            [*labels_given, *(design.name for design in scenario.system.designs if not design.is_bound)]
+        )
+    )
     return st.multiselect(
         "Designs",
         labels,
@@ -114,24 +118,24 @@ def _show_kind(scenario: Scenario) -> str:
     if scenario.system.studies.simulation is None:
         return WINDOWS
     default = SIMULATION if scenario.raw.get("simulation") else WINDOWS
-    chosen = st.segmented_control(
+    selected = st.segmented_control(
         "In time by", [WINDOWS, SIMULATION], default=default, key=f"time kind {scenario.name}"
     )
-    return str(chosen or default)
+    return str(selected or default)
 
 
 # --- windows ------------------------------------------------------------------------------
 
 
-def _show_roll(own: PageState, scenario: Scenario, designs: list[str]) -> None:
+def _show_roll(state: PageState, scenario: Scenario, designs: list[str]) -> None:
     """Show windows and events, run the designs, and play the result."""
     is_series = scenario.make_series is not None
     windows: int | None = None
     scales: Sequence[float] = ()
     can_scale = "scale" in parameters_of(scenario.system.problem.adjust)
     if not is_series:
-        left, right = st.columns(2)
-        windows = int(left.slider("Windows", 2, MAX_WINDOWS, 24, key=f"time windows {scenario.name}"))
+        left_column, right = st.columns(2)
+        windows = int(left_column.slider("Windows", 2, MAX_WINDOWS, 24, key=f"time windows {scenario.name}"))
         if can_scale:
             swing = right.slider(
                 "Swing of demand over a day [%]",
@@ -143,14 +147,14 @@ def _show_roll(own: PageState, scenario: Scenario, designs: list[str]) -> None:
                 "with its maximum at 20 h.",
             )
             scales = day_scales(windows, swing / 100) if swing else ()
-    _describe(own, scenario, windows if is_series else None)
+    _describe(state, scenario, windows if is_series else None)
     session.show_progress("time elements", "reading the scenario")
     session.show_failure("time elements")
-    if own.described != scenario.name or own.description is None:
+    if state.described != scenario.name or state.description is None:
         return
-    labels = own.description.labels or tuple(str(count) for count in range(1, (windows or 1) + 1))
-    marks = [mark for mark in own.marks if mark.first < len(labels)]
-    _show_events(own, scenario.system, own.description, labels, marks)
+    labels = state.description.labels or tuple(str(count) for count in range(1, (windows or 1) + 1))
+    marks = [mark for mark in state.marks if mark.first < len(labels)]
+    _show_events(state, scenario.system, state.description, labels, marks)
     adjustments = {
         name: value
         for name in parameters_of(scenario.system.problem.adjust)
@@ -174,23 +178,23 @@ def _show_roll(own: PageState, scenario: Scenario, designs: list[str]) -> None:
     session.show_failure("roll")
     if session.is_pending("roll"):
         _show_finished_windows(scenario.system)
-    elif own.rolled is not None and own.rolled.course.scenario == scenario.name:
-        if own.rolled.course != course:
+    elif state.rolled is not None and state.rolled.course.scenario == scenario.name:
+        if state.rolled.course != course:
             st.caption("The results below are for the previous settings.")
-        _show_rolled(scenario.system, own.rolled)
+        _show_rolled(scenario.system, state.rolled)
 
 
-def _describe(own: PageState, scenario: Scenario, windows: int | None) -> None:
+def _describe(state: PageState, scenario: Scenario, windows: int | None) -> None:
     """Have the windows and elements of another scenario listed."""
-    if own.described == scenario.name:
+    if state.described == scenario.name:
         return
-    own.described, own.description, own.marks = scenario.name, None, []
+    state.described, state.description, state.marks = scenario.name, None, []
     course = tasks.Course(scenario=scenario.name, designs=(), windows=windows)
     session.submit("time elements", tasks.describe, course, session.folder())
 
 
 def _show_events(
-    own: PageState,
+    state: PageState,
     system: System,
     description: tasks.Description,
     labels: Sequence[str],
@@ -198,43 +202,43 @@ def _show_events(
 ) -> None:
     """Show the events, each of which a click removes, and the form that adds one."""
     with st.container(horizontal=True, vertical_alignment="center", key="changes"):
-        for place, mark in enumerate(marks):
+        for index, mark in enumerate(marks):
             st.button(
                 escape_markdown(mark.words(labels)) + "  ✕",
-                key=f"time mark {place} {mark.words(labels)}",
-                on_click=partial(own.marks.remove, mark),
+                key=f"time mark {index} {mark.words(labels)}",
+                on_click=partial(state.marks.remove, mark),
                 help="Remove this event",
             )
         kinds = [kind for kind in system.problem.elements if kind.actions]
         if kinds:
             with st.popover("Add an event"):
-                _show_event_form(own, kinds, description, labels)
+                _show_event_form(state, kinds, description, labels)
         elif not marks:
             st.caption("This system has no elements that change in time.")
 
 
 def _show_event_form(
-    own: PageState, kinds: Sequence[ElementKind], description: tasks.Description, labels: Sequence[str]
+    state: PageState, kinds: Sequence[ElementKind], description: tasks.Description, labels: Sequence[str]
 ) -> None:
     kind = st.selectbox(
-        "What", kinds, format_func=lambda one: one.name.capitalize(), key="time kind of event"
+        "What", kinds, format_func=lambda option: option.name.capitalize(), key="time kind of event"
     )
     name = st.selectbox(
         "Which", description.elements[kind.name], format_func=_shown, key=f"time element {kind.name}"
     )
     action = st.selectbox(
-        "What happens", kind.actions, format_func=lambda one: one.name, key=f"time action {kind.name}"
+        "What happens", kind.actions, format_func=lambda option: option.name, key=f"time action {kind.name}"
     )
     first, last = st.select_slider(
         "From window, until window",
         range(len(labels) + 1),
         value=(len(labels) // 3, len(labels)),
-        format_func=lambda place: labels[place] if place < len(labels) else "the end",
+        format_func=lambda index: labels[index] if index < len(labels) else "the end",
         key=f"time range {len(labels)}",
     )
     if st.button("Add", disabled=name is None or first >= len(labels), key="time add"):
         end = last if first < last < len(labels) else None
-        own.marks.append(Mark(kind=kind.name, element=name, action=action, first=first, end=end))
+        state.marks.append(Mark(kind=kind.name, element=name, action=action, first=first, end=end))
         st.rerun()
 
 
@@ -286,12 +290,12 @@ def _show_rolled(system: System, rolled: tasks.RolledDesigns) -> None:
     else:
         _show_clock(system, rolled)
     with st.expander("All figures"):
-        for place, (part, figures) in enumerate(rolled.parts):
-            rendering.show_part(part, f"time part {place}", figures)
+        for index, (section, figures) in enumerate(rolled.parts):
+            rendering.show_part(section, f"time part {index}", figures)
 
 
 def _notes(rolled: tasks.RolledDesigns) -> list[str]:
-    """Return what changes in each window, in words."""
+    """Return the changes of each window, as text."""
     notes = []
     for label in rolled.labels:
         changed = rolled.course.events.get(label, {})
@@ -322,43 +326,50 @@ def _show_player(system: System, rolled: tasks.RolledDesigns, design: tasks.Desi
 
 def _show_clock(system: System, rolled: tasks.RolledDesigns) -> None:
     """Show the designs side by side at one window, which a slider chooses."""
-    places = range(len(rolled.labels))
-    place = 0
+    indices = range(len(rolled.labels))
+    index = 0
     if len(rolled.labels) > 1:
-        place = st.select_slider(
-            "Window", places, format_func=lambda one: rolled.labels[one], key=f"time clock {len(places)}"
+        index = st.select_slider(
+            "Window",
+            indices,
+            format_func=lambda index_: rolled.labels[index_],
+            key=f"time clock {len(indices)}",
         )
-    if note := _notes(rolled)[place]:
+    if note := _notes(rolled)[index]:
         st.caption(escape_markdown(note))
     columns = st.columns(len(rolled.designs)) if len(rolled.designs) > 1 else [st.container()]
     for column, design in zip(columns, rolled.designs, strict=True):
         with column:
-            row = design.rows[place]
+            row = design.rows[index]
             st.markdown(f"**{escape_markdown(design.label)}**: {escape_markdown(_figures(system, row))}")
-            _show_picture(design.pictures[place], _whole(design), f"time picture {design.label}")
-    rows = [{"design": one.label, **row} for one in rolled.designs for row in one.rows]
+            _show_picture(design.pictures[index], _whole(design), f"time picture {design.label}")
+    rows = [{"design": design.label, **row} for design in rolled.designs for row in design.rows]
     _show_curve(system, pd.DataFrame(rows), "time curve")
 
 
 def _figures(system: System, row: Any) -> str:
     """Return the first figures of a window in words."""
-    names = [system.headline.name, *system.plan.headline.losses, *(one.name for one in system.table_metrics)]
-    known = [name for name in dict.fromkeys(names) if row.get(name) is not None]
-    metrics = [system.metric(name) for name in known[:MAX_FIGURES]]
-    return "; ".join(f"{one.label} {one.text(row[one.name])}" for one in metrics)
+    names = [
+        system.headline.name,
+        *system.plan.headline.losses,
+        *(metric.name for metric in system.table_metrics),
+    ]
+    names_shown = [name for name in dict.fromkeys(names) if row.get(name) is not None]
+    metrics = [system.metric(name) for name in names_shown[:MAX_FIGURES]]
+    return "; ".join(f"{metric.label} {metric.text(row[metric.name])}" for metric in metrics)
 
 
 def _whole(design: tasks.DesignWindows) -> NetworkMap | None:
-    """Return the picture with the most links, beside which those of other windows show what has failed."""
+    """Return the picture with the most links, beside which those of other windows show failures."""
     maps = [picture for picture in design.pictures if isinstance(picture, NetworkMap)]
-    return max(maps, key=lambda one: len(one.links), default=None)
+    return max(maps, key=lambda map_: len(map_.links), default=None)
 
 
-def _show_picture(drawing: Drawing | None, whole: NetworkMap | None, key: str) -> None:
+def _show_picture(drawing: Drawing | None, full_map: NetworkMap | None, key: str) -> None:
     if drawing is None:
         st.caption("No picture of this window.")
     elif isinstance(drawing, NetworkMap):
-        before = whole if whole is not None and len(whole.links) > len(drawing.links) else None
+        before = full_map if full_map is not None and len(full_map.links) > len(drawing.links) else None
         pictures.show_network(drawing, key=key, before=before, height=BESIDE_HEIGHT)
     elif isinstance(drawing, Timeline):
         pictures.show_timeline(drawing, key=key, height=BESIDE_HEIGHT)
@@ -369,12 +380,12 @@ def _show_picture(drawing: Drawing | None, whole: NetworkMap | None, key: str) -
 # --- simulations --------------------------------------------------------------------------
 
 
-def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> None:
+def _show_simulation(state: PageState, scenario: Scenario, designs: list[str]) -> None:
     """Show the parameters of a simulation, run it, and show its verdict, curves and figures."""
     simulation = scenario.system.studies.simulation
     assert simulation is not None
     changes = _show_parameters(scenario, simulation)
-    able = simulation.designs or tuple(one.name for one in scenario.system.designs)
+    able = simulation.designs or tuple(design.name for design in scenario.system.designs)
     labels = [label for label in designs if scenario.entry(label).design.name in able]
     if len(labels) < len(designs):
         others = ", ".join(label for label in designs if label not in labels)
@@ -387,13 +398,13 @@ def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> 
         st.rerun()
     session.show_progress("simulation", "simulating")
     session.show_failure("simulation")
-    done = own.simulated
-    if done is None or done.scenario != scenario.name or session.is_pending("simulation"):
+    simulated = state.simulated
+    if simulated is None or simulated.scenario != scenario.name or session.is_pending("simulation"):
         return
-    headline.show_verdict([Sentence(text) for text in done.sentences], ())
-    _show_frames(simulation, {label: frames for label, frames in done.frames.items() if frames})
-    for place, (part, figures) in enumerate(done.parts):
-        rendering.show_part(part, f"simulation {place}", figures)
+    headline.show_verdict([Sentence(text) for text in simulated.sentences], ())
+    _show_frames(simulation, {label: frames for label, frames in simulated.frames.items() if frames})
+    for index, (section, figures) in enumerate(simulated.parts):
+        rendering.show_part(section, f"simulation {index}", figures)
 
 
 def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) -> None:
@@ -401,14 +412,14 @@ def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) ->
     if not runs:
         return
     metric = simulation.headline_metric
-    known = [frame.value for frames in runs.values() for frame in frames if frame.value is not None]
+    values = [frame.value for frames in runs.values() for frame in frames if frame.value is not None]
     columns = st.columns(len(runs)) if len(runs) > 1 else [st.container()]
     for column, (label, frames) in zip(columns, runs.items(), strict=True):
         curve = pictures.MetricCurve(
             label=metric.label,
             unit=metric.unit,
             values=[frame.value for frame in frames],
-            largest=max(known, default=None),
+            largest=max(values, default=None),
         )
         moments = [
             pictures.Frame(label=frame.label, drawing=frame.drawing)
@@ -421,7 +432,7 @@ def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) ->
                 pictures.show_frames(
                     moments,
                     key=f"simulation player {label}",
-                    curve=curve if known else None,
+                    curve=curve if values else None,
                     height=HEIGHT if len(runs) == 1 else BESIDE_HEIGHT,
                     clock="simulation",
                 )
@@ -435,10 +446,10 @@ def _show_parameters(scenario: Scenario, simulation: Simulation) -> dict[str, An
     with st.expander("Duration, delays and failures"):
         columns = st.columns(3)
         offered = parameters_of(simulation.run)
-        for place, (name, parameter) in enumerate(offered.items()):
+        for index, (name, parameter) in enumerate(offered.items()):
             key = f"simulation.{name}"
             default = field_value(scenario, key, parameter)
-            with columns[place % 3]:
+            with columns[index % 3]:
                 value = fields.show_field(f"time {scenario.name} {key}", parameter, default)
             same = tuple(default) if isinstance(default, list) else default
             if value != same and not (value in ((), None) and same in ((), None)):

@@ -93,8 +93,8 @@ def describe(course: Course, tables: Path) -> Description:
     labels: list[str] = []
     if scenario.make_series is not None and course.windows is None:
         problem = None
-        for label, one in scenario.make_series():
-            problem = one if problem is None else problem
+        for label, step_problem in scenario.make_series():
+            problem = step_problem if problem is None else problem
             labels.append(label)
     else:
         problem = scenario.make_problem()
@@ -115,43 +115,43 @@ def roll(course: Course, tables: Path, folder: Path) -> RolledDesigns:
     problems = itertools.chain.from_iterable(iter(running.series) for _ in running.entries)
     windows: list[rolling.Window] = []
     pictures: list[Drawing | None] = []
-    left, total = MAX_DRAWN_LINKS, len(running)
+    remaining_links, total = MAX_DRAWN_LINKS, len(running)
     for window, (_, problem) in zip(running, problems, strict=True):
         windows.append(window)
         picture = None
-        if window.plan is not None and system.plan.draw is not None and left > 0:
+        if window.plan is not None and system.plan.draw is not None and remaining_links > 0:
             picture = next(iter(system.plan.draw(problem, window.plan)), None)
-            left -= len(picture.links) if isinstance(picture, NetworkMap) else 0
+            remaining_links -= len(picture.links) if isinstance(picture, NetworkMap) else 0
         pictures.append(picture)
-        rows = [{"design": one.design, **one.row()} for one in windows]
+        rows = [{"design": item.design, **item.row()} for item in windows]
         replace_text(folder / "roll.windows", json.dumps(rows, default=str))
         replace_text(folder / "roll.progress", f"{len(windows)}/{total}")
     labels = list(dict.fromkeys(window.label for window in windows))
     designs = []
     for entry in running.entries:
-        places = [place for place, window in enumerate(windows) if window.design == entry.label]
+        indices = [index for index, window in enumerate(windows) if window.design == entry.label]
         designs.append(
             DesignWindows(
                 label=entry.label,
-                rows=[windows[place].row() for place in places],
-                pictures=[pictures[place] for place in places],
+                rows=[windows[index].row() for index in indices],
+                pictures=[pictures[index] for index in indices],
                 failures={
-                    windows[place].label: str(windows[place].run.get("error") or windows[place].run["status"])
-                    for place in places
-                    if windows[place].exit_code
+                    windows[index].label: str(windows[index].run.get("error") or windows[index].run["status"])
+                    for index in indices
+                    if windows[index].exit_code
                 },
             )
         )
     page = run_pages.windows_page(system, windows)
-    done = rolling.Rolled(system=system, windows=tuple(windows))
+    rolled = rolling.Rolled(system=system, windows=tuple(windows))
     return RolledDesigns(
         course=course,
         system=system.name,
-        sentences=done.sentences,
+        sentences=rolled.sentences,
         labels=labels,
         designs=designs,
         parts=render(_without_verdict(page.parts)),
-        note="" if left > 0 else "The network is large: the last windows have no picture.",
+        note="" if remaining_links > 0 else "The network is large: the last windows have no picture.",
     )
 
 
@@ -181,7 +181,7 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
     source = upload / "scenario.toml" if scenario == UPLOADED else scenario
     loaded = load(source, changes=changes)
     result = simulations.simulate(loaded, designs=list(designs) or None, frames=True)
-    whole = run_drawings.draw_whole(loaded)
+    unfailed = run_drawings.draw_whole(loaded)
     page = run_pages.simulation_page(result)
     runs = {run.label: run.result.frames for run in result.runs if run.result is not None}
     every = _thinning([frame.drawing for frames in runs.values() for frame in frames])
@@ -191,7 +191,7 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
         parts=render(_without_verdict(page.parts)),
         frames={
             label: [
-                replace(frame, drawing=run_drawings.show_failures(frame.drawing, whole))
+                replace(frame, drawing=run_drawings.show_failures(frame.drawing, unfailed))
                 for frame in frames[::every]
             ]
             for label, frames in runs.items()

@@ -13,35 +13,35 @@ SPACE: Final = 0.08
 """Part of the height below the lowest point."""
 
 
-def curve_html(points: Sequence[BudgetPoint], chosen: int, across: str, up: str) -> str:
+def curve_html(points: Sequence[BudgetPoint], selected: int, across: str, up: str) -> str:
     """Return the steps of a curve of cost and value, with one point marked.
 
-    chosen  place of the marked point
+    selected  place of the marked point
     across  label of the costs; `up` of the values
     """
-    values, most = [one.value for one in points], max(one.cost for one in points) or 1.0
-    bounds = [one.value if one.bound is None else one.bound for one in points]
+    values, largest_cost = [point.value for point in points], max(point.cost for point in points) or 1.0
+    bounds = [point.value if point.bound is None else point.bound for point in points]
     low, high = min(values + bounds), max(values + bounds)
     span = (high - low) or 1.0
     # values may be better where they are less: then the curve falls
     heights = [100 * (SPACE + (1 - SPACE) * (value - low) / span) for value in values]
-    places = [100 * one.cost / most for one in points]
+    positions = [100 * point.cost / largest_cost for point in points]
     parts = []
-    for one, place, end in zip(points, places, [*places[1:], 100.0], strict=True):
-        if one.bound is not None:
-            top = 100 * (SPACE + (1 - SPACE) * (one.bound - low) / span)
-            parts.append(_box("planner-bound", left=place, bottom=top, width=end - place))
-    for count, (place, height) in enumerate(zip(places, heights, strict=True)):
-        end = places[count + 1] if count + 1 < len(points) else 100.0
-        parts.append(_box("planner-level", left=place, bottom=height, width=end - place))
+    for point, position, end in zip(points, positions, [*positions[1:], 100.0], strict=True):
+        if point.bound is not None:
+            top = 100 * (SPACE + (1 - SPACE) * (point.bound - low) / span)
+            parts.append(_box("planner-bound", left=position, bottom=top, width=end - position))
+    for count, (position, height) in enumerate(zip(positions, heights, strict=True)):
+        end = positions[count + 1] if count + 1 < len(points) else 100.0
+        parts.append(_box("planner-level", left=position, bottom=height, width=end - position))
         if count:
             before = heights[count - 1]
             parts.append(
-                _box("planner-rise", left=place, bottom=min(before, height), height=abs(height - before))
+                _box("planner-rise", left=position, bottom=min(before, height), height=abs(height - before))
             )
-    for count, (place, height) in enumerate(zip(places, heights, strict=True)):
-        kind = "planner-chosen" if count == chosen else "planner-point"
-        parts.append(_box(kind, left=place, bottom=height))
+    for count, (position, height) in enumerate(zip(positions, heights, strict=True)):
+        kind = "planner-chosen" if count == selected else "planner-point"
+        parts.append(_box(kind, left=position, bottom=height))
     top, bottom = 100.0, 100 * SPACE
     beside, below = "right:calc(100% + 6px)", "top:calc(100% + 3px)"
     scale = [
@@ -49,9 +49,9 @@ def curve_html(points: Sequence[BudgetPoint], chosen: int, across: str, up: str)
         _text(short_number(low, 4), f"{beside};bottom:calc({bottom:.2f}% - 8px)"),
         _text("0", f"left:0;{below}"),
         _text(across, f"left:35%;{below}"),
-        _text(short_number(most, 4), f"right:0;{below}"),
+        _text(short_number(largest_cost, 4), f"right:0;{below}"),
     ]
-    now = points[chosen]
+    now = points[selected]
     about = escape(f"{up} by {across}; marked: {now.cost_words}, {now.reached}", quote=True)
     return (
         f"<div class='planner-dim'>{escape(up)}</div><div class='planner-curve'>"

@@ -26,23 +26,23 @@ HEIGHT: Final = 560
 
 
 def show_failures(question: Question, tables: Path, label: str, on_fail: Apply) -> None:
-    """Show what each failure costs under one design; the search starts on request.
+    """Show the cost of each failure under one design; the search starts on request.
 
     tables   folder of the uploaded tables
     on_fail  asks the question again with the adjustments of the failure that a user chooses
     """
     st.html(STYLE)
     st.subheader("Which failures hurt")
-    wanted = (question, label)
-    found: FoundFailures | None = SEARCH.find(wanted)
-    if found is not None:
-        _show_found(found, on_fail)
+    request = (question, label)
+    failures_found: FoundFailures | None = SEARCH.find(request)
+    if failures_found is not None:
+        _show_found(failures_found, on_fail)
         return
-    if SEARCH.is_running(wanted):
+    if SEARCH.is_running(request):
         session.show_progress(SEARCH.name, "failing each element alone", "cancelled")
         _show_partial()
         return
-    if SEARCH.was_stopped(wanted):
+    if SEARCH.was_stopped(request):
         session.show_failure(SEARCH.name)
         stopped: FoundFailures | None = SEARCH.partial()
         if stopped is not None:
@@ -51,68 +51,79 @@ def show_failures(question: Question, tables: Path, label: str, on_fail: Apply) 
     st.button(
         "Find failures that hurt",
         key="find failures",
-        on_click=partial(SEARCH.start, wanted, work.find_failures, question, tables, label),
+        on_click=partial(SEARCH.start, request, work.find_failures, question, tables, label),
     )
 
 
 @st.fragment(run_every=1.5)
 def _show_partial() -> None:
     """Show the worst failures found so far, while the search runs."""
-    found: FoundFailures | None = SEARCH.partial()
-    if found is not None:
-        st.caption(f"{found.tried:,} of {found.total:,} failures tried; the worst so far:")
-        st.html(_list_html(found.failures))
+    failures_found: FoundFailures | None = SEARCH.partial()
+    if failures_found is not None:
+        st.caption(f"{failures_found.tried:,} of {failures_found.total:,} failures tried; the worst so far:")
+        st.html(_list_html(failures_found.failures))
 
 
-def _show_found(found: FoundFailures, on_fail: Apply) -> None:
-    st.markdown(session.escape_markdown(found.verdict))
-    if not found.failures:
+def _show_found(result: FoundFailures, on_fail: Apply) -> None:
+    st.markdown(session.escape_markdown(result.verdict))
+    if not result.failures:
         return
-    left, right = st.columns([6, 4], gap="medium") if found.map is not None else (None, st.container())
-    if left is not None and found.map is not None:
-        with left:
-            chosen = _chosen(found)
+    left_column, right = (
+        st.columns([6, 4], gap="medium") if result.map is not None else (None, st.container())
+    )
+    if left_column is not None and result.map is not None:
+        with left_column:
+            selected = _chosen(result)
             clicked = pictures.show_network(
-                found.map, key="map of failures", selected=chosen.element if chosen else "", height=HEIGHT
+                result.map,
+                key="map of failures",
+                selected=selected.element if selected else "",
+                height=HEIGHT,
             )
             if clicked is not None:
-                here = (one.name for one in found.failures if (one.kind, one.element) == _pair(clicked))
+                here = (
+                    failure.name
+                    for failure in result.failures
+                    if (failure.kind, failure.element) == _pair(clicked)
+                )
                 st.session_state[SELECTED] = next(here, None)
     with right:
-        _show_choice(found, on_fail)
-        st.html(_list_html(found.failures))
-        if len(found.failures) > MOST_LISTED:
-            st.caption(f"The {MOST_LISTED} worst of {len(found.failures):,}.")
+        _show_choice(result, on_fail)
+        st.html(_list_html(result.failures))
+        if len(result.failures) > MOST_LISTED:
+            st.caption(f"The {MOST_LISTED} worst of {len(result.failures):,}.")
 
 
-def _show_choice(found: FoundFailures, on_fail: Apply) -> None:
-    """Show a field that selects a failure, what it costs, and a button that lets the element fail."""
+def _show_choice(result: FoundFailures, on_fail: Apply) -> None:
+    """Show a field that selects a failure, its cost, and a button that lets the element fail."""
     state = st.session_state
-    one = _chosen(found)
-    state["choose failure"] = one.name if one else None
+    failure = _chosen(result)
+    state["choose failure"] = failure.name if failure else None
 
     def select() -> None:
         state[SELECTED] = state["choose failure"]
 
     st.selectbox(
         "Failure",
-        [each.name for each in found.failures],
+        [each.name for each in result.failures],
         index=None,
         key="choose failure",
         on_change=select,
         format_func=shown_name,
-        placeholder="Click the map, or find by name" if found.map is not None else "Find by name",
+        placeholder="Click the map, or find by name" if result.map is not None else "Find by name",
         label_visibility="collapsed",
     )
-    if one is not None:
-        st.markdown(session.escape_markdown(f"After the failure of {shown_name(one.name)}: {one.words}."))
-        st.button("Fail it", key="fail it", on_click=partial(on_fail, one.adjustments), width="stretch")
+    if failure is not None:
+        st.markdown(
+            session.escape_markdown(f"After the failure of {shown_name(failure.name)}: {failure.words}.")
+        )
+        st.button("Fail it", key="fail it", on_click=partial(on_fail, failure.adjustments), width="stretch")
 
 
-def _chosen(found: FoundFailures) -> FoundFailure | None:
+def _chosen(result: FoundFailures) -> FoundFailure | None:
     """Return the failure that the user has selected."""
     name = st.session_state.get(SELECTED)
-    return next((one for one in found.failures if one.name == name), None)
+    return next((failure for failure in result.failures if failure.name == name), None)
 
 
 def _pair(selected: pictures.Selected) -> tuple[str, str]:
@@ -120,16 +131,16 @@ def _pair(selected: pictures.Selected) -> tuple[str, str]:
 
 
 def _list_html(failures: Sequence[FoundFailure]) -> str:
-    """Return the worst failures, each with a bar as long as what it costs."""
+    """Return the worst failures, each with a bar of the length of its cost."""
     shown = failures[:MOST_LISTED]
-    most = max((one.size for one in shown), default=0.0) or 1.0
+    largest = max((failure.size for failure in shown), default=0.0) or 1.0
     rows = "".join(
-        f"<div role='listitem'><div class='planner-step'><b>{escape(shown_name(one.name))}</b>"
-        f"<b>{escape(one.cost if one.share is None else percent(one.share))}</b></div>"
-        f"<div class='planner-step planner-dim'><span>{'loses no more' if one.is_harmless else ''}</span>"
-        f"<span>{escape('' if one.share is None else one.cost)}</span></div>"
+        f"<div role='listitem'><div class='planner-step'><b>{escape(shown_name(failure.name))}</b>"
+        f"<b>{escape(failure.cost if failure.share is None else percent(failure.share))}</b></div>"
+        f"<div class='planner-step planner-dim'><span>{'loses no more' if failure.is_harmless else ''}</span>"
+        f"<span>{escape('' if failure.share is None else failure.cost)}</span></div>"
         "<div class='planner-track planner-thin'>"
-        f"<span class='planner-cost' style='width:{100 * one.size / most:.2f}%'></span></div></div>"
-        for one in shown
+        f"<span class='planner-cost' style='width:{100 * failure.size / largest:.2f}%'></span></div></div>"
+        for failure in shown
     )
     return f"<div class='planner-steps' role='list'>{rows}</div>"

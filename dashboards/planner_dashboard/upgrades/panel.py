@@ -30,24 +30,24 @@ MOST_NAMES: Final = 4
 
 
 def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) -> None:
-    """Show what to buy for a question and one of its designs; the search starts on request.
+    """Show the upgrades for a question and one of its designs; the search starts on request.
 
     tables    folder of the uploaded tables
     on_apply  asks the question again with the adjustments of the upgrades that a user applies
     """
     st.html(STYLE)
     st.subheader("What to buy")
-    wanted = (question, label)
-    found: FoundUpgrades | None = SEARCH.find(wanted)
-    if found is not None:
-        _show_found(found, on_apply)
+    request = (question, label)
+    upgrades_found: FoundUpgrades | None = SEARCH.find(request)
+    if upgrades_found is not None:
+        _show_found(upgrades_found, on_apply)
         return
-    if SEARCH.is_running(wanted):
+    if SEARCH.is_running(request):
         st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
         session.show_progress(SEARCH.name, "solving with each candidate", "cancelled")
         _show_partial()
         return
-    if SEARCH.was_stopped(wanted):
+    if SEARCH.was_stopped(request):
         session.show_failure(SEARCH.name)
         stopped: FoundUpgrades | None = SEARCH.partial()
         if stopped is not None:
@@ -57,7 +57,7 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     st.button(
         "Find upgrades",
         key="find upgrades",
-        on_click=partial(SEARCH.start, wanted, work.find_upgrades, question, tables, label, None, MAX_STEPS),
+        on_click=partial(SEARCH.start, request, work.find_upgrades, question, tables, label, None, MAX_STEPS),
         width="stretch",
     )
 
@@ -65,48 +65,49 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
 @st.fragment(run_every=1.0)
 def _show_partial() -> None:
     """Show the steps found so far, while the search runs."""
-    found: FoundUpgrades | None = SEARCH.partial()
-    if found is not None:
-        st.html(list_steps(found.steps, found.before))
+    upgrades_found: FoundUpgrades | None = SEARCH.partial()
+    if upgrades_found is not None:
+        st.html(list_steps(upgrades_found.steps, upgrades_found.before))
 
 
-def _show_found(found: FoundUpgrades, on_apply: Apply) -> None:
-    if not found.steps:
-        st.markdown(session.escape_markdown(found.verdict))
+def _show_found(result: FoundUpgrades, on_apply: Apply) -> None:
+    if not result.steps:
+        st.markdown(session.escape_markdown(result.verdict))
         return
     st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
-    st.html(list_steps(found.steps, found.before))
-    st.html(f"<p class='planner-sum'>{escape(_sum_words(found))}</p>")
+    st.html(list_steps(result.steps, result.before))
+    st.html(f"<p class='planner-sum'>{escape(_sum_words(result))}</p>")
     st.button(
         "Apply the list",
         key="apply upgrades",
         type="primary",
-        on_click=partial(on_apply, found.adjustments),
+        on_click=partial(on_apply, result.adjustments),
         width="stretch",
     )
-    notes = [found.caveat]
-    if found.ending:
-        notes.append(f"It ends because {found.ending}.")
-    if found.dropped:
+    notes = [result.caveat]
+    if result.ending:
+        notes.append(f"It ends because {result.ending}.")
+    if result.dropped:
         notes.append(
-            f"Left out, as later steps made it needless: {few([shown_name(one) for one in found.dropped])}."
+            "Left out, as later steps made it needless: "
+            f"{few([shown_name(name) for name in result.dropped])}."
         )
-    if found.without_cost:
-        notes.append(f"{found.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
+    if result.without_cost:
+        notes.append(f"{result.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
     st.caption(session.escape_markdown(" ".join(notes)))
-    if len(found.points) > 1:
-        _show_budget(found, on_apply)
+    if len(result.points) > 1:
+        _show_budget(result, on_apply)
 
 
-def _sum_words(found: FoundUpgrades) -> str:
-    """Return what the whole list costs and brings."""
-    count = len(found.steps)
+def _sum_words(result: FoundUpgrades) -> str:
+    """Return the cost and gain of the whole list."""
+    count = len(result.steps)
     head = counted(count, "upgrades")
-    if found.total_cost:
-        head += f" for {found.total_cost}"
-    share = found.steps[-1].share
+    if result.total_cost:
+        head += f" for {result.total_cost}"
+    share = result.steps[-1].share
     if share is None:
-        return f"{head}: {found.metric.partition(', ')[0]} {found.steps[-1].reached}."
+        return f"{head}: {result.metric.partition(', ')[0]} {result.steps[-1].reached}."
     if share >= 1:
         more = f", with {percent(share - 1)} to spare" if share > 1.0005 else ""
         return f"{head}: all demand fits{more}."
@@ -158,40 +159,40 @@ def _step_html(step: BoughtStep, before: float, now: float) -> str:
 # --- the budget ---------------------------------------------------------------------------
 
 
-def _show_budget(found: FoundUpgrades, on_apply: Apply) -> None:
-    """Show the Pareto curve, and what a budget buys."""
+def _show_budget(result: FoundUpgrades, on_apply: Apply) -> None:
+    """Show the Pareto curve, and the purchases of a budget."""
     st.markdown("**What a budget reaches**")
-    points = found.points
-    places = list(range(len(points)))
-    place = st.select_slider(
-        "Budget" if found.has_costs else "Number of upgrades",
-        places,
-        value=places[-1],
-        format_func=lambda one: points[one].cost_words,
+    points = result.points
+    indices = list(range(len(points)))
+    index = st.select_slider(
+        "Budget" if result.has_costs else "Number of upgrades",
+        indices,
+        value=indices[-1],
+        format_func=lambda index_: points[index_].cost_words,
         key=f"budget {len(points)} {points[-1].cost}",
     )
-    chosen = points[place]
-    st.html(curve.curve_html(points, place, _axis(found), found.metric))
-    st.markdown(session.escape_markdown(_budget_words(chosen)))
+    point = points[index]
+    st.html(curve.curve_html(points, index, _axis(result), result.metric))
+    st.markdown(session.escape_markdown(_budget_words(point)))
     st.button(
         "Apply what this budget buys",
         key="apply budget",
-        disabled=not chosen.elements,
-        on_click=partial(on_apply, chosen.adjustments),
+        disabled=not point.elements,
+        on_click=partial(on_apply, point.adjustments),
         width="stretch",
     )
     st.caption("Of all sets of upgrades that were solved; another set may reach more for the same cost.")
 
 
-def _axis(found: FoundUpgrades) -> str:
-    if not found.has_costs:
+def _axis(result: FoundUpgrades) -> str:
+    if not result.has_costs:
         return "upgrades"
-    return f"cost, {found.cost_unit}" if found.cost_unit else "cost"
+    return f"cost, {result.cost_unit}" if result.cost_unit else "cost"
 
 
 def _budget_words(point: BudgetPoint) -> str:
     share = "" if point.share is None else f" ({percent(point.share)})"
     if not point.elements:
         return f"Without an upgrade: {point.reached}{share}."
-    names: Sequence[str] = [shown_name(one) for one in point.elements]
+    names: Sequence[str] = [shown_name(element) for element in point.elements]
     return f"{point.reached}{share} with {few(names, MOST_NAMES)}."

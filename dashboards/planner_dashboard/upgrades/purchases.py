@@ -1,4 +1,4 @@
-"""Panel of what a plan buys: its purchases with what each brings, the budget, and the curve with bounds."""
+"""Panel of a plan's purchases, each with its gain, the budget, and the curve with bounds."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ BUDGETS: Final = 5
 
 
 def show_purchases(question: Question, tables: Path, label: str, on_apply: Apply) -> None:
-    """Show what the plan of one design buys; the explanation starts on request.
+    """Show the purchases of the plan of one design; the explanation starts on request.
 
     tables    folder of the uploaded tables
     on_apply  asks the question again with the budget that a user chooses
     """
     st.html(STYLE)
     st.subheader("What to buy")
-    wanted = (question, label)
-    found: FoundPurchases | None = SEARCH.find(wanted)
-    if found is not None:
-        _show_found(found, on_apply)
+    request = (question, label)
+    purchases_found: FoundPurchases | None = SEARCH.find(request)
+    if purchases_found is not None:
+        _show_found(purchases_found, on_apply)
         return
-    if SEARCH.is_running(wanted):
+    if SEARCH.is_running(request):
         session.show_progress(SEARCH.name, "explaining the purchases", "cancelled")
         return
-    if SEARCH.was_stopped(wanted):
+    if SEARCH.was_stopped(request):
         session.show_failure(SEARCH.name)
     st.caption(
         "The purchases in the order in which they bring most for their cost, and what a budget reaches."
@@ -44,39 +44,39 @@ def show_purchases(question: Question, tables: Path, label: str, on_apply: Apply
     st.button(
         "Show purchases and budgets",
         key="find purchases",
-        on_click=partial(SEARCH.start, wanted, work.find_purchases, question, tables, label, BUDGETS),
+        on_click=partial(SEARCH.start, request, work.find_purchases, question, tables, label, BUDGETS),
         width="stretch",
     )
 
 
-def _show_found(found: FoundPurchases, on_apply: Apply) -> None:
-    for sentence in found.sentences:
+def _show_found(result: FoundPurchases, on_apply: Apply) -> None:
+    for sentence in result.sentences:
         st.markdown(session.escape_markdown(sentence))
-    if found.steps:
-        st.html(list_steps(found.steps, found.first))
-        st.caption(session.escape_markdown(found.note[:1].upper() + found.note[1:] + "."))
-    if len(found.points) > 1:
-        _show_budget(found, on_apply)
+    if result.steps:
+        st.html(list_steps(result.steps, result.first))
+        st.caption(session.escape_markdown(result.note[:1].upper() + result.note[1:] + "."))
+    if len(result.points) > 1:
+        _show_budget(result, on_apply)
 
 
-def _show_budget(found: FoundPurchases, on_apply: Apply) -> None:
-    """Show what each budget reaches beside its bound, and a button that asks for the chosen one."""
+def _show_budget(result: FoundPurchases, on_apply: Apply) -> None:
+    """Show the value of each budget beside its bound, and a button that asks for the selected one."""
     st.markdown("**What a budget reaches**")
-    points = found.points
-    places = list(range(len(points)))
-    place = st.select_slider(
-        "Budget", places, value=places[-1], format_func=lambda one: points[one].cost_words,
+    points = result.points
+    indices = list(range(len(points)))
+    index = st.select_slider(
+        "Budget", indices, value=indices[-1], format_func=lambda index_: points[index_].cost_words,
         key=f"purchase budget {len(points)} {points[-1].cost}",
     )  # fmt: skip
-    chosen = points[place]
-    st.html(curve.curve_html(points, place, "budget", found.metric))
-    st.markdown(session.escape_markdown(f"With a budget of {chosen.cost_words}: {chosen.reached}."))
+    point = points[index]
+    st.html(curve.curve_html(points, index, "budget", result.metric))
+    st.markdown(session.escape_markdown(f"With a budget of {point.cost_words}: {point.reached}."))
     st.button(
         "Plan with this budget",
         key="apply purchase budget",
-        disabled=place == places[-1],
-        on_click=partial(on_apply, chosen.adjustments),
+        disabled=index == indices[-1],
+        on_click=partial(on_apply, point.adjustments),
         width="stretch",
     )
-    has_bounds = any(one.bound is not None for one in points)
-    st.caption(session.escape_markdown(f"{'Dashed: the bound. ' * has_bounds}{found.budget_note}."))
+    has_bounds = any(item.bound is not None for item in points)
+    st.caption(session.escape_markdown(f"{'Dashed: the bound. ' * has_bounds}{result.budget_note}."))

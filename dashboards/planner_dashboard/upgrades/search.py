@@ -1,4 +1,4 @@
-"""A search of the workers for one question and design: its start, what it has found so far, its result."""
+"""A search of the workers for one question and design: its start, its partial result, its result."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ class Search:
     def _files(self) -> Path:
         return session.folder() / self.name
 
-    def find(self, wanted: Any) -> Any:
-        """Return the result for what is wanted; None where there is none. Takes it from the workers."""
+    def find(self, request: Any) -> Any:
+        """Return the result for the request; None if there is none. Takes it from the workers."""
         state = st.session_state
-        kept: dict[Any, Any] = state.setdefault(f"found {self.name}", {})
-        done = session.take_result(self.name)
-        if done is not None:
-            kept[state[f"wanted {self.name}"]] = done
-            while len(kept) > MAX_KEPT:
-                del kept[next(iter(kept))]
-        return kept.get(wanted)
+        results: dict[Any, Any] = state.setdefault(f"found {self.name}", {})
+        result = session.take_result(self.name)
+        if result is not None:
+            results[state[f"wanted {self.name}"]] = result
+            while len(results) > MAX_KEPT:
+                del results[next(iter(results))]
+        return results.get(request)
 
-    def start(self, wanted: Any, function: Callable[..., Any], *arguments: Any) -> None:
+    def start(self, request: Any, function: Callable[..., Any], *arguments: Any) -> None:
         """Start a search in place of the one before."""
         self._files.with_suffix(".steps").unlink(missing_ok=True)
-        st.session_state[f"wanted {self.name}"] = wanted
+        st.session_state[f"wanted {self.name}"] = request
         session.submit(self.name, function, *arguments, self._files, time_limit_s=TIME_LIMIT_S)
 
-    def is_running(self, wanted: Any) -> bool:
-        """Return whether the search for what is wanted is pending."""
-        return session.is_pending(self.name) and st.session_state.get(f"wanted {self.name}") == wanted
+    def is_running(self, request: Any) -> bool:
+        """Return whether the search for the request is pending."""
+        return session.is_pending(self.name) and st.session_state.get(f"wanted {self.name}") == request
 
-    def was_stopped(self, wanted: Any) -> bool:
-        """Return whether the search for what is wanted has failed or was cancelled."""
+    def was_stopped(self, request: Any) -> bool:
+        """Return whether the search for the request has failed or was cancelled."""
         failed = st.session_state.get(f"error {self.name}") is not None
-        return failed and st.session_state.get(f"wanted {self.name}") == wanted
+        return failed and st.session_state.get(f"wanted {self.name}") == request
 
     def partial(self) -> Any:
-        """Return what the running, or the stopped, search has found so far."""
+        """Return the partial result of the running, or the stopped, search."""
         return work.read_partial(self._files)

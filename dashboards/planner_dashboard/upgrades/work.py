@@ -1,4 +1,4 @@
-"""Searches that worker processes run; what they have found so far is written to a file beside the job."""
+"""Searches that worker processes run; partial results are written to a file beside the job."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class FoundFailures:
 def find_upgrades(
     question: Question, tables: Path, label: str, budget: float | None, steps: int, files: Path
 ) -> FoundUpgrades:
-    """Find what to buy with one design.
+    """Find upgrades to buy with one design.
 
     tables  folder of the uploaded tables
     files   file without its ending; `.steps` has the list so far, `.progress` the candidates of a step
@@ -133,45 +133,45 @@ def find_upgrades(
 
     count = 1
 
-    def show(found: Upgrades) -> None:
+    def show(ladder: Upgrades) -> None:
         nonlocal count
-        count = len(found.steps) + 1
-        _write(files.with_suffix(".steps"), _found_upgrades(found))
+        count = len(ladder.steps) + 1
+        _write(files.with_suffix(".steps"), _found_upgrades(ladder))
 
-    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
-        _write_text(files.with_suffix(".progress"), f"{done}/{total}")
-        _write_text(files.with_suffix(".activity"), f"step {count}: {done} of {total} candidates")
+    def advance(completed: int, failed: int, total: int) -> None:  # noqa: ARG001
+        _write_text(files.with_suffix(".progress"), f"{completed}/{total}")
+        _write_text(files.with_suffix(".activity"), f"step {count}: {completed} of {total} candidates")
 
     try:
-        found = upgrades.upgrades(
+        result = upgrades.upgrades(
             question.load(tables), design=label, budget=budget, steps=steps, advance=advance, found=show
         )
     finally:
         _remove(files)
-    return _found_upgrades(found)
+    return _found_upgrades(result)
 
 
 def find_failures(question: Question, tables: Path, label: str, files: Path) -> FoundFailures:
     """Fail each element alone under one design; arguments as those of `find_upgrades`."""
     from planner.sweeps import failures
 
-    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
-        _write_text(files.with_suffix(".progress"), f"{done}/{total}")
-        _write_text(files.with_suffix(".activity"), f"{done} of {total} failures")
+    def advance(completed: int, failed: int, total: int) -> None:  # noqa: ARG001
+        _write_text(files.with_suffix(".progress"), f"{completed}/{total}")
+        _write_text(files.with_suffix(".activity"), f"{completed} of {total} failures")
 
-    def show(found: Failures) -> None:
-        _write(files.with_suffix(".steps"), _found_failures(found))
+    def show(failure_list: Failures) -> None:
+        _write(files.with_suffix(".steps"), _found_failures(failure_list))
 
     try:
-        found = failures.failures(question.load(tables), design=label, advance=advance, found=show)
+        result = failures.failures(question.load(tables), design=label, advance=advance, found=show)
     finally:
         _remove(files)
-    return _found_failures(found)
+    return _found_failures(result)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPurchases:
-    """The purchases of a plan, each with what it brings, and what smaller budgets reach.
+    """The purchases of a plan, each with its gain, and the values of smaller budgets.
 
     sentences  of the explanation
     first      value without any purchase as a part of the last, 0 to 1
@@ -201,8 +201,8 @@ def find_purchases(question: Question, tables: Path, label: str, budgets: int, f
         scenario = load_scenario(question, tables)
         study = scenario.system.studies.what_if
         assert study is not None
-        given: dict[str, Any] = {"budgets": budgets} if "budgets" in parameters_of(study) else {}
-        explained = what_if.explain(scenario, design=label, **given)
+        arguments: dict[str, Any] = {"budgets": budgets} if "budgets" in parameters_of(study) else {}
+        explained = what_if.explain(scenario, design=label, **arguments)
     finally:
         _remove(files)
     return _found_purchases(explained)
@@ -212,7 +212,7 @@ def _found_purchases(explained: Explained) -> FoundPurchases:
     system, explanation = explained.run.system, explained.explanation
     assert explanation is not None
     metric = system.ranks[0]
-    sections = {one.role: one for one in explanation.sections}
+    sections = {section.role: section for section in explanation.sections}
     ladder, budgets = sections.get("purchases"), sections.get("budgets")
     steps = [] if ladder is None else _ladder_steps(ladder, metric)
     first = 0.0
@@ -232,13 +232,13 @@ def _found_purchases(explained: Explained) -> FoundPurchases:
 def _ladder_steps(section: Section, metric: Metric) -> list[BoughtStep]:
     """Return a step for each row after the first one; further columns are said beside its cost."""
     frame = section.frame
-    known = {frame.columns[0], "cost", "step_cost", metric.name}
-    others = [name for name in frame.columns if name not in known]
+    named_columns = {frame.columns[0], "cost", "step_cost", metric.name}
+    others = [name for name in frame.columns if name not in named_columns]
     values = frame[metric.name].to_numpy(float)
     last = float(values[-1]) or 1.0
     steps = []
-    for place, row in enumerate(frame.to_dict("records")[1:], start=1):
-        gain = values[place] - values[place - 1]
+    for index, row in enumerate(frame.to_dict("records")[1:], start=1):
+        gain = values[index] - values[index - 1]
         element, _, adds = str(row[frame.columns[0]]).partition(": ")
         more = [f"{field_label(name).lower()} {amount_or_number(row[name], section.units.get(name, ''))}"
                 for name in others]  # fmt: skip
@@ -248,10 +248,10 @@ def _ladder_steps(section: Section, metric: Metric) -> list[BoughtStep]:
                 element=element,
                 adds=" · ".join([adds, *more]),
                 cost=f"costs {amount_or_number(row['step_cost'], section.units.get('cost', ''))}",
-                reached=amount_or_number(values[place], metric.unit),
+                reached=amount_or_number(values[index], metric.unit),
                 gain=f"+{amount_or_number(gain, metric.unit)}" if gain > SAME_SHARE * last else "",
                 share=None,
-                part=float(values[place]) / last,
+                part=float(values[index]) / last,
                 is_proven=True,
             )
         )
@@ -268,8 +268,8 @@ def _budget_points(section: Section, metric: Metric, parameter: str) -> list[Bud
         words = amount_or_number(row[metric.name], metric.unit)
         if bound is not None and bound == bound:  # known
             is_proven = bound - row[metric.name] <= SAME_SHARE * abs(bound)
-            most = amount_or_number(bound, metric.unit)
-            words += ", proven to be the most" if is_proven else f"; at most {most} is possible"
+            limit_text = amount_or_number(bound, metric.unit)
+            words += ", proven to be the most" if is_proven else f"; at most {limit_text} is possible"
         points.append(
             BudgetPoint(
                 cost=row["budget"],
@@ -286,33 +286,33 @@ def _budget_points(section: Section, metric: Metric, parameter: str) -> list[Bud
 
 
 def read_partial(files: Path) -> Any:
-    """Return what a search has found so far; None where it has found nothing yet."""
+    """Return the partial result of a search; None if there is none yet."""
     try:
         return pickle.loads(files.with_suffix(".steps").read_bytes())  # written by a worker of this server
     except (OSError, EOFError, pickle.UnpicklingError):
         return None
 
 
-def _found_upgrades(found: Upgrades) -> FoundUpgrades:
-    metric, system = found.metric, found.system
-    shares = found.shares()
-    values = [found.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in found.steps)]
-    known = [value for value in values if value is not None]
-    span = (known[-1] - known[0]) if known else 0.0
+def _found_upgrades(result: Upgrades) -> FoundUpgrades:
+    metric, system = result.metric, result.system
+    shares = result.shares()
+    values = [result.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in result.steps)]
+    numbers = [value for value in values if value is not None]
+    span = (numbers[-1] - numbers[0]) if numbers else 0.0
     steps = []
-    for step, value, share in zip(found.steps, values[1:], shares[1:], strict=True):
-        own = system.metric(step.metric)
-        sign = "+" if own.better == "more" else "−"
+    for step, value, share in zip(result.steps, values[1:], shares[1:], strict=True):
+        step_metric = system.metric(step.metric)
+        sign = "+" if step_metric.better == "more" else "−"
         steps.append(
             BoughtStep(
                 kind=step.kind,
                 element=step.element,
                 adds=step.adds,
-                cost=amount_or_number(step.cost, found.cost_unit) if found.has_costs else "",
+                cost=amount_or_number(step.cost, result.cost_unit) if result.has_costs else "",
                 reached=amount_or_number(value, metric.unit),
-                gain=f"{sign}{amount_or_number(step.gain, own.unit)}",
+                gain=f"{sign}{amount_or_number(step.gain, step_metric.unit)}",
                 share=share,
-                part=(value - known[0]) / span if value is not None and span else 0.0,
+                part=(value - numbers[0]) / span if value is not None and span else 0.0,
                 is_proven=step.is_proven,
             )
         )
@@ -320,72 +320,72 @@ def _found_upgrades(found: Upgrades) -> FoundUpgrades:
         BudgetPoint(
             cost=point.cost,
             value=point.value,
-            cost_words=amount_or_number(point.cost, found.cost_unit),
+            cost_words=amount_or_number(point.cost, result.cost_unit),
             reached=amount_or_number(point.value, metric.unit),
             share=point.share,
             elements=point.elements,
             adjustments=dict(point.adjustments),
         )
-        for point in found.points
+        for point in result.points
     ]
     return FoundUpgrades(
-        verdict=found.verdict,
-        caveat=found.caveat,
-        ending=found.ending,
+        verdict=result.verdict,
+        caveat=result.caveat,
+        ending=result.ending,
         steps=steps,
         before=shares[0],
-        total_cost=amount_or_number(found.cost, found.cost_unit) if found.has_costs else "",
-        has_costs=found.has_costs,
-        cost_unit=found.cost_unit,
+        total_cost=amount_or_number(result.cost, result.cost_unit) if result.has_costs else "",
+        has_costs=result.has_costs,
+        cost_unit=result.cost_unit,
         metric=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
         points=points,
-        dropped=found.dropped,
-        without_cost=found.without_cost,
-        adjustments=dict(found.adjustments),
-        seconds=found.seconds,
+        dropped=result.dropped,
+        without_cost=result.without_cost,
+        adjustments=dict(result.adjustments),
+        seconds=result.seconds,
     )
 
 
-def _found_failures(found: Failures) -> FoundFailures:
+def _found_failures(result: Failures) -> FoundFailures:
     from planner.runs.verdict import headline_words, loss_words
 
-    system, unit = found.system, found.metric.unit
+    system, unit = result.system, result.metric.unit
     rows = []
-    for one in found.failures[:MOST_ROWS]:
-        words = [headline_words(system, one.metrics), *loss_words(system, one.metrics)]
+    for failure in result.failures[:MOST_ROWS]:
+        words = [headline_words(system, failure.metrics), *loss_words(system, failure.metrics)]
         rows.append(
             FoundFailure(
-                kind=one.kind,
-                element=one.element,
-                name=one.name,
-                words=f"no plan: {one.error}" if one.error else " and ".join(words),
-                cost="no plan" if one.error else amount_or_number(one.cost, unit),
-                share=1.0 if one.error else None if one.share is None else max(0.0, one.share),
-                size=_size(one),
-                is_harmless=one.is_harmless,
-                adjustments=dict(one.adjustments),
+                kind=failure.kind,
+                element=failure.element,
+                name=failure.name,
+                words=f"no plan: {failure.error}" if failure.error else " and ".join(words),
+                cost="no plan" if failure.error else amount_or_number(failure.cost, unit),
+                share=1.0 if failure.error else None if failure.share is None else max(0.0, failure.share),
+                size=_size(failure),
+                is_harmless=failure.is_harmless,
+                adjustments=dict(failure.adjustments),
             )
         )
     return FoundFailures(
-        verdict=found.verdict,
+        verdict=result.verdict,
         failures=rows,
-        tried=len(found.failures),
-        total=found.total,
-        harmless=found.harmless,
-        map=found.map,
-        seconds=found.seconds,
+        tried=len(result.failures),
+        total=result.total,
+        harmless=result.harmless,
+        map=result.map,
+        seconds=result.seconds,
     )
 
 
-def _size(one: Failure) -> float:
-    if one.error:
+def _size(failure: Failure) -> float:
+    if failure.error:
         return 1.0
-    return max(0.0, (one.cost if one.share is None else one.share) or 0.0)
+    return max(0.0, (failure.cost if failure.share is None else failure.share) or 0.0)
 
 
-def _write(path: Path, found: Any) -> None:
+def _write(path: Path, value: Any) -> None:
     partial = path.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(found))
+    partial.write_bytes(pickle.dumps(value))
     partial.replace(path)
 
 

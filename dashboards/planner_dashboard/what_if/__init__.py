@@ -1,4 +1,4 @@
-"""The what-if page: a question, its answer in a picture, and what to change."""
+"""The what-if page: a question, its answer in a picture, and possible changes."""
 
 from planner_dashboard.what_if.page import page
 

@@ -38,11 +38,13 @@ def list_changes(scenario: Scenario, question: Question) -> list[Change]:
         if key.startswith("problem.") and actions:
             of_elements += list(_element_changes(scenario, question, name, value, actions))
         else:
-            rest = {other: given for other, given in question.changes.items() if other != key}
+            remaining = {
+                other: value_given for other, value_given in question.changes.items() if other != key
+            }
             owner = f"{key.split('.')[1]}: " if key.startswith("designs.") else ""
             label = field_label(key.rpartition(".")[2])
             words = f"{owner}{label[:1].lower()}{label[1:]} {value_text(value)}"
-            others.append(Change(words, replace(question, changes=rest)))
+            others.append(Change(words, replace(question, changes=remaining)))
     return [*of_elements, *others]
 
 
@@ -50,23 +52,23 @@ def _element_changes(
     scenario: Scenario, question: Question, parameter: str, value: Any, actions: list[Action]
 ) -> Iterator[Change]:
     """Yield a change for each element that the scenario itself does not name so."""
-    own = scenario.raw["problem"].get(parameter) or ()
+    current = scenario.raw["problem"].get(parameter) or ()
     adjustments = adjustments_of(scenario, question)
     for element in value:
         if isinstance(value, Mapping):
-            if isinstance(own, Mapping) and own.get(element) == value[element]:
+            if isinstance(current, Mapping) and current.get(element) == value[element]:
                 continue
-            action = next((one for one in actions if one.value == value[element]), None)
+            action = next((action_ for action_ in actions if action_.value == value[element]), None)
             state = action.state if action else f"{field_label(parameter).lower()} {value[element]:g}"
             action = action or replace(actions[0], value=value[element])
         else:
-            if element in own:
+            if element in current:
                 continue
             action = actions[0]
             state = action.state
         without = with_adjustments(scenario, question, action.undo(adjustments, element))
         yield Change(f"{shown_name(element)} {state}", without, is_element=True)
-    for element in own:
+    for element in current:
         if element not in value:
             state = actions[0].state
             restored = actions[0].apply(adjustments, element)
@@ -80,22 +82,22 @@ def _actions(system: System) -> list[tuple[ElementKind, Action]]:
 
 def adjustments_of(scenario: Scenario, question: Question) -> dict[str, Any]:
     """Return the values of the parameters that actions set, with the changes of a question."""
-    found = {}
+    adjustments = {}
     for _, action in _actions(scenario.system):
         key = f"problem.{action.parameter}"
         value = question.changes.get(key, scenario.raw["problem"].get(action.parameter))
         if value:
-            found[action.parameter] = value
-    return found
+            adjustments[action.parameter] = value
+    return adjustments
 
 
 def with_adjustments(scenario: Scenario, question: Question, adjustments: Mapping[str, Any]) -> Question:
     """Return a question with other values of the parameters that actions set."""
     changes = dict(question.changes)
     for parameter in {action.parameter for _, action in _actions(scenario.system)}:
-        key, own = f"problem.{parameter}", scenario.raw["problem"].get(parameter) or ()
-        value = adjustments.get(parameter) or ({} if isinstance(own, Mapping) else ())
-        if _plain(value) == _plain(own):
+        key, current = f"problem.{parameter}", scenario.raw["problem"].get(parameter) or ()
+        value = adjustments.get(parameter) or ({} if isinstance(current, Mapping) else ())
+        if _plain(value) == _plain(current):
             changes.pop(key, None)
         else:
             changes[key] = value

@@ -1,4 +1,4 @@
-"""Below the picture: designs side by side, the plan, what limits it, and what can be downloaded."""
+"""Below the picture: designs side by side, the plan, its limits, and the downloads."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def _show_meanings(scenario: Scenario, answer: Answer, metrics: Sequence[Metric]
     """Show a sentence on each design of an answer, and on each metric of its table."""
     designs = {design.name: design for design in scenario.system.designs}
     designs |= {entry.label: entry.design for entry in scenario.designs}
-    known = [one.label for one in answer.designs if one.label in designs]
+    labels = [design.label for design in answer.designs if design.label in designs]
     shown = [
         metric
         for metric in metrics
-        if any(one.figures.metrics.get(metric.name) is not None for one in answer.designs)
+        if any(design.figures.metrics.get(metric.name) is not None for design in answer.designs)
     ]
     columns = (Column(label="Design"), Column(label="What it does"))
-    rows = [[label, designs[label].about] for label in known]
+    rows = [[label, designs[label].about] for label in labels]
     rendering.show_table(Table(columns=columns, rows=rows, row_headers=1))
     columns = (Column(label="Metric"), Column(label="What it is"))
     rows = [[metric.label, metric.about] for metric in shown]
@@ -84,38 +84,38 @@ def _show_meanings(scenario: Scenario, answer: Answer, metrics: Sequence[Metric]
 
 def _show_plan(answer: Answer, design: DesignAnswer, before: Answer | None) -> None:
     earlier = before.folder if before is not None else None
-    wanted = (answer.folder, design.label, earlier)
-    found: worker.DesignDetails | None = session.on_request(
-        "details", wanted, worker.details, *wanted, activity="reading the plan"
+    request = (answer.folder, design.label, earlier)
+    details: worker.DesignDetails | None = session.on_request(
+        "details", request, worker.details, *request, activity="reading the plan"
     )
-    if found is None:
+    if details is None:
         return
-    rendering.show_lines(found.sentences)
-    rendering.show_charts(found.charts, f"drawing {design.label}", side_by_side=True)
+    rendering.show_lines(details.sentences)
+    rendering.show_charts(details.charts, f"drawing {design.label}", side_by_side=True)
     if earlier is not None:
         st.subheader("Changes since the plan before")
-        rendering.show_frames(found.changes, "No changes.")
+        rendering.show_frames(details.changes, "No changes.")
     st.subheader("The plan")
-    rendering.show_frames(found.tables, "No tables.")
+    rendering.show_frames(details.tables, "No tables.")
 
 
 def _show_explanation(answer: Answer, tables: Path, label: str) -> None:
-    """Show what limits a plan and which upgrade pays, on request: it solves many times."""
-    wanted = (answer.folder, label)
+    """Show the limits of a plan and the upgrades that pay, on request: it solves many times."""
+    request = (answer.folder, label)
     key = "explanation asked"
-    if st.session_state.get(key) != wanted:
+    if st.session_state.get(key) != request:
         if st.button("Explain", help="Solve again to find the changes that matter most."):
-            st.session_state[key] = wanted
+            st.session_state[key] = request
             st.rerun()
         return
-    part = session.on_request(
+    section = session.on_request(
         "explain",
-        wanted,
+        request,
         worker.explain,
         answer.question,
         tables,
         label,
         activity="solving with each candidate",
     )
-    if part is not None:
-        rendering.show_part(part, f"explanation {label}")
+    if section is not None:
+        rendering.show_part(section, f"explanation {label}")

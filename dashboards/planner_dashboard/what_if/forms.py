@@ -42,15 +42,15 @@ def show_scenario_choice(question: Question) -> None:
 
 def labels_of(scenario: Scenario) -> list[str]:
     """Return the labels of designs that a question may ask for, those of the scenario first."""
-    own = [entry.label for entry in scenario.designs]
-    return list(dict.fromkeys([*own, *(design.name for design in scenario.system.designs)]))
+    labels = [entry.label for entry in scenario.designs]
+    return list(dict.fromkeys([*labels, *(design.name for design in scenario.system.designs)]))
 
 
 def asked_designs(scenario: Scenario, question: Question) -> list[str]:
     """Return the designs that a question asks for."""
     labels = labels_of(scenario)
-    wanted = question.designs or [entry.label for entry in scenario.designs] or labels[:DEFAULT_DESIGNS]
-    return [label for label in wanted if label in labels]
+    labels_asked = question.designs or [entry.label for entry in scenario.designs] or labels[:DEFAULT_DESIGNS]
+    return [label for label in labels_asked if label in labels]
 
 
 def show_forms(
@@ -118,7 +118,11 @@ class _Form:
         generation = history.of_session().generation
         self.prefix = f"{question.scenario}{question.upload} {generation}"
         study = scenario.system.studies.coordination
-        self.worst = {one.parameter: max(one.values) for one in study.degradations} if study else {}
+        self.worst = (
+            {degradation.parameter: max(degradation.values) for degradation in study.degradations}
+            if study
+            else {}
+        )
 
     def show_designs(self) -> list[str]:
         return st.multiselect(
@@ -129,9 +133,9 @@ class _Form:
         )
 
     def show_columns(self, keys: Sequence[str], count: int = 3) -> None:
-        for place, column in enumerate(st.columns(count)):
+        for index, column in enumerate(st.columns(count)):
             with column:
-                self.show(keys[place::count])
+                self.show(keys[index::count])
 
     def show(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -148,15 +152,15 @@ class _Form:
                 self.changes[key] = value
 
     def question(self, designs: Sequence[str]) -> Question | None:
-        own = [entry.label for entry in self.scenario.designs]
+        labels = [entry.label for entry in self.scenario.designs]
         if not designs:
             return None
         same = list(designs) == asked_designs(self.scenario, replace(self.asked, designs=()))
-        chosen = () if list(designs) == own or (same and not own) else tuple(designs)
+        selected = () if list(designs) == labels or (same and not labels) else tuple(designs)
         # in the order of the question, so that a value that is set back gives the same question
         order = [key for key in self.asked.changes if key in self.changes]
         order += [key for key in self.changes if key not in order]
-        return replace(self.asked, changes={key: self.changes[key] for key in order}, designs=chosen)
+        return replace(self.asked, changes={key: self.changes[key] for key in order}, designs=selected)
 
     def _element_names(self, key: str) -> Sequence[str]:
         """Return the elements that a parameter takes, where one of their actions sets it."""

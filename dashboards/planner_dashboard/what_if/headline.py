@@ -42,7 +42,7 @@ class Figure:
 
 
 def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address: str = "") -> None:
-    """Show the verdict: what the best design reaches and what users lose by it; then the other sentences.
+    """Show the verdict: the best design's value and the users' losses by it; then the other sentences.
 
     changes  the changed elements of the question, in words
     address  of the question, which the page's source names (`Question.address_lines`)
@@ -51,14 +51,20 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
         return
     first, *others = sentences
     head = [escape(_under_changes(first.text, changes))]
-    head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
-    rest = [" ".join(one.text for one in others if not (one.is_loss or one.is_paragraph))]
-    rest += [one.text for one in others if one.is_paragraph]
+    head += [
+        f"<span class='planner-loss'>{escape(sentence.text)}</span>"
+        for sentence in others
+        if sentence.is_loss
+    ]
+    reasons = [
+        " ".join(sentence.text for sentence in others if not (sentence.is_loss or sentence.is_paragraph))
+    ]
+    reasons += [sentence.text for sentence in others if sentence.is_paragraph]
     asked = f' data-question="{escape(address)}"' if address else ""
     # an h2, so that screen readers find it: the page's title is the h1
     st.html(
         f'<h2 class="planner-verdict" style="padding:0"{asked}>{" ".join(head)}</h2>'
-        + "".join(f"<p class='planner-reasons'>{escape(text)}</p>" for text in rest if text)
+        + "".join(f"<p class='planner-reasons'>{escape(text)}</p>" for text in reasons if text)
     )
 
 
@@ -78,12 +84,17 @@ def figures_of(system: System, design: DesignAnswer, before: DesignAnswer | None
     values = design.figures.metrics
     headline = system.plan.headline
     losses = [name for name in headline.losses if values.get(name)]
-    first = [*(one.name for one in system.ranks), *losses, *headline.in_failures]
-    names = [*first, *(one.name for one in system.table_metrics)]
+    first = [*(rank.name for rank in system.ranks), *losses, *headline.in_failures]
+    names = [*first, *(metric.name for metric in system.table_metrics)]
     earlier = before.figures.metrics if before is not None else {}
     nothing = {name for name in headline.losses if not values.get(name) and not earlier.get(name)}
-    known = [name for name in dict.fromkeys(names) if values.get(name) is not None and name not in nothing]
-    return [_figure(system.metric(name), values.get(name), earlier.get(name)) for name in known[:MAX_FIGURES]]
+    names_shown = [
+        name for name in dict.fromkeys(names) if values.get(name) is not None and name not in nothing
+    ]
+    return [
+        _figure(system.metric(name), values.get(name), earlier.get(name))
+        for name in names_shown[:MAX_FIGURES]
+    ]
 
 
 def _figure(metric: Metric, value: float | None, before: float | None) -> Figure:
@@ -122,20 +133,20 @@ def show_figures(figures: Sequence[Figure], label: str) -> None:
     label  of the design whose plan they are of
     """
     cells = []
-    for one in figures:
+    for figure in figures:
         since = ""
-        if one.change:
-            kind = {True: "planner-better", False: "planner-worse", None: ""}[one.is_good]
-            arrow = "▲" if one.rises else "▼"
-            word = "up" if one.rises else "down"
+        if figure.change:
+            kind = {True: "planner-better", False: "planner-worse", None: ""}[figure.is_good]
+            arrow = "▲" if figure.rises else "▼"
+            word = "up" if figure.rises else "down"
             since = (
                 f"<b class='{kind}'><span aria-label='{word}' role='img' style='opacity:1'>{arrow}</span> "
-                f"{escape(one.change)}</b> <span>from {escape(one.before)}</span>"
+                f"{escape(figure.change)}</b> <span>from {escape(figure.before)}</span>"
             )
         cells.append(
-            f"<div class='planner-figure'><dt class='planner-label' title='{escape(one.about)}'>"
-            f"{escape(one.label)}, {escape(label)}</dt>"
-            f"<dd class='planner-value'>{escape(one.value)} <small>{escape(one.unit)}</small></dd>"
+            f"<div class='planner-figure'><dt class='planner-label' title='{escape(figure.about)}'>"
+            f"{escape(figure.label)}, {escape(label)}</dt>"
+            f"<dd class='planner-value'>{escape(figure.value)} <small>{escape(figure.unit)}</small></dd>"
             f"<dd class='planner-since'>{since}</dd></div>"
         )
     st.html(

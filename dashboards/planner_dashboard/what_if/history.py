@@ -56,13 +56,13 @@ class History:
     def earlier(self) -> list[Question]:
         """Return the questions about the same scenario before the current one, the last one first."""
         now = self.current
-        found = []
-        for one in reversed(self.questions[: self.place]):
-            if (one.scenario, one.upload) != (now.scenario, now.upload):
+        questions = []
+        for question in reversed(self.questions[: self.place]):
+            if (question.scenario, question.upload) != (now.scenario, now.upload):
                 break
-            if one != now:
-                found.append(one)
-        return found
+            if question != now:
+                questions.append(question)
+        return questions
 
 
 def of_session() -> History:
@@ -95,7 +95,7 @@ class Answers:
         """Keep an answer, in place of the oldest one that no pin needs."""
         self.kept.pop(answer.question, None)
         self.kept[answer.question] = answer
-        spare = [one for one in self.kept if one not in pinned]
+        spare = [question for question in self.kept if question not in pinned]
         for question in spare[: max(0, len(spare) - MAX_ANSWERS)]:
             shutil.rmtree(self.kept.pop(question).folder, ignore_errors=True)
 
@@ -106,5 +106,5 @@ class Answers:
 
 def answers() -> Answers:
     """Return the answers of the session."""
-    found: Answers = st.session_state.setdefault("answers", Answers())
-    return found
+    answers_: Answers = st.session_state.setdefault("answers", Answers())
+    return answers_

@@ -35,8 +35,8 @@ SELECTED = "selected"
 
 def selected() -> Element | None:
     """Return the selected element of the session."""
-    found: Element | None = st.session_state.get(SELECTED)
-    return found
+    element: Element | None = st.session_state.get(SELECTED)
+    return element
 
 
 def select(element: Element | None) -> None:
@@ -46,7 +46,7 @@ def select(element: Element | None) -> None:
 
 def show_finder(answer: worker.Answer) -> None:
     """Show a field that selects exactly one element by its name."""
-    names = [(kind, name) for kind, found in answer.elements.items() for name in found]
+    names = [(kind, name) for kind, names_of in answer.elements.items() for name in names_of]
     if not names:
         return
     state = st.session_state
@@ -58,10 +58,10 @@ def show_finder(answer: worker.Answer) -> None:
         "Find",
         names,
         index=None,
-        format_func=lambda one: f"{shown_name(one[1])} ({one[0]})",
+        format_func=lambda element: f"{shown_name(element[1])} ({element[0]})",
         key=key,
         on_change=lambda: select(state[key]),
-        placeholder="Find " + ", ".join(kind for kind, found in answer.elements.items() if found),
+        placeholder="Find " + ", ".join(kind for kind, names_of in answer.elements.items() if names_of),
         label_visibility="collapsed",
     )
 
@@ -69,20 +69,20 @@ def show_finder(answer: worker.Answer) -> None:
 def show_element(
     scenario: Scenario, question: Question, answer: worker.Answer, design: worker.DesignAnswer
 ) -> None:
-    """Show the selected element: what the plan does with it, and its actions."""
+    """Show the selected element: its use by the plan, and its actions."""
     element = selected()
     assert element is not None
     kind_name, name = element
-    kind = next((one for one in scenario.system.problem.elements if one.name == kind_name), None)
+    kind = next((kind_ for kind_ in scenario.system.problem.elements if kind_.name == kind_name), None)
     if kind is None:
         return
     with st.container(key="element"):
         st.subheader(session.escape_markdown(shown_name(name)), anchor=False)
         st.caption(session.escape_markdown(kind.name))
         _show_actions(scenario, question, kind, name)
-        wanted = (answer.folder, design.label, *element)
+        request = (answer.folder, design.label, *element)
         report: ElementReport | None = session.on_request(
-            "describe", wanted, worker.describe, *wanted, activity="reading the plan"
+            "describe", request, worker.describe, *request, activity="reading the plan"
         )
         if report is not None:
             _show_report(report)
@@ -225,7 +225,7 @@ def _is_asked(question: Question) -> bool:
 
 
 def _point_to_windows(question: Question) -> None:
-    """Say where a scenario of consecutive windows is solved, with a link to that page where it ships."""
+    """Say that consecutive windows are solved on another page, with a link to it if the scenario ships."""
     st.markdown("This scenario has consecutive windows: each plan starts from the one before.")
     page = st.session_state["pages"]["through_time"]
     if question.upload:
@@ -239,11 +239,11 @@ def _show_top(scenario: Scenario, question: Question) -> Question:
     asked = history.of_session()
     with st.container(horizontal=True, vertical_alignment="center", key="changes"):
         forms.show_scenario_choice(question)
-        for place, one in enumerate(changes.list_changes(scenario, question)):
+        for index, change in enumerate(changes.list_changes(scenario, question)):
             st.button(
-                session.escape_markdown(one.words) + "  ✕",
-                key=f"change {place} {one.words}",
-                on_click=partial(history.ask, one.without),
+                session.escape_markdown(change.words) + "  ✕",
+                key=f"change {index} {change.words}",
+                on_click=partial(history.ask, change.without),
                 help="Take this change back",
             )
         key = forms.main_parameter(form_fields(scenario), scenario)
@@ -304,15 +304,19 @@ def _take_answer() -> None:
 def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     session.show_progress("answer", "solving", "cancelled; change a setting to solve again")
     session.show_failure("answer")
-    known = history.answers()
-    answer = known.get(question)
-    earlier = [one for one in map(known.get, history.of_session().earlier()) if one is not None]
+    answers_ = history.answers()
+    answer = answers_.get(question)
+    earlier = [
+        answer_ for answer_ in map(answers_.get, history.of_session().earlier()) if answer_ is not None
+    ]
     if answer is None:
         if not earlier:
             return
         answer = earlier.pop(0)
         st.caption("The answer below is for the previous settings.")
-    changed = [one.words for one in changes.list_changes(scenario, answer.question) if one.is_element]
+    changed = [
+        change.words for change in changes.list_changes(scenario, answer.question) if change.is_element
+    ]
     headline.show_question(scenario.system, answer)
     headline.show_verdict(answer.sentences, changed, answer.question.address_lines())
     labels = picture.designs_with_plan(answer)
@@ -334,7 +338,9 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
     _show_pictures(scenario, question, answer, shown, plans, compared, tables)
     st.caption(f"answered in {answer.seconds:.1f} s{compiling}")
-    words = ", ".join(one.words for one in changes.list_changes(scenario, answer.question)) or "no changes"
+    words = (
+        ", ".join(change.words for change in changes.list_changes(scenario, answer.question)) or "no changes"
+    )
     pins.show_button(answer.question, shown.label, words)
     pins.show_pins()
     since = before.answer if before is not None and before.answer is not answer else None
@@ -342,7 +348,7 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
 
 
 def _show_unsolved(scenario: Scenario, answer: worker.Answer, tables: Path) -> None:
-    """Show why no design has a plan."""
+    """Show the reason for which no design has a plan."""
     if answer.designs:
         details.show_details(scenario, answer, answer.designs[0], None, tables)
 
@@ -351,25 +357,25 @@ def _plans_to_compare(
     answer: worker.Answer, shown: worker.DesignAnswer, earlier: list[worker.Answer]
 ) -> dict[str, picture.Plan]:
     """Return the plans that the shown one can be compared with, by their names."""
-    found: dict[str, picture.Plan] = {}
+    plans: dict[str, picture.Plan] = {}
 
     def add(name: str, other: worker.Answer, label: str) -> None:
         design = other.design(label)
         if design is not None and design.has_plan and design is not shown:
-            found.setdefault(name, picture.Plan(name, other, design))
+            plans.setdefault(name, picture.Plan(name, other, design))
 
-    for place, one in enumerate(earlier):
-        if place == 0:
-            add("the plan before", one, shown.label)
-        if not one.question.changes and place:
-            add("the plan without changes", one, shown.label)
+    for index, answer_ in enumerate(earlier):
+        if index == 0:
+            add("the plan before", answer_, shown.label)
+        if not answer_.question.changes and index:
+            add("the plan without changes", answer_, shown.label)
     for label in picture.designs_with_plan(answer):
         add(label, answer, label)
     for pin in pins.of_session():
         pinned = history.answers().get(pin.question)
         if pinned is not None and pinned.system == answer.system:
             add(f"pinned: {pin.name}", pinned, pin.design)
-    return found
+    return plans
 
 
 def _show_pictures(
@@ -383,8 +389,8 @@ def _show_pictures(
 ) -> None:
     """Show the picture with its switches on the left, and the panel on the right."""
     has_panel = bool(scenario.system.problem.elements) or compared is not None
-    left, right = st.columns([7, 3], gap="medium") if has_panel else (st.container(), st.container())
-    with left:
+    left_column, right = st.columns([7, 3], gap="medium") if has_panel else (st.container(), st.container())
+    with left_column:
         with st.container(horizontal=True, vertical_alignment="bottom", key="switches"):
             st.segmented_control(
                 "Design", picture.designs_with_plan(answer), key=f"design {answer.question.scenario}",
@@ -429,7 +435,7 @@ def _show_pictures(
 def _show_purchases(
     scenario: Scenario, answer: worker.Answer, shown: worker.DesignAnswer, tables: Path
 ) -> None:
-    """Show what the plan buys, where plans are purchases; else the upgrades that would improve it."""
+    """Show the purchases of the plan, if plans are purchases; else the upgrades that would improve it."""
     if scenario.system.studies.budget is not None:
         ask = partial(changes.ask_parameters, answer.question)
         upgrades.show_purchases(answer.question, tables, shown.label, ask)

@@ -67,7 +67,7 @@ def has_purchases(design: DesignAnswer) -> bool:
 
 
 def before_purchases(drawing: NetworkMap) -> NetworkMap:
-    """Return the network without what the plan buys: links as wide as before, their load unknown."""
+    """Return the network without the plan's purchases: links as wide as before, their load unknown."""
     links = drawing.links
     before = (links["width"] - links["added"]).clip(lower=0.0)
     notes = [amount_or_number(width, drawing.width_unit) if width > 0 else "not built" for width in before]
@@ -85,55 +85,55 @@ def _show(
 ) -> tuple[str, str] | None:
     name = selected[1] if selected else ""
     if isinstance(drawing, NetworkMap):
-        whole = before if isinstance(before, NetworkMap) else None
-        found = pictures.show_network(drawing, key=key, before=whole, selected=name, height=HEIGHT)
+        map_before = before if isinstance(before, NetworkMap) else None
+        click = pictures.show_network(drawing, key=key, before=map_before, selected=name, height=HEIGHT)
     elif isinstance(drawing, Timeline):
-        found = pictures.show_timeline(drawing, key=key, selected=name, height=HEIGHT)
+        click = pictures.show_timeline(drawing, key=key, selected=name, height=HEIGHT)
     else:
         rendering.show_drawing(drawing, key)
         return None
-    return None if found is None else (found.kind, found.name)
+    return None if click is None else (click.kind, click.name)
 
 
 def show_two(before: Plan, after: Plan, mode: str) -> None:
     """Show two plans as a difference on one map, or side by side."""
-    one, two = before.design.picture, after.design.picture
-    if one is None or two is None:
+    first, two = before.design.picture, after.design.picture
+    if first is None or two is None:
         st.caption("One of the two plans has no picture.")
         return
     key = f"two {before.name} {after.name} {after.answer.question.scenario}"
-    if mode == DIFFERENCE and isinstance(one, NetworkMap) and isinstance(two, NetworkMap):
+    if mode == DIFFERENCE and isinstance(first, NetworkMap) and isinstance(two, NetworkMap):
         st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
-        pictures.show_difference(one, two, key=key, height=HEIGHT)
+        pictures.show_difference(first, two, key=key, height=HEIGHT)
         return
-    if mode == DIFFERENCE and isinstance(one, Timeline) and isinstance(two, Timeline):
+    if mode == DIFFERENCE and isinstance(first, Timeline) and isinstance(two, Timeline):
         st.caption(session.escape_markdown(f"{after.name}, and {before.name} faint below it"))
-        pictures.show_timeline(two, key=key, before=one, height=HEIGHT)
+        pictures.show_timeline(two, key=key, before=first, height=HEIGHT)
         return
-    for place, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
+    for index, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
         with column:
             st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
             assert plan.design.picture is not None
-            _show(plan.design.picture, f"{key} {place}", before=plan.answer.whole)
+            _show(plan.design.picture, f"{key} {index}", before=plan.answer.whole)
 
 
 # --- what changed -------------------------------------------------------------------------
 
 
 def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
-    """Return what changed from one plan to another, in sentences: figures first, then links."""
-    one, two = before.design.figures.metrics, after.design.figures.metrics
+    """Return the changes from one plan to another, in sentences: metrics first, then links."""
+    metrics_before, two = before.design.figures.metrics, after.design.figures.metrics
     lines = []
     for metric in dict.fromkeys([*system.ranks, *system.table_metrics]):
-        was, now = one.get(metric.name), two.get(metric.name)
+        was, now = metrics_before.get(metric.name), two.get(metric.name)
         if was is None or now is None or abs(now - was) <= 1e-6 * max(abs(now), abs(was)):
             continue
         lines.append(_change_sentence(metric, was, now))
-    found = lines[: 2 * MOST_SENTENCES] or ["All figures are the same."]
+    sentences = lines[: 2 * MOST_SENTENCES] or ["All figures are the same."]
     first, second = before.design.picture, after.design.picture
     if isinstance(first, NetworkMap) and isinstance(second, NetworkMap):
-        found += _link_sentences(first, second)
-    return found
+        sentences += _link_sentences(first, second)
+    return sentences
 
 
 def _change_sentence(metric: Metric, was: float, now: float) -> str:
@@ -143,13 +143,13 @@ def _change_sentence(metric: Metric, was: float, now: float) -> str:
 
 
 def _link_sentences(before: NetworkMap, after: NetworkMap) -> list[str]:
-    """Return how many links carry more and less, and the largest changes."""
+    """Return the numbers of links that carry more and less, and the largest changes."""
     keys = ["tail", "head", "number"]
     both = _numbered(before.links).merge(_numbered(after.links), on=keys, how="outer", suffixes=("_a", "_b"))
     was, now = (both[f"value_{side}"].to_numpy(float) for side in "ab")
     change = now - was
-    least = SAME_SHARE * max(float(np.nanmax(np.abs([was, now]), initial=0.0)), 1e-12)
-    more, less = int((change > least).sum()), int((change < -least).sum())
+    threshold = SAME_SHARE * max(float(np.nanmax(np.abs([was, now]), initial=0.0)), 1e-12)
+    more, less = int((change > threshold).sum()), int((change < -threshold).sum())
     gone, new = int((np.isnan(now) & ~np.isnan(was)).sum()), int((np.isnan(was) & ~np.isnan(now)).sum())
     counts = {
         "links carry more": more,
@@ -164,7 +164,7 @@ def _link_sentences(before: NetworkMap, after: NetworkMap) -> list[str]:
     largest = np.argsort(-np.nan_to_num(np.abs(change)), kind="stable")[:MOST_SENTENCES]
     named = []
     for row in largest.tolist():
-        if abs(np.nan_to_num(change[row])) > least:
+        if abs(np.nan_to_num(change[row])) > threshold:
             link = shown_name("->".join(both.loc[row, ["tail", "head"]].astype(str)))
             named.append(f"{link} from {number(was[row])} to {number(now[row])} {after.unit}".rstrip())
     if named:
@@ -179,7 +179,7 @@ def _numbered(links: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_changes(system: System, before: Plan, after: Plan) -> None:
-    """Show what changed from one plan to another, in words and numbers."""
+    """Show the changes from one plan to another, in words and numbers."""
     st.subheader("What changed", anchor=False)
     for line in describe_difference(system, before, after):
         st.markdown("- " + session.escape_markdown(line))
@@ -187,4 +187,4 @@ def show_changes(system: System, before: Plan, after: Plan) -> None:
 
 def designs_with_plan(answer: Answer) -> Sequence[str]:
     """Return the labels of designs that have a plan."""
-    return [one.label for one in answer.designs if one.has_plan]
+    return [design.label for design in answer.designs if design.has_plan]

@@ -34,8 +34,8 @@ class Pin:
 
     def to_text(self) -> str:
         """Return the pin as one value of an address."""
-        own = {"name": self.name, "design": self.design} | ({"note": self.note} if self.note else {})
-        return urlencode({**own, **self.question.to_query()}, doseq=True)
+        fields_ = {"name": self.name, "design": self.design} | ({"note": self.note} if self.note else {})
+        return urlencode({**fields_, **self.question.to_query()}, doseq=True)
 
     @classmethod
     def from_text(cls, text: str) -> Pin:
@@ -70,7 +70,7 @@ def of_session() -> list[Pin]:
 
 
 def questions() -> list[Question]:
-    """Return the questions of the pinned plans, whose answers are kept."""
+    """Return the questions of the pinned plans with stored answers."""
     return [pin.question for pin in of_session()]
 
 
@@ -79,13 +79,15 @@ def _add(question: Question, design: str, words: str) -> None:
     names = {pin.name for pin in pins}
     name = (words or question.scenario)[:MAX_NAME]
     unused = next(
-        one for one in (name, *(f"{name[: MAX_NAME - 2]} {n}" for n in range(2, 9))) if one not in names
+        candidate
+        for candidate in (name, *(f"{name[: MAX_NAME - 2]} {n}" for n in range(2, 9)))
+        if candidate not in names
     )
     st.session_state[PINS] = [*pins, Pin(unused, question, design)]
 
 
-def _remove(place: int) -> None:
-    st.session_state[PINS] = [pin for number, pin in enumerate(of_session()) if number != place]
+def _remove(index: int) -> None:
+    st.session_state[PINS] = [pin for number, pin in enumerate(of_session()) if number != index]
 
 
 def show_button(question: Question, design: str, words: str) -> None:
@@ -105,13 +107,13 @@ def show_button(question: Question, design: str, words: str) -> None:
 
 
 def show_pins() -> None:
-    """Show the pinned plans: name, note, what they reach, and what can be done with them."""
+    """Show the pinned plans: name, note, value, and actions."""
     pins = of_session()
     if not pins:
         return
     st.subheader("Pinned plans", anchor=False)
-    for place, (column, pin) in enumerate(zip(st.columns(MAX_PINS), pins, strict=False)):
-        with column, st.container(border=True, key=f"pinned {place}"):
+    for index, (column, pin) in enumerate(zip(st.columns(MAX_PINS), pins, strict=False)):
+        with column, st.container(border=True, key=f"pinned {index}"):
             answer = history.answers().get(pin.question)
             design = answer.design(pin.design) if answer else None
             st.markdown(f"**{session.escape_markdown(pin.name)}**")
@@ -123,21 +125,21 @@ def show_pins() -> None:
             with st.container(horizontal=True):
                 st.button(
                     "Open" if design else "Solve",
-                    key=f"open pin {place} {pin.name}",
+                    key=f"open pin {index} {pin.name}",
                     on_click=partial(history.ask, pin.question),
                     help="Show this plan." if design else "Solve the question of this plan.",
                 )
-                with st.popover("Edit", key=f"edit pin {place} {pin.name}"):
-                    _show_form(place, pin)
+                with st.popover("Edit", key=f"edit pin {index} {pin.name}"):
+                    _show_form(index, pin)
 
 
-def _show_form(place: int, pin: Pin) -> None:
-    name = st.text_input("Name", pin.name, max_chars=MAX_NAME, key=f"pin name {place} {pin.name}")
-    note = st.text_area("Note", pin.note, max_chars=MAX_NOTE, key=f"pin note {place} {pin.name}")
+def _show_form(index: int, pin: Pin) -> None:
+    name = st.text_input("Name", pin.name, max_chars=MAX_NAME, key=f"pin name {index} {pin.name}")
+    note = st.text_area("Note", pin.note, max_chars=MAX_NOTE, key=f"pin note {index} {pin.name}")
     changed = replace(pin, name=name.strip() or pin.name, note=note.strip())
     if changed != pin:
         st.session_state[PINS] = [
-            changed if number == place else one for number, one in enumerate(of_session())
+            changed if number == index else pin_ for number, pin_ in enumerate(of_session())
         ]
         st.rerun()
-    st.button("Remove", key=f"remove pin {place} {pin.name}", on_click=partial(_remove, place))
+    st.button("Remove", key=f"remove pin {index} {pin.name}", on_click=partial(_remove, index))
