@@ -47,8 +47,8 @@ def parse(words: list[str]) -> Any:
     """
     assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
     command: Any = application.commands()
-    rest = words[1:]
+    remainder = words[1:]
     while hasattr(command, "commands"):
-        assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"
-        command = command.commands[rest.pop(0)]
-    return command.make_context(words[0], list(rest))
+        assert remainder[0] in command.commands, f"no such command: {shlex.join(words)}"
+        command = command.commands[remainder.pop(0)]
+    return command.make_context(words[0], list(remainder))

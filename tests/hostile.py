@@ -135,19 +135,19 @@ def damage_bytes(draw: random.Random, content: bytes) -> bytes:
     """Return the content with a few bytes, pieces or numbers changed, moved, doubled or cut."""
     made = bytearray(content)
     for _ in range(draw.choice([1, 1, 1, 2, 5])):
-        place = draw.randrange(len(made) + 1)
+        position = draw.randrange(len(made) + 1)
         length = draw.choice([1, 1, 4, 16, 100])
         match draw.randrange(6):
             case 0:
-                made[place : place + 1] = bytes([draw.randrange(256)])
+                made[position : position + 1] = bytes([draw.randrange(256)])
             case 1:
-                made[place:place] = draw.choice(TOKENS)
+                made[position:position] = draw.choice(TOKENS)
             case 2:
-                del made[place : place + length]
+                del made[position : position + length]
             case 3:
-                made[place:place] = made[place : place + length]
+                made[position:position] = made[position : position + length]
             case 4:
-                made = made[:place] if draw.random() < 0.5 else made
+                made = made[:position] if draw.random() < 0.5 else made
             case _:
                 made = bytearray(_replace_word(draw, bytes(made)))
     return bytes(made)
@@ -155,11 +155,11 @@ def damage_bytes(draw: random.Random, content: bytes) -> bytes:
 
 def _replace_word(draw: random.Random, content: bytes) -> bytes:
     """Return the content with one word between separators replaced by a hostile one."""
-    starts = [place for place, byte in enumerate(content) if byte in b' ,\n<>="()']
+    starts = [index for index, byte in enumerate(content) if byte in b' ,\n<>="()']
     if not starts:
         return content
     start = draw.choice(starts) + 1
-    end = next((place for place in starts if place >= start), len(content))
+    end = next((position for position in starts if position >= start), len(content))
     token = draw.choice(TOKENS) if draw.random() < 0.5 else str(value(draw)).encode("utf-8", "replace")
     return content[:start] + token + content[end:]
 
@@ -215,7 +215,7 @@ def damage_document(draw: random.Random, document: dict[str, Any]) -> dict[str, 
     for _ in range(draw.choice([1, 1, 2, 3])):
         table = made
         while True:
-            deeper = [one for one in table.values() if isinstance(one, dict)]
+            deeper = [item for item in table.values() if isinstance(item, dict)]
             if not deeper or draw.random() < 0.3:
                 break
             table = draw.choice(deeper)

@@ -45,12 +45,12 @@ def options_of(command: Any) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
-    known = {*options_of(commands()), "--help", *OTHER_PROGRAMS}
+    names = {*options_of(commands()), "--help", *OTHER_PROGRAMS}
     unknown = [
         f"{file}: {option}"
         for file, text in texts()
         for option in OPTION.findall(text)
-        if option not in known
+        if option not in names
     ]
     assert not sorted(set(unknown))
 
@@ -92,6 +92,6 @@ def test_what_advice_says_can_be_written(kind: str, words: str, tmp_path: Path, 
     Path("s.toml").write_text(
         f'system = "contracts"\n[problem]\nsource = "tables"\npath = "."\n[problem.tables.traffic]\n{words}\n'
     )
-    done = command("solve", "s.toml", "--design", "cheapest_first", "--json")
-    assert done.code == 0, done.err
-    assert f'"offered_mbps": {5.75 if kind == "decimal" else 5.5}' in done.out
+    result = command("solve", "s.toml", "--design", "cheapest_first", "--json")
+    assert result.code == 0, result.err
+    assert f'"offered_mbps": {5.75 if kind == "decimal" else 5.5}' in result.out

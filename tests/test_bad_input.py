@@ -22,8 +22,8 @@ SCENARIO = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "net"\n[des
 
 def planner(*arguments: object) -> commands.Done:
     """Run a command; what it says on standard error is without the line on weights."""
-    done = commands.planner(*arguments)
-    return replace(done, err=done.err.replace(WEIGHTS, ""))
+    result = commands.planner(*arguments)
+    return replace(result, err=result.err.replace(WEIGHTS, ""))
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_scenario_itself_is_right(folder: Path) -> None:
-    done = planner("solve", "s.toml", "--out", folder / "out")
-    assert done.code == 0, done.err
+    result = planner("solve", "s.toml", "--out", folder / "out")
+    assert result.code == 0, result.err
     assert (folder / "out" / "optimum" / "plan" / "flows.parquet").exists()
 
 
@@ -190,15 +190,15 @@ def test_a_bad_table(folder: Path, command: str, fault: str) -> None:
             path.unlink()
         else:
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    done = planner(command, "s.toml")
-    assert (done.code, done.err.splitlines(), done.out) == (1, expected, "")
+    result = planner(command, "s.toml")
+    assert (result.code, result.err.splitlines(), result.out) == (1, expected, "")
 
 
 def test_a_folder_in_place_of_a_file(folder: Path) -> None:
     (folder / "net" / "links.csv").unlink()
     (folder / "net" / "links.csv").mkdir()
-    done = planner("solve", "s.toml")
-    assert (done.code, done.err.splitlines()) == (1, ["net/links.csv: is a folder, must be a file"])
+    result = planner("solve", "s.toml")
+    assert (result.code, result.err.splitlines()) == (1, ["net/links.csv: is a folder, must be a file"])
 
 
 def test_a_line_of_200_megabytes(folder: Path) -> None:
@@ -206,31 +206,31 @@ def test_a_line_of_200_megabytes(folder: Path) -> None:
         file.write(LINKS.encode())
         file.seek(200_000_000)
         file.write(b"x")
-    done = planner("solve", "s.toml")
-    assert (done.code, len(done.err.splitlines())) == (1, 1), "sparse: the hole reads as zeros"
+    result = planner("solve", "s.toml")
+    assert (result.code, len(result.err.splitlines())) == (1, 1), "sparse: the hole reads as zeros"
     with (folder / "net" / "links.csv").open("wb") as file:
         for _ in range(200):
             file.write(b"x" * 1_000_000)
-    done = planner("solve", "s.toml")
-    assert (done.code, done.err) == (1, "links.csv: has a line of over 1,048,576 bytes; is it a table?\n")
+    result = planner("solve", "s.toml")
+    assert (result.code, result.err) == (1, "links.csv: has a line of over 1,048,576 bytes; is it a table?\n")
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no parquet at all"])
 def test_a_file_that_is_no_parquet(folder: Path, content: bytes) -> None:
     (folder / "net" / "links.csv").unlink()
     (folder / "net" / "links.parquet").write_bytes(content)
-    done = planner("solve", "s.toml")
-    assert done.code == 1
-    assert done.err.startswith("links.parquet: is no Parquet file (")
-    assert len(done.err.splitlines()) == 1
+    result = planner("solve", "s.toml")
+    assert result.code == 1
+    assert result.err.startswith("links.parquet: is no Parquet file (")
+    assert len(result.err.splitlines()) == 1
 
 
 def test_parquet_rows_count_from_one(folder: Path) -> None:
     (folder / "net" / "demands.csv").unlink()
     frame = pd.DataFrame({"source": ["a", "b"], "target": ["c", "a"], "rate_mbps": [1.0, -1.0]})
     frame.to_parquet(folder / "net" / "demands.parquet")
-    done = planner("solve", "s.toml")
-    assert done.err == "demands.parquet row 2: rate_mbps is -1.0, must be at least 0\n"
+    result = planner("solve", "s.toml")
+    assert result.err == "demands.parquet row 2: rate_mbps is -1.0, must be at least 0\n"
 
 
 def test_two_files_for_one_table(folder: Path) -> None:
@@ -334,9 +334,9 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
 def test_a_bad_scenario(folder: Path, fault: str) -> None:
     text, expected = BAD_SCENARIOS[fault]
     (folder / "s.toml").write_text(text)
-    done = planner("compare", "s.toml")
-    lines = done.err.splitlines()
-    assert (done.code, done.out, len(lines)) == (1, "", len(expected)), done.err
+    result = planner("compare", "s.toml")
+    lines = result.err.splitlines()
+    assert (result.code, result.out, len(lines)) == (1, "", len(expected)), result.err
     for line, start in zip(lines, expected, strict=True):
         assert line.startswith(start)
 
@@ -460,14 +460,14 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
 @pytest.mark.parametrize("fault", BAD_COMMANDS)
 def test_a_bad_command(folder: Path, fault: str) -> None:
     words, code, message = BAD_COMMANDS[fault]
-    done = planner(*words)
-    assert done.code == code, done.err
-    assert done.out == ""
-    assert message in done.err
-    assert "Traceback" not in done.err
-    assert "internal error" not in done.err
+    result = planner(*words)
+    assert result.code == code, result.err
+    assert result.out == ""
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert "internal error" not in result.err
     if code == 1:
-        assert len(done.err.splitlines()) == 1
+        assert len(result.err.splitlines()) == 1
 
 
 def test_the_scenario_is_refused_before_the_network_is_read(folder: Path) -> None:
@@ -483,10 +483,10 @@ def test_the_scenario_is_refused_before_the_network_is_read(folder: Path) -> Non
 def test_an_infeasible_model_is_explained(folder: Path) -> None:
     (folder / "net" / "links.csv").write_text("tail,head,capacity_mbps,cost\na,b,10,1\nb,c,4,1\nc,a,10,1\n")
     strict = ("solve", "s.toml", "--set", "designs.optimum.objective=cost", "--service", "all")
-    done = planner(*strict)
-    assert done.code == 3
-    assert "optimum: infeasible: " in done.out
-    assert "capacity[b->c]" in done.out
+    result = planner(*strict)
+    assert result.code == 3
+    assert "optimum: infeasible: " in result.out
+    assert "capacity[b->c]" in result.out
     as_json = planner(*strict, "--json")
     assert as_json.code == 3
     assert '"status": "infeasible"' in as_json.out
@@ -494,9 +494,9 @@ def test_an_infeasible_model_is_explained(folder: Path) -> None:
 
 def test_a_demand_without_a_path_is_shed_or_explained(folder: Path) -> None:
     (folder / "net" / "links.csv").write_text("tail,head,capacity_mbps\na,b,1\nc,b,1\na,c,0\n")
-    done = planner("solve", "s.toml")
-    assert done.code == 0
-    assert "It sheds 5 Mbit/s." in done.out
+    result = planner("solve", "s.toml")
+    assert result.code == 0
+    assert "It sheds 5 Mbit/s." in result.out
     strict = planner("solve", "s.toml", "--service", "all")
     assert strict.code == 3
     assert "demand a->c has no path" in strict.out
@@ -504,11 +504,11 @@ def test_a_demand_without_a_path_is_shed_or_explained(folder: Path) -> None:
 
 @pytest.mark.parametrize("objective", ["delivered", "concurrent", "utilization", "total"])
 def test_without_demand_the_plan_is_trivial(folder: Path, objective: str) -> None:
-    done = planner(
+    result = planner(
         "solve", "s.toml", "--set", "problem.scale=0", "--set", f"designs.optimum.objective={objective}"
     )
-    assert done.code == 0
-    assert "optimum delivers 0 of 0 Mbit/s" in done.out
+    assert result.code == 0
+    assert "optimum delivers 0 of 0 Mbit/s" in result.out
 
 
 def test_a_rejected_plan(folder: Path) -> None:
@@ -517,16 +517,16 @@ def test_a_rejected_plan(folder: Path) -> None:
     flows = pd.read_csv(path)
     flows.loc[0, "rate_mbps"] -= 1.0
     flows.to_csv(path, index=False)
-    done = planner("check", "s.toml", "--plan", folder / "out" / "optimum" / "plan")
-    assert done.code == 5
-    assert len(done.err.splitlines()) == 1
+    result = planner("check", "s.toml", "--plan", folder / "out" / "optimum" / "plan")
+    assert result.code == 5
+    assert len(result.err.splitlines()) == 1
 
 
 def test_one_design_without_a_plan_does_not_stop_the_others(folder: Path) -> None:
     (folder / "s.toml").write_text(SCENARIO + 'objective = "cost"\n[designs.ecmp]\n')
-    done = planner("compare", "s.toml", "--out", "out")
-    assert done.code == 1, "objective cost without prices"
-    assert "optimum: links.csv: column 'cost' is missing; objective 'cost' needs it" in done.out
+    result = planner("compare", "s.toml", "--out", "out")
+    assert result.code == 1, "objective cost without prices"
+    assert "optimum: links.csv: column 'cost' is missing; objective 'cost' needs it" in result.out
     assert (folder / "out" / "ecmp" / "plan" / "flows.parquet").exists()
 
 
@@ -535,9 +535,9 @@ def test_a_crash_is_one_line_too(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         raise KeyError("deep inside")
 
     monkeypatch.setattr("planner.runs.evaluation.solve", broken)
-    done = planner("solve", "s.toml")
-    assert done.code == 70
-    assert done.err.startswith("internal error: KeyError: 'deep inside'; set PLANNER_DEBUG=1")
+    result = planner("solve", "s.toml")
+    assert result.code == 70
+    assert result.err.startswith("internal error: KeyError: 'deep inside'; set PLANNER_DEBUG=1")
 
 
 def test_an_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -545,6 +545,6 @@ def test_an_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr("planner.runs.evaluation.solve", stopped)
-    done = planner("solve", "s.toml")
-    assert done.code == 130
-    assert "Traceback" not in done.err
+    result = planner("solve", "s.toml")
+    assert result.code == 130
+    assert "Traceback" not in result.err

@@ -60,7 +60,7 @@ class Corruption:
 def corruptions(base: Base, draw: random.Random, per_table: int) -> Iterator[Corruption]:
     """Yield changes of every table that some plan of the system has rows in."""
     plans = [tables for design in base.system.designs if (tables := base.plan(design))]
-    for table in [one.name for one in base.system.plan.tables]:
+    for table in [item.name for item in base.system.plan.tables]:
         filled = [tables for tables in plans if table in tables and len(tables[table])]
         made = 0
         for _ in range(20 * per_table if filled else 0):
@@ -100,13 +100,13 @@ def corrupt(draw: random.Random, frame: pd.DataFrame) -> tuple[str, pd.DataFrame
     )
 
 
-def outcome(one: Corruption, folder: Path) -> str:
+def outcome(item: Corruption, folder: Path) -> str:
     """Return how the corrupted plan is judged: "rejected", "violated", "legal", or what is ignored."""
-    system, problem = one.base.system, one.base.problem
-    for name, frame in one.tables.items():
+    system, problem = item.base.system, item.base.problem
+    for name, frame in item.tables.items():
         frame.to_parquet(folder / f"{name}.parquet", index=False)
     try:
-        tables = read_tables(system.plan.tables, find_tables(system.plan.tables, folder, list(one.tables)))
+        tables = read_tables(system.plan.tables, find_tables(system.plan.tables, folder, list(item.tables)))
         plan = system.plan.from_tables(problem, tables)
         violations = system.plan.check(problem, plan)
     except (InputError, PlanRejected):
@@ -115,16 +115,18 @@ def outcome(one: Corruption, folder: Path) -> str:
         excess = (violations.frame["amount"] - violations.frame["allowed"]).abs()
         return "violated" if (excess > 0).all() else "violated without an amount"
     system.plan.measure(problem, plan, None)
-    kept = plan.to_tables()
-    lost = [name for name, frame in one.tables.items() if len(frame) and not is_kept(frame, kept.get(name))]
+    selected = plan.to_tables()
+    lost = [
+        name for name, frame in item.tables.items() if len(frame) and not is_kept(frame, selected.get(name))
+    ]
     return "legal" if not lost else f"accepted, but not the table {', '.join(lost)} as given"
 
 
-def is_kept(claimed: pd.DataFrame, kept: pd.DataFrame | None) -> bool:
+def is_kept(claimed: pd.DataFrame, selected: pd.DataFrame | None) -> bool:
     """Return whether a table has the same rows, in any order."""
-    if kept is None or len(kept) != len(claimed) or not set(claimed) <= set(kept):
+    if selected is None or len(selected) != len(claimed) or not set(claimed) <= set(selected):
         return False
-    first, second = (_sorted(frame[list(claimed)]) for frame in (claimed, kept))
+    first, second = (_sorted(frame[list(claimed)]) for frame in (claimed, selected))
     for name in claimed:
         if pd.api.types.is_numeric_dtype(claimed[name]):
             if not np.allclose(first[name].astype(float), second[name].astype(float), rtol=1e-6, atol=1e-9):
@@ -146,21 +148,21 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
 def judge(base: Base, draw: random.Random, per_table: int, folder: Path) -> tuple[int, list[str]]:
     """Return the number of corrupted plans of a system, and those that are judged wrongly."""
     faults, count = [], 0
-    for one in corruptions(base, draw, per_table):
-        own = folder / f"{base.system.name}{count}"
-        own.mkdir(parents=True)
+    for corruption in corruptions(base, draw, per_table):
+        own_values = folder / f"{base.system.name}{count}"
+        own_values.mkdir(parents=True)
         count += 1
-        judged = outcome(one, own)
-        is_decision = one.table in DECISIONS[base.system.name]
+        judged = outcome(corruption, own_values)
+        is_decision = corruption.table in DECISIONS[base.system.name]
         if judged not in ("rejected", "violated", *(["legal"] if is_decision else [])):
-            faults.append(f"{one}: {judged}")
+            faults.append(f"{corruption}: {judged}")
     return count, faults
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", system_names())
 def test_every_corrupted_plan_is_judged(name: str, tmp_path: Path) -> None:
-    (base,) = (one for one in bases() if one.system.name == name)
+    (base,) = (basis for basis in bases() if basis.system.name == name)
     count, faults = judge(base, random.Random(SEED), PER_TABLE, tmp_path)
     assert count >= PER_TABLE
     assert not faults, f"{len(faults)} of {count}:\n" + "\n".join(faults)
@@ -169,7 +171,7 @@ def test_every_corrupted_plan_is_judged(name: str, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", system_names())
 def test_500_corrupted_plans_of_each_system(name: str, tmp_path: Path) -> None:
-    (base,) = (one for one in bases() if one.system.name == name)
+    (base,) = (basis for basis in bases() if basis.system.name == name)
     count, faults = 0, []
     while count < 500:
         more, wrong = judge(base, random.Random(count), 7 * PER_TABLE, tmp_path / str(count))
@@ -188,7 +190,7 @@ def test_check_of_a_plan_exits_by_its_outcome(tmp_path: Path, monkeypatch: pytes
         Path("demands.csv").write_text(f"source,target,rate_mbps\na,b,{rate}\n")
         Path("plan/flows.csv").write_text(f"target,tail,head,rate_mbps\nb,a,b,{rate}\n")
         for option in ((), ("--json",)):
-            done = planner("check", "s.toml", "--plan", "plan", *option)
-            assert done.code == code, done.err
+            result = planner("check", "s.toml", "--plan", "plan", *option)
+            assert result.code == code, result.err
     Path("plan/flows.csv").write_text("target,tail,head,rate_mbps\nb,a,nowhere,5\n")
     assert planner("check", "s.toml", "--plan", "plan").code in (1, 5)

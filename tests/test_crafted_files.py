@@ -50,7 +50,7 @@ def cpu_s(work: Callable[[], object]) -> float:
 
     def total() -> float:
         used = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-        return sum(one.ru_utime + one.ru_stime for one in used)
+        return sum(item.ru_utime + item.ru_stime for item in used)
 
     before = total()
     work()
@@ -247,7 +247,7 @@ STARTS = ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\
 
 
 @pytest.mark.parametrize("name", ["links.csv", "links.csv.gz", "links.xlsx"])
-@pytest.mark.parametrize("start", STARTS, ids=[f"{ord(one):04x}" for one in STARTS])
+@pytest.mark.parametrize("start", STARTS, ids=[f"{ord(field):04x}" for field in STARTS])
 def test_a_text_that_may_be_a_formula_is_quoted_and_read_back(tmp_path: Path, start: str, name: str) -> None:
     if name.endswith("xlsx") and start == "\r":
         pytest.skip("a workbook has no carriage return alone")

@@ -66,7 +66,7 @@ def test_no_shipped_scenario_takes_practice_or_a_bound_where_it_has_more(name: s
         design, listed = select_entry(scenario).design, {entry.design.name for entry in scenario.designs}
         assert not design.is_bound, shipped
         assert design.name != system.studies.practice or listed == {design.name}, shipped
-        ranked = [one for one in system.best if one in listed]
+        ranked = [item for item in system.best if item in listed]
         assert design.name == (ranked or [design.name])[0], shipped
 
 

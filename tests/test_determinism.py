@@ -29,7 +29,7 @@ COMPILING = ("fairshare/own_data", "rotors/own_data")
 def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: int, **settings: str) -> bytes:
     """Compare the designs of a scenario in a new process; return the answer and all plans, without times."""
     command = [sys.executable, "-m", "planner", "compare", *scenario, "--json", "--threads", str(threads)]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "--out", str(folder), "--table-format", "csv"],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed), **settings},
         capture_output=True,
@@ -37,8 +37,8 @@ def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: in
         check=False,
         timeout=600,
     )
-    assert done.returncode in (0, 3), done.stderr
-    answer = json.dumps(without(json.loads(done.stdout))).replace(str(folder), "FOLDER").encode()
+    assert result.returncode in (0, 3), result.stderr
+    answer = json.dumps(without(json.loads(result.stdout))).replace(str(folder), "FOLDER").encode()
     plans = sorted(folder.glob("*/**/*.csv"))
     assert plans, "no plan was written"
     return b"\n".join(

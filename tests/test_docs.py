@@ -111,15 +111,15 @@ def test_every_system_has_a_page(generate: ModuleType, name: str) -> None:
 
 def rows_of(page: str) -> dict[str, dict[str, list[str]]]:
     """Return the cells of the rows of tables by their first cells, by the heading above."""
-    found: dict[str, dict[str, list[str]]] = {}
+    result: dict[str, dict[str, list[str]]] = {}
     for section in page.split("\n## ")[1:]:
         rows = [
             re.split(r"(?<!\\) \| ", line.strip("|").strip())
             for line in section.splitlines()
             if line[:3] == "| `"
         ]
-        found[section.partition("\n")[0]] = {row[0]: row[1:] for row in rows}
-    return found
+        result[section.partition("\n")[0]] = {row[0]: row[1:] for row in rows}
+    return result
 
 
 def test_the_table_of_inputs_has_every_column_as_it_is_declared(generate: ModuleType) -> None:
@@ -149,10 +149,10 @@ def test_the_other_names_of_a_column_are_read_as_it(generate: ModuleType) -> Non
             for column in table.columns:
                 unit = unit_of(column)[1]
                 for other in other_names(table, column):
-                    given = other if unit is None else f"{other} ({unit.symbol})"
-                    rest = [required for required in table.required_columns if required != column]
-                    match = match_columns(table, [*rest, given], where=table.name)
-                    assert match.names.get(column) == given, (name, table.name, given)
+                    inputs = other if unit is None else f"{other} ({unit.symbol})"
+                    remainder = [required for required in table.required_columns if required != column]
+                    match = match_columns(table, [*remainder, inputs], where=table.name)
+                    assert match.names.get(column) == inputs, (name, table.name, inputs)
                     count += 1
     assert count > 20
 
@@ -195,12 +195,12 @@ def test_docstrings_become_markdown(generate: ModuleType) -> None:
     "path", [ROOT / "README.md", DOCS / "howto" / "python.md"], ids=lambda path: path.name
 )
 def test_the_python_of_a_page_runs(path: Path) -> None:
-    found = blocks(path.read_text(encoding="utf-8"), "python")
-    assert found
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(found)], capture_output=True, text=True, check=False, cwd=ROOT
+    result = blocks(path.read_text(encoding="utf-8"), "python")
+    assert result
+    evaluation = subprocess.run(
+        [sys.executable, "-c", "\n".join(result)], capture_output=True, text=True, check=False, cwd=ROOT
     )
-    assert done.returncode == 0, done.stderr
+    assert evaluation.returncode == 0, evaluation.stderr
 
 
 @pytest.mark.slow
@@ -213,13 +213,13 @@ def test_the_python_of_a_page_runs(path: Path) -> None:
 )
 def test_the_outputs_that_a_page_shows_are_those_of_its_commands(path: Path) -> None:
     """`python docs/outputs.py` brings them up to date."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(DOCS / "outputs.py"), "--check", str(path)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_an_excerpt_may_leave_out_lines_anywhere() -> None:
@@ -262,8 +262,8 @@ class Links(HTMLParser):
 def write_notebooks(folder: Path, *arguments: str) -> None:
     """Write pages of notebooks into a folder, by the command of the documentation."""
     command = [sys.executable, str(DOCS / "execute.py"), "--out", str(folder), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-    assert done.returncode == 0, done.stderr[-3_000:]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert result.returncode == 0, result.stderr[-3_000:]
 
 
 def test_every_system_has_a_notebook() -> None:
@@ -281,8 +281,8 @@ def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     assert 7 <= len(blocks(text, "python")) <= 15
     assert "Plotly.newPlot" in text
-    for place in (str(ROOT), str(Path.home()), tempfile.gettempdir()):
-        assert f"{place}/" not in text
+    for position in (str(ROOT), str(Path.home()), tempfile.gettempdir()):
+        assert f"{position}/" not in text
 
 
 @pytest.mark.slow(minutes=1)
@@ -303,9 +303,9 @@ def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tm
         str(DOCS),
         str(site),
     ]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    result = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr
     pages = {path: Links() for path in site.rglob("*.html")}
     for path, links in pages.items():
         links.feed(path.read_text(encoding="utf-8"))

@@ -30,14 +30,14 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def solved(scenario: Path, encoding: str, *more: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "planner", "solve", str(scenario), *more],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": encoding},
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode(encoding)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode(encoding)
 
 
 @pytest.mark.slow

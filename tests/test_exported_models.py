@@ -46,12 +46,12 @@ def stated(path: Path) -> tuple[str, str, float | None]:
     lines = path.read_text().splitlines()
     head = [line for line in lines[:12] if line[:1] in "\\*"]
     assert any(line[2:].startswith("objective: m") for line in head), head
-    found = next((match for line in head if (match := METRIC.match(line))), None)
+    result = next((match for line in head if (match := METRIC.match(line))), None)
     about = " ".join(line[2:] for line in head)
-    if found is None:
+    if result is None:
         return about, "", None
-    value = optimum_of(path) * float(found["scale"] or 1.0)
-    return about, found["metric"], value + float((found["sign"] or "+") + (found["offset"] or "0"))
+    value = optimum_of(path) * float(result["scale"] or 1.0)
+    return about, result["metric"], value + float((result["sign"] or "+") + (result["offset"] or "0"))
 
 
 def export(system: System, problem: object, design: Design, folder: Path) -> list[Path]:
@@ -80,7 +80,7 @@ def test_the_stated_metric_is_that_of_the_plan(name: str, tmp_path: Path) -> Non
         assert other[:2] == (about, metric)
         if value is None:
             continue
-        assert metric in {one.name for one in system.plan.metrics}
+        assert metric in {item.name for item in system.plan.metrics}
         assert other[2] == pytest.approx(value, rel=1e-5)
         decision = design.run(problem, options=Options(time_limit_s=20.0))
         if decision.proof.status is Status.OPTIMAL:  # of all plans, or of those that the model is of
@@ -117,10 +117,10 @@ def test_schedules_of_rotors_are_scaled_as_stated(tmp_path: Path) -> None:
             }
         ),
     )
-    for name, most in (("scheduled", 270.0), ("two_hop", None)):
+    for name, upper in (("scheduled", 270.0), ("two_hop", None)):
         design = rotors.SYSTEM.design(name)
         proof = design.run(problem).proof
-        assert most is None or proof.objective == pytest.approx(most)
+        assert upper is None or proof.objective == pytest.approx(upper)
         for path in export(rotors.SYSTEM, problem, design, tmp_path):
             _, metric, value = stated(path)
             assert metric == "delivered_mbps"

@@ -48,10 +48,10 @@ def faults_of(cases: Iterable[int], workers: int, system: str = "", reader: str 
     with ProcessPool(
         max_workers=workers, max_tasks=1_000, context=context, initializer=choose, initargs=(system, reader)
     ) as pool:
-        done = [pool.schedule(run_case, args=[number], timeout=LIMIT_S) for number in numbers]
-        for number, one in zip(numbers, done, strict=True):
+        result = [pool.schedule(run_case, args=[number], timeout=LIMIT_S) for number in numbers]
+        for number, item in zip(numbers, result, strict=True):
             try:
-                faults += one.result()
+                faults += item.result()
             except futures.TimeoutError:
                 faults.append(f"case {number}: hangs")
             except ProcessExpired as error:

@@ -71,7 +71,10 @@ def test_tables_are_short(name: str) -> None:
     system = find_system(name)
     # shown only where a plan violates, or where a problem lists failures
     sometimes = {*system.plan.headline.required.values(), *FAILURE_METRICS}
-    assert len([one for one in system.table_metrics if one.name not in sometimes]) <= 8
+    assert (
+        len([table_metric for table_metric in system.table_metrics if table_metric.name not in sometimes])
+        <= 8
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,11 +97,11 @@ def compare_with_optimum(name: str, changes: dict[str, Any], time_limit_s: float
     options = replace(scenario.options, time_limit_s=time_limit_s)
     series = scenario.make_series() if scenario.make_series else [("", scenario.make_problem())]
     problem = next(iter(series))[1]
-    chosen = entries(scenario)
+    selected = entries(scenario)
     optimum = OPTIMA.get(scenario.system.name)
-    if optimum and not any(entry.design.name == optimum and not entry.parameters for entry in chosen):
-        chosen.append(Entry(label=f"the {optimum}", design=scenario.system.design(optimum)))
-    runs = tuple(evaluate(scenario.system, problem, entry, options=options) for entry in chosen)
+    if optimum and not any(entry.design.name == optimum and not entry.parameters for entry in selected):
+        selected.append(Entry(label=f"the {optimum}", design=scenario.system.design(optimum)))
+    runs = tuple(evaluate(scenario.system, problem, entry, options=options) for entry in selected)
     return Comparison(system=scenario.system, problem=problem, runs=runs)
 
 
@@ -121,10 +124,10 @@ def check_that_no_design_beats_the_optimum(comparison: Comparison) -> None:
 
 def check_that_none_that_violates_or_loses_more_is_marked(comparison: Comparison) -> None:
     table = run_pages.comparison_page(comparison, all_metrics=True).parts[0].tables[0]
-    least = min((sum(run.constraints.lost.values()) for run in comparison.runs if run.plan), default=0.0)
-    for place, run in enumerate(comparison.runs):
-        if run.constraints.violated or sum(run.constraints.lost.values()) > least * (1 + 1e-6):
-            assert all(row[2 + place].kind != "best" for row in table.cells()), run.label
+    lower = min((sum(run.constraints.lost.values()) for run in comparison.runs if run.plan), default=0.0)
+    for index, run in enumerate(comparison.runs):
+        if run.constraints.violated or sum(run.constraints.lost.values()) > lower * (1 + 1e-6):
+            assert all(row[2 + index].kind != "best" for row in table.cells()), run.label
 
 
 def check_that_every_design_gives_a_plan_or_a_bound(comparison: Comparison) -> None:

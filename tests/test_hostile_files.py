@@ -68,7 +68,7 @@ def scenario(text: str) -> Callable[[Path], object]:
         ),
         (write_bytes, "not UTF-8 text"),
         (links(f"tail,head,{'x' * 140_000}\na,b,1\n"), "column 'tail' is missing"),
-        (links(",".join(f"c{place}" for place in range(60_000)) + "\n1\n"), "has 60,000 columns"),
+        (links(",".join(f"c{index}" for index in range(60_000)) + "\n1\n"), "has 60,000 columns"),
         (links("tail,head,capacity_mbps\n" + ",".join("x" * 60_000)), "has 60000 fields"),
         (links("\xff\xfe\x00"), "must be"),
         (links(""), "is empty"),
@@ -82,18 +82,18 @@ def test_a_hostile_file_is_one_line(
     (tmp_path / "scenario.toml").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path)
     spoil(tmp_path)
-    done = planner("solve", "scenario.toml", "--design", "ecmp")
-    assert done.code == 1, done.err
-    assert words in done.err
-    assert len(done.err.splitlines()) <= 4
-    assert max(map(len, done.err.splitlines())) <= 500
+    result = planner("solve", "scenario.toml", "--design", "ecmp")
+    assert result.code == 1, result.err
+    assert words in result.err
+    assert len(result.err.splitlines()) <= 4
+    assert max(map(len, result.err.splitlines())) <= 500
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "/dev/null", "/proc/self/mem", ".", "a\nb"])
 def test_a_hostile_name_is_one_line(name: str) -> None:
-    done = planner("solve", name)
-    assert done.code == 1
-    assert "internal error" not in done.err
+    result = planner("solve", name)
+    assert result.code == 1
+    assert "internal error" not in result.err
 
 
 def test_control_characters_do_not_reach_the_terminal(
@@ -103,22 +103,22 @@ def test_control_characters_do_not_reach_the_terminal(
     (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na\x1b[2J,c\x07,5\n")
     (tmp_path / "scenario.toml").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path)
-    done = planner("solve", "scenario.toml")
-    assert done.code == 1
-    assert r"'c\x07'" in done.err
+    result = planner("solve", "scenario.toml")
+    assert result.code == 1
+    assert r"'c\x07'" in result.err
     (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na\x1b[2J,b,50\n")
     for command in (("solve",), ("solve", "--json"), ("explain",)):
-        done = planner(command[0], "scenario.toml", *command[1:])
-        assert done.code == 0, done.err
-        assert not {"\x1b", "\x07"} & set(done.out + done.err)
+        result = planner(command[0], "scenario.toml", *command[1:])
+        assert result.code == 0, result.err
+        assert not {"\x1b", "\x07"} & set(result.out + result.err)
 
 
 def test_an_error_of_many_faults_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = "".join(f"{'x' * 2_000}{place} = 1\n" for place in range(200))
+    keys = "".join(f"{'x' * 2_000}{index} = 1\n" for index in range(200))
     (tmp_path / "scenario.toml").write_text(keys + SCENARIO)
     monkeypatch.chdir(tmp_path)
-    done = planner("check", "scenario.toml")
-    assert done.code == 1
-    assert len(done.err.splitlines()) <= 60
-    assert max(map(len, done.err.splitlines())) <= 600
-    assert "more faults" in done.err
+    result = planner("check", "scenario.toml")
+    assert result.code == 1
+    assert len(result.err.splitlines()) <= 60
+    assert max(map(len, result.err.splitlines())) <= 600
+    assert "more faults" in result.err

@@ -41,10 +41,10 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.usefixtures("scenario")
 def test_every_command_says_it_on_standard_error_and_in_json(words: str) -> None:
-    done = command(*words.split(), "--json")
-    assert done.code == 0, done.err
-    assert done.err.count(NOTE) == 1
-    answer = json.loads(done.out)
+    result = command(*words.split(), "--json")
+    assert result.code == 0, result.err
+    assert result.err.count(NOTE) == 1
+    answer = json.loads(result.out)
     assert NOTE in answer.get("notes", answer.get("problem", {}).get("notes", []))
 
 

@@ -81,13 +81,13 @@ def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool])
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
 def test_a_command_opens_no_port(words: list[str], processes: int, tmp_path: Path) -> None:
-    given = [*words, "--workers", "2"] if processes == 3 else words
-    seen, most, code = watch(given, tmp_path, bool)
+    inputs = [*words, "--workers", "2"] if processes == 3 else words
+    seen, upper, code = watch(inputs, tmp_path, bool)
     assert code == 0, "the command did its work"
     assert not (tmp_path / MARK).exists(), "a stranger ran code"
     assert seen == set()
     if processes == 3:
-        assert most >= processes, "its workers were watched"
+        assert upper >= processes, "its workers were watched"
 
 
 @pytest.mark.slow

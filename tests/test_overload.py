@@ -93,15 +93,15 @@ def test_python_gives_a_plan_that_says_what_it_sheds(overload: Overload, result:
     assert (run.metrics[overload.lost] or 0.0) > 0
     headline = run.system.plan.headline
     verb = {**headline.losses, **headline.fallbacks}[overload.lost]
-    assert all(part in result.verdict for part in verb.split("{}"))
+    assert all(share in result.verdict for share in verb.split("{}"))
 
 
 def test_the_command_line_says_the_same(
     overload: Overload, result: planner.Comparison, tmp_path: Path
 ) -> None:
-    done = commands.planner("compare", *overload.words, "--html", tmp_path / "page.html")
-    assert done.code == 0
-    assert done.out.startswith(result.verdict)
+    evaluation = commands.planner("compare", *overload.words, "--html", tmp_path / "page.html")
+    assert evaluation.code == 0
+    assert evaluation.out.startswith(result.verdict)
     assert html.escape(result.verdict, quote=False) in (tmp_path / "page.html").read_text(encoding="utf-8")
     plain = json.loads(commands.planner("compare", *overload.words, "--json").out)
     assert plain["verdict"] == result.verdict
@@ -124,8 +124,8 @@ def test_the_dashboard_says_the_same(overload: Overload, result: planner.Compari
     indirect=True,
 )
 def test_a_sweep_stores_the_same(overload: Overload, result: planner.Comparison, tmp_path: Path) -> None:
-    done = commands.planner("sweep", *overload.words, "--out", tmp_path / "store", "--workers", 1)
-    assert done.code == 0, done.err
+    evaluation = commands.planner("sweep", *overload.words, "--out", tmp_path / "store", "--workers", 1)
+    assert evaluation.code == 0, evaluation.err
     (row,) = json.loads(commands.planner("runs", tmp_path / "store", "--json").out)
     (run,) = result.runs
     assert row["status"] == run.status
@@ -134,9 +134,9 @@ def test_a_sweep_stores_the_same(overload: Overload, result: planner.Comparison,
 
 
 def test_strict_service_gives_no_plan_and_the_reason(overload: Overload) -> None:
-    done = commands.planner("compare", *overload.words, "--service", "all", "--json")
-    assert done.code in (3, 4), "proven infeasible, or no plan found by a heuristic"
-    (run,) = json.loads(done.out)["runs"]
+    evaluation = commands.planner("compare", *overload.words, "--service", "all", "--json")
+    assert evaluation.code in (3, 4), "proven infeasible, or no plan found by a heuristic"
+    (run,) = json.loads(evaluation.out)["runs"]
     assert run["status"] in ("infeasible", "no plan found")
     label, status, reason = run["verdict"].split(": ", 2)
     assert (label, bool(reason)) == (overload.design, True)

@@ -51,15 +51,15 @@ def required_names(text: str) -> set[str]:
 
 def source_packages() -> set[str]:
     """Every folder with an __init__.py under the source roots."""
-    found = set()
+    result = set()
     for root, prefix in (
         (ROOT / "planner", "planner"),
         (ROOT / "models" / "planner_models", "planner_models"),
         (ROOT / "dashboards" / "planner_dashboard", "planner_dashboard"),
     ):
         for path in root.rglob("__init__.py"):
-            found.add(".".join([prefix, *path.parent.relative_to(root).parts]))
-    return found | {"planner_data"}
+            result.add(".".join([prefix, *path.parent.relative_to(root).parts]))
+    return result | {"planner_data"}
 
 
 def test_every_package_is_listed() -> None:
@@ -75,7 +75,9 @@ def test_every_file_that_code_reads_is_installed() -> None:
         patterns = listed.get(package, "").split()
         files = [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
         missing += [
-            f"{package}: {path.name}" for path in files if not any(path.match(one) for one in patterns)
+            f"{package}: {path.name}"
+            for path in files
+            if not any(path.match(pattern) for pattern in patterns)
         ]
     assert not missing
 
@@ -89,19 +91,19 @@ def test_every_entry_point_leads_somewhere() -> None:
 
 def modules() -> list[str]:
     """Every module of the engine, and the packages beside it, whose modules come with them."""
-    found = source_packages()
+    result = source_packages()
     for path in (ROOT / "planner").rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        found.add(".".join(parts).removesuffix(".__init__"))
-    return sorted(found)
+        result.add(".".join(parts).removesuffix(".__init__"))
+    return sorted(result)
 
 
 def run(code: str, folder: Path | None = None) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def test_importing_planner_loads_nothing_heavy() -> None:
@@ -154,10 +156,10 @@ for name in sys.argv[1:]:
     for module in [m for m in sys.modules if m.split(".")[0] in ("planner", "planner_models")]:
         del sys.modules[module]
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *modules()], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_engine_knows_no_system() -> None:
@@ -181,8 +183,8 @@ def test_the_wheel_alone_solves_a_users_own_tables(tmp_path: Path) -> None:
         str(wheels),
         str(ROOT),
     ]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     site = tmp_path / "site"
     with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
         wheel.extractall(site)
@@ -211,20 +213,20 @@ main()
     environment = {**os.environ, "PYTHONPATH": str(site)}
     for scenario, nodes in (("s.toml", 2), ("traffic/abilene", 12)):
         words = [sys.executable, "-c", code, "solve", scenario, "--json"]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=home, env=environment, check=False)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["problem"]["size"]["nodes"] == nodes
+        result = subprocess.run(words, capture_output=True, text=True, cwd=home, env=environment, check=False)
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout)["problem"]["size"]["nodes"] == nodes
 
 
 def imported_packages(path: Path) -> set[str]:
     """Return the top-level modules that a file imports, wherever in it."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
+            result |= {name.name.partition(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
+            result.add(node.module.partition(".")[0])
+    return result
 
 
 def test_every_package_that_code_imports_is_declared() -> None:

@@ -236,9 +236,9 @@ def test_the_command_line_answers_as_python_does(tmp_path: Path) -> None:
     options: dict[str, Any] = {"time_limit_s": 20.0, "threads": 1}
 
     def same(plain: Any, *words: str) -> None:
-        done = commands.planner(*words, "--json")
-        assert done.code == 0, done.err
-        assert without(json.loads(done.out), UNREPEATABLE) == without(
+        result = commands.planner(*words, "--json")
+        assert result.code == 0, result.err
+        assert without(json.loads(result.out), UNREPEATABLE) == without(
             json.loads(json.dumps(plain)), UNREPEATABLE
         )
 
@@ -261,10 +261,10 @@ def test_the_command_line_answers_as_python_does(tmp_path: Path) -> None:
 
 def test_a_problem_in_memory_gives_the_answer_of_its_scenario() -> None:
     scenario = planner.load("traffic/abilene")
-    whole = planner.compare(scenario, designs=["ecmp"], changes={"problem.scale": 0.5})
+    comparison = planner.compare(scenario, designs=["ecmp"], changes={"problem.scale": 0.5})
     problem = planner.load("traffic/abilene", changes={"problem.scale": 1.0}).make_problem()
     alone = planner.compare(problem, designs=["ecmp"], changes={"problem.scale": 0.5})
-    assert without(alone.to_dict(), UNREPEATABLE) == without(whole.to_dict(), UNREPEATABLE)
+    assert without(alone.to_dict(), UNREPEATABLE) == without(comparison.to_dict(), UNREPEATABLE)
 
 
 def test_parameters_of_a_design_are_plain_arguments() -> None:
@@ -368,8 +368,8 @@ def test_importing_planner_loads_no_solver_and_no_pandas() -> None:
     script = (
         "import sys, planner; dir(planner); print(*sorted({'pandas', 'numpy', 'highspy'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
 
 
 # --- systems in Python --------------------------------------------------------------------
@@ -382,7 +382,7 @@ def test_a_package_shows_only_what_is_public(name: str) -> None:
     assert sorted(shown) == sorted(package.__all__)
     assert {"SYSTEM", "check", "designs", "measure", "plan", "problem"} <= set(shown)
     assert type(sample(name)).__name__ in shown
-    assert all(hasattr(package, one) for one in shown)
+    assert all(hasattr(package, item) for item in shown)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -390,10 +390,10 @@ def test_each_design_is_imported_from_its_package_of_designs(name: str) -> None:
     package = type(sample(name)).__module__.split(".problem.")[0]
     for design in find_system(name).designs:
         assert design.function.startswith(f"{package}.designs."), design.name
-        found: Any = importlib.import_module(package)
-        for part in design.function.removeprefix(f"{package}.").split("."):
-            found = getattr(found, part)
-        assert inspect.unwrap(found) is inspect.unwrap(design.decide), design.name
+        result: Any = importlib.import_module(package)
+        for share in design.function.removeprefix(f"{package}.").split("."):
+            result = getattr(result, share)
+        assert inspect.unwrap(result) is inspect.unwrap(design.decide), design.name
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

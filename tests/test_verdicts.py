@@ -43,15 +43,15 @@ def test_every_target_is_held() -> None:
 )
 def test_verdicts_stay(name: str) -> None:
     system, target = TARGETS[name]
-    done = reproduction.run_target(system, target, quick=True)
-    assert done.error is None
+    result = reproduction.run_target(system, target, quick=True)
+    assert result.error is None
     rows = "\n".join(
-        f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows
+        f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in result.rows
     )
     if HELD[name].run == "full":
         # a quick run says so; `tests/models/<system>` holds a part of what ships by full runs
-        assert {str(row.verdict) for row in done.rows} <= {"shortened", *UNJUDGED}, rows
+        assert {str(row.verdict) for row in result.rows} <= {"shortened", *UNJUDGED}, rows
         return
-    assert done.counts() == HELD[name].reproduction.counts(), rows
+    assert result.counts() == HELD[name].reproduction.counts(), rows
     if name in EXPECTED:
-        EXPECTED[name](done)
+        EXPECTED[name](result)

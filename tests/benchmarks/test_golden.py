@@ -20,21 +20,21 @@ def record() -> dict[str, dict[str, object]]:
 def test_a_scenario_has_the_same_record_again(record: dict[str, dict[str, object]]) -> None:
     again = {"traffic/wan_routes": golden.record_scenario("traffic/wan_routes", [1], 10.0)}
     assert list(golden.differences(record, again)) == []
-    (one,) = record.values()
-    assert one["programs"]
-    assert {"compare, seed 1", "explain, seed 1"} <= one.keys()
+    (item,) = record.values()
+    assert item["programs"]
+    assert {"compare, seed 1", "explain, seed 1"} <= item.keys()
 
 
 def test_each_difference_is_listed(record: dict[str, dict[str, object]]) -> None:
     changed = copy.deepcopy(record)
-    (one,) = changed.values()
-    designs = one["designs"]
+    (item,) = changed.values()
+    designs = item["designs"]
     assert isinstance(designs, dict)
     label, run = next((label, run) for label, run in designs.items() if run["tables"])
     run["metrics"]["delivered_mbps"] += 1e-9
     run["tables"] = {**run["tables"], "flows": "0"}
-    one["compare, seed 1"] = "0"
-    one["programs"] = ["0", *reversed(one["programs"][1:])]  # type: ignore[index]
+    item["compare, seed 1"] = "0"
+    item["programs"] = ["0", *reversed(item["programs"][1:])]  # type: ignore[index]
     texts = [text.partition(":")[0] for _, text in golden.differences(record, changed)]
     assert texts == ["metrics delivered_mbps", "tables flows", "compare, seed 1", "linear programs"]
     run["status"] = "failed"
@@ -44,10 +44,10 @@ def test_each_difference_is_listed(record: dict[str, dict[str, object]]) -> None
 def test_runs_that_end_at_the_time_limit_are_not_compared(record: dict[str, dict[str, object]]) -> None:
     first, second = copy.deepcopy(record), copy.deepcopy(record)
     for number, records in enumerate((first, second)):
-        for one in records.values():
-            for run in one["designs"].values():  # type: ignore[attr-defined]
+        for item in records.values():
+            for run in item["designs"].values():  # type: ignore[attr-defined]
                 run |= {"status": golden.CUT, "objective": number}
-            one |= {"compare, seed 1": golden.CUT, "programs": [str(number)]}
+            item |= {"compare, seed 1": golden.CUT, "programs": [str(number)]}
     assert list(golden.differences(first, second)) == []
 
 
@@ -60,7 +60,7 @@ def test_tables_and_answers_have_digests_of_every_cell() -> None:
         frame.rename(columns={"a": "c"}),
         frame[::-1],
     ]
-    digests = [golden.digest_frame(one) for one in (frame, *others)]
+    digests = [golden.digest_frame(item) for item in (frame, *others)]
     assert len(set(digests)) == len(digests)
     assert golden.digest_frame(frame.copy()) == digests[0]
     assert golden.digest_json({"a": 1, "seconds": 2}) == golden.digest_json({"a": 1, "seconds": 3})

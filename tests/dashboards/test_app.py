@@ -77,7 +77,7 @@ def open_parameters(app: AppTest) -> AppTest:
 
 def texts(app: AppTest) -> str:
     """Return what the page shows as HTML: verdict, figures, facts."""
-    return " ".join(str(one.proto.body) for one in app.get("html"))
+    return " ".join(str(item.proto.body) for item in app.get("html"))
 
 
 def open_tab(app: AppTest, key: str, tab: str) -> AppTest:
@@ -90,9 +90,9 @@ def test_a_scenario_of_consecutive_windows_is_solved_on_another_page() -> None:
     app = page(scenario="multicast/limited_changes")
     assert not app.exception
     assert not app.error
-    assert any("consecutive windows" in str(one.value) for one in app.markdown)
+    assert any("consecutive windows" in str(item.value) for item in app.markdown)
     assert "job answer" not in app.session_state
-    assert [one.label for one in app.button if one.key == "through time"] == ["Solve it through time"]
+    assert [item.label for item in app.button if item.key == "through time"] == ["Solve it through time"]
 
 
 def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
@@ -107,8 +107,8 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     scale.set_value(1.0)
     app.run()
     wait_for_answer(app)
-    whole = require_answer(app).designs[0].figures.metrics["max_utilization"]
-    assert whole == pytest.approx(2 * half)
+    full = require_answer(app).designs[0].figures.metrics["max_utilization"]
+    assert full == pytest.approx(2 * half)
     assert dict(app.query_params) == {"scenario": "traffic/abilene", "designs": "ecmp"}
     assert "from" in texts(app), "figures say what they were before"
     open_tab(app, "view", details.DESIGNS)
@@ -116,8 +116,8 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     assert "(+" in str(app.dataframe[0].value.loc[f"{label} ↓", "ecmp"])
     open_tab(app, "view", details.PLAN)
     app = wait_until(app, lambda: "found details" in app.session_state)
-    found = app.session_state["found details"][1]
-    assert found.changes["flows"][1] > 0, "every flow has doubled"
+    result = app.session_state["found details"][1]
+    assert result.changes["flows"][1] > 0, "every flow has doubled"
 
 
 def test_undo_and_redo_bring_back_questions_with_their_answers() -> None:
@@ -132,15 +132,15 @@ def test_undo_and_redo_bring_back_questions_with_their_answers() -> None:
     assert next(slider for slider in app.slider if slider.label == "Scale").value == 1.0
     app.button(key="redo").click().run()
     assert require_answer(app) is second
-    chip = next(one for one in app.button if one.label.startswith("scale 2"))
+    chip = next(item for item in app.button if item.label.startswith("scale 2"))
     chip.click().run()
     assert require_answer(app) is first, "a click takes the change back"
 
 
 def test_elements_fail_are_doubled_and_restored_from_their_panel() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum"))
-    whole = require_answer(app)
-    name = whole.elements["link"][0]
+    full = require_answer(app)
+    name = full.elements["link"][0]
     app.session_state["selected"] = ("link", name)
     app.run()
     app.button(key=f"action link {name} Fail").click().run()
@@ -151,7 +151,7 @@ def test_elements_fail_are_doubled_and_restored_from_their_panel() -> None:
     assert name in failed.elements["link"], "what has failed can be restored"
     assert "With " in texts(app)
     app.button(key=f"action link {name} Fail").click().run()
-    assert require_answer(app) is whole
+    assert require_answer(app) is full
 
 
 def test_a_plan_is_pinned_with_a_name_and_restored_from_the_address() -> None:
@@ -159,8 +159,8 @@ def test_a_plan_is_pinned_with_a_name_and_restored_from_the_address() -> None:
     app.button(key="pin").click().run()
     (pin,) = app.session_state[pins.PINS]
     assert pin.name == "scale 2.0"
-    kept = app.query_params["pin"]
-    again = pins.from_address({"pin": [kept] if isinstance(kept, str) else kept})
+    selected = app.query_params["pin"]
+    again = pins.from_address({"pin": [selected] if isinstance(selected, str) else selected})
     assert again == [pin]
     with pytest.raises(InputError, match="no such scenario"):
         pins.from_address({"pin": ["scenario=%2Fetc%2Fpasswd"]})
@@ -172,8 +172,8 @@ def test_the_plan_before_and_other_designs_can_be_compared_with() -> None:
     assert choice.options[0] == "Compare with nothing"
     choice.select("ecmp").run()
     assert not app.exception
-    assert any("What changed" in one.value for one in app.subheader)
-    assert any("falls from" in one.value or "rises from" in one.value for one in app.markdown)
+    assert any("What changed" in item.value for item in app.subheader)
+    assert any("falls from" in item.value or "rises from" in item.value for item in app.markdown)
 
 
 def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +225,13 @@ def test_the_answer_begins_with_question_verdict_and_figures() -> None:
     answer, system = require_answer(app), find_system("traffic")
     shown = texts(app)
     assert html.escape(system.question) in shown
-    for one in answer.sentences:
-        assert html.escape(one.text) in shown
-    (loss,) = [one.text for one in answer.sentences if one.is_loss]
+    for sentence in answer.sentences:
+        assert html.escape(sentence.text) in shown
+    (loss,) = [sentence.text for sentence in answer.sentences if sentence.is_loss]
     assert f"<span class='planner-loss'>{html.escape(loss)}</span>" in shown
     assert shown.index("planner-verdict") < shown.index("planner-figures")
-    assert any(one.label.startswith("scale 2") for one in app.button), "a change is a chip"
-    ecmp = next(one for one in answer.designs if one.label == "ecmp")
+    assert any(item.label.startswith("scale 2") for item in app.button), "a change is a chip"
+    ecmp = next(design for design in answer.designs if design.label == "ecmp")
     assert ecmp.losses, "an overload is said beside the headline figure"
     assert ecmp.figures.constraints.text == "violated"
     rows = list(app.dataframe[0].value.index)
@@ -333,7 +333,7 @@ def test_what_a_job_found_before_it_failed_is_shown() -> None:
         session.show_failure("answer")
 
     app = AppTest.from_function(show).run()
-    assert [one.value for one in app.error] == ["out of memory"]
-    assert [one.value for one in app.text] == [
+    assert [item.value for item in app.error] == ["out of memory"]
+    assert [item.value for item in app.text] == [
         "Found before:\necmp delivers 4 of 5 Gbit/s.\noptimum \\x1b[0m"
     ]

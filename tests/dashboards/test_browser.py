@@ -70,13 +70,13 @@ def test_an_element_of_each_system_is_changed_and_restored(page: Any, address: s
     action = kind.with_role("failure")[0]
     name = kind.names(load(scenario).make_problem())[0]
     open_question(page, address, scenario, **SHORTER.get(scenario, {}))
-    whole = pages.verdict(page)
+    full = pages.verdict(page)
     pages.select_element(page, name.replace("<->", " – ").replace("->", " → "))
     pages.act(page, action.name)
     assert action.parameter in page.url
     assert pages.verdict(page).startswith("With "), "the verdict names the change"
     pages.act(page, f"Restore ({action.state})")
-    assert pages.verdict(page) == whole
+    assert pages.verdict(page) == full
     assert pages.fits(page)
 
 
@@ -155,9 +155,9 @@ def busiest_worker(server: pages.Server) -> int:
 
     def used() -> dict[int, float]:
         seconds = {}
-        for one in psutil.Process(server.process.pid).children(recursive=True):
+        for child in psutil.Process(server.process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                seconds[one.pid] = sum(one.cpu_times()[:2])
+                seconds[child.pid] = sum(child.cpu_times()[:2])
         return seconds
 
     before = used()

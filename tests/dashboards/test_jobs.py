@@ -143,9 +143,9 @@ def finished(workers: Workers, function: Callable[..., int], *arguments: float) 
 def test_large_questions_do_not_harm_the_next(tmp_path: Path) -> None:
     pool = Workers(1, session.memory_of_worker_mb(2))
     try:
-        for place, name in enumerate(LARGE):
+        for index, name in enumerate(LARGE):
             asked = Question(scenario=name, changes={"solver.time_limit_s": 20.0})
-            job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(place))
+            job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(index))
             wait_until(lambda job=job: not job.is_pending, 600.0)  # type: ignore[misc]
             answer = job.result()
             assert not any("ran out of memory" in str(note) for note in answer.notes), name
@@ -252,10 +252,10 @@ def pool() -> Iterator[Workers]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_cancel_ends_the_process_of_one_visitor_and_no_other(pool: Workers, tmp_path: Path) -> None:
-    mine = pool.submit(spin, str(tmp_path / "mine"), 600.0)
+    current = pool.submit(spin, str(tmp_path / "mine"), 600.0)
     theirs = pool.submit(spin, str(tmp_path / "theirs"), 6.0)
     process, other = wait_for_process(tmp_path / "mine"), wait_for_process(tmp_path / "theirs")
-    mine.cancel()
+    current.cancel()
     wait_until(lambda: not is_running(process), 10.0)
     assert is_running(other), "its own question goes on"
     assert answer(pool) not in (process, os.getpid()), "a new question is answered"
@@ -265,12 +265,12 @@ def test_cancel_ends_the_process_of_one_visitor_and_no_other(pool: Workers, tmp_
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_killed_worker_takes_its_own_question_only(pool: Workers, tmp_path: Path) -> None:
-    mine = pool.submit(spin, str(tmp_path / "mine"), 600.0)
+    current = pool.submit(spin, str(tmp_path / "mine"), 600.0)
     theirs = pool.submit(spin, str(tmp_path / "theirs"), 2.0)
     os.kill(wait_for_process(tmp_path / "mine"), signal.SIGKILL)
-    wait_until(lambda: not mine.is_pending, 10.0)
+    wait_until(lambda: not current.is_pending, 10.0)
     with pytest.raises(InputError, match="the worker ran out of memory, or was ended"):
-        mine.result()
+        current.result()
     wait_until(lambda: not theirs.is_pending)
     assert theirs.result() == int((tmp_path / "theirs").read_text())
     assert answer(pool) > 0

@@ -10,7 +10,7 @@ def _show_tables() -> None:
     from planner.reports.document import Column, Table
     from planner_dashboard.rendering import show_table
 
-    many = [Column(label=f"c{place}", numeric=True) for place in range(8)]
+    many = [Column(label=f"c{index}", numeric=True) for index in range(8)]
     names = [Column(label="source"), Column(label="target"), Column(label="target")]
     show_table(Table(columns=names, rows=[["a", "b", "1"], ["a", "c", "2"], ["a", "c", "3"]], row_headers=1))
     show_table(Table(columns=many, rows=[["a long value"] * 8, ["b"] * 8], row_headers=1))
@@ -20,7 +20,7 @@ def _show_tables() -> None:
 def test_labels_may_repeat_and_tables_be_empty() -> None:
     app = AppTest.from_function(_show_tables, default_timeout=30.0).run()
     assert not app.exception
-    repeated, wide, empty = (one.value for one in app.dataframe)
+    repeated, wide, empty = (item.value for item in app.dataframe)
     assert [name.strip() for name in repeated.index] == ["a", "a", "a"]
     assert repeated.index.is_unique
     assert (wide.shape, empty.shape) == ((2, 7), (0, 7))

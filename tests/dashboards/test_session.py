@@ -14,9 +14,9 @@ def _choose() -> None:
 
     names = ["abilene", "germany50"]
     named = session.name_of_address("scenario", names, "abilene")
-    chosen = st.selectbox("Scenario", names, index=names.index(named))
-    session.show_unknown_name("scenario", chosen)
-    st.query_params["scenario"] = chosen
+    selected = st.selectbox("Scenario", names, index=names.index(named))
+    session.show_unknown_name("scenario", selected)
+    st.query_params["scenario"] = selected
 
 
 def show(scenario: str = "") -> AppTest:

@@ -90,7 +90,7 @@ def test_a_design_that_runs_out_of_memory_fails_alone(
     monkeypatch.setattr(evaluation, "evaluate", run_out)
     question = Question(scenario="traffic/abilene", designs=("ecmp", "optimum"))
     answer = worker.compare(question, tmp_path, tmp_path / "out", tmp_path / "answer.activity")
-    assert [one.label for one in answer.designs] == ["ecmp", "optimum"]
+    assert [design.label for design in answer.designs] == ["ecmp", "optimum"]
     assert answer.designs[1].figures.status.text == "SolverFailure"
     assert any("smaller problem" in str(note) for note in answer.notes)
     assert (tmp_path / "answer.found").read_text().startswith("ecmp ")

@@ -26,28 +26,28 @@ def main() -> None:
     parser.add_argument("cases", nargs="+", help="numbers, or ranges as 0-9999")
     parser.add_argument("--system", action="append", choices=system_names(), help="only input of this system")
     parser.add_argument("--reader", action="append", choices=reader_names(), help="only files of this reader")
-    given = parser.parse_args()
-    choose_systems(given.system or ())
-    choose_readers(given.reader or ())
-    begin, done, faulty, longest = time.process_time(), 0, 0, 0.0
-    for text in given.cases:
+    arguments = parser.parse_args()
+    choose_systems(arguments.system or ())
+    choose_readers(arguments.reader or ())
+    begin, result, faulty, longest = time.process_time(), 0, 0, 0.0
+    for text in arguments.cases:
         first, _, last = text.partition("-")
         for number in range(int(first), int(last or first) + 1):
             start = time.perf_counter()
             faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=sys.__stderr__)
             faults = run_case(number)
             seconds = time.perf_counter() - start
-            done, faulty, longest = done + 1, faulty + bool(faults), max(longest, seconds)
+            result, faulty, longest = result + 1, faulty + bool(faults), max(longest, seconds)
             sys.__stdout__.write("".join(f"{fault}\n" for fault in faults))
             if seconds > SLOW_S:
                 sys.__stdout__.write(f"case {number}: {seconds:.1f} s\n")
-            if done % 1_000 == 0:
-                sys.__stdout__.write(f"{done} cases, {faulty} with faults\n")
+            if result % 1_000 == 0:
+                sys.__stdout__.write(f"{result} cases, {faulty} with faults\n")
             sys.__stdout__.flush()
     faulthandler.cancel_dump_traceback_later()
     cpu_s = time.process_time() - begin
     sys.__stdout__.write(
-        f"{done} cases, {faulty} with faults, {cpu_s:.0f} CPU s, the longest case {longest:.1f} s\n"
+        f"{result} cases, {faulty} with faults, {cpu_s:.0f} CPU s, the longest case {longest:.1f} s\n"
     )
     sys.exit(1 if faulty else 0)
 

@@ -95,8 +95,8 @@ def bases() -> tuple[Base, ...]:
 def _base(system: System) -> Base:
     kind = system.problem
     if system.name in SMALL:
-        found = find_tables(kind.tables, SCENARIOS / SMALL[system.name], kind.optional_tables)
-        problem = kind.from_tables(read_tables(kind.tables, found))
+        tables = find_tables(kind.tables, SCENARIOS / SMALL[system.name], kind.optional_tables)
+        problem = kind.from_tables(read_tables(kind.tables, tables))
     else:
         problem = kind.sample() if kind.sample is not None else kind.presets["small"]()
     return Base(system=system, problem=problem, tables=problem.to_tables())
@@ -131,23 +131,23 @@ def documents() -> list[dict[str, Any]]:
         **traffic,
     }
     small |= {**contracts, **fairshare, **topology, **rotors, **analytics, **flowtables, **updates}
-    found = []
+    result = []
     for base in bases():
         system = base.system
         designs = {design.name: {} for design in system.designs}
         for name, make in system.problem.presets.items():
-            given = {key: small[key] for key in parameters_of(make) if key in small}
-            problem = {"source": "generate", "preset": name, **given}
-            found.append({"system": system.name, "problem": problem, "designs": designs})
+            inputs = {key: small[key] for key in parameters_of(make) if key in small}
+            problem = {"source": "generate", "preset": name, **inputs}
+            result.append({"system": system.name, "problem": problem, "designs": designs})
     for name in scenario_names():
         document = tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
         problem = document["problem"]
         if problem.get("source") == "generate":
             makers = find_system(document["system"]).problem.presets
-            known = parameters_of(makers[problem["preset"]])
-            problem |= {key: size for key, size in small.items() if key in known}
+            names = parameters_of(makers[problem["preset"]])
+            problem |= {key: size for key, size in small.items() if key in names}
         elif problem.get("source") in ("topohub", "day"):
             continue
         if not _chosen or document["system"] in _chosen:
-            found.append(document)
-    return found
+            result.append(document)
+    return result

@@ -83,8 +83,8 @@ def write_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame], folder
     """Write tables, a few of them damaged, in any format."""
     folder.mkdir(exist_ok=True)
     damaged = set(draw.sample(sorted(tables), min(len(tables), draw.choice([1, 1, 2]))))
-    for name, given in tables.items():
-        frame = hostile.damage_table(draw, given) if name in damaged else given
+    for name, inputs in tables.items():
+        frame = hostile.damage_table(draw, inputs) if name in damaged else inputs
         content = io.BytesIO()
         suffix = "csv"
         if draw.random() < 0.25:
@@ -178,7 +178,7 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
     traffic = {"system": "traffic"}
     switch = {"system": "flowtables", "connections": 20}
     steps = {**traffic, "source": "matrices", "network": "s_net.toml"}
-    found: list[tuple[str, bytes, dict[str, Any]]] = [
+    result: list[tuple[str, bytes, dict[str, Any]]] = [
         ("net.graphml", zoo, {**traffic, "source": "graphml", "total_mbps": 100.0}),
         ("net.xml", test_sndlib.XML.encode(), {**traffic, "source": "sndlib"}),
         ("net.txt", test_sndlib.TEXT.encode(), {**traffic, "source": "sndlib"}),
@@ -194,7 +194,7 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
         ("rules.txt", test_openflow.DUMP.encode(), {**switch, "source": "openflow"}),
         ("filters.txt", test_classbench.FILTERS.encode(), {**switch, "source": "classbench"}),
     ]
-    return found
+    return result
 
 
 def of_scenarios(draw: random.Random, folder: Path) -> Command:
@@ -246,24 +246,24 @@ def of_words(draw: random.Random, folder: Path) -> Command:
         (folder / name).write_text(text)
     (folder / "s.toml").write_text(scenario_of_tables(find_system("traffic")))
     words = [str(hostile.value(draw)) for _ in range(3)]
-    one, two, three = words
+    item, two, three = words
     commands: list[Command] = [
-        ["list", one],
-        ["solve", one],
-        ["solve", "s.toml", "--design", one],
-        ["check", "s.toml", "--set", f"{one}={two}"],
-        ["check", "s.toml", "--set", f"problem.{one}={two}"],
-        ["check", "s.toml", "--plan", one],
-        ["compare", "s.toml", "--designs", f"{one},{two}"],
-        ["generate", one, "--out", "out"],
-        ["generate", "traffic", "--preset", one, "--out", "out"],
-        ["generate", "traffic", "--set", f"{draw.choice(['k', 'pairs', one])}={two}", "--out", "out"],
-        ["sweep", "s.toml", "--set", f"{one}={two},{three}", "--out", "store", "--dry-run"],
-        ["runs", one],
-        ["reproduce", one],
-        ["recipes", "--resources", one, "--separation", two],
-        ["explain", "s.toml", "--with", f"{one}={two}", "--previous", three],
-        ["simulate", "s.toml", "--set", f"simulation.{one}={two}"],
+        ["list", item],
+        ["solve", item],
+        ["solve", "s.toml", "--design", item],
+        ["check", "s.toml", "--set", f"{item}={two}"],
+        ["check", "s.toml", "--set", f"problem.{item}={two}"],
+        ["check", "s.toml", "--plan", item],
+        ["compare", "s.toml", "--designs", f"{item},{two}"],
+        ["generate", item, "--out", "out"],
+        ["generate", "traffic", "--preset", item, "--out", "out"],
+        ["generate", "traffic", "--set", f"{draw.choice(['k', 'pairs', item])}={two}", "--out", "out"],
+        ["sweep", "s.toml", "--set", f"{item}={two},{three}", "--out", "store", "--dry-run"],
+        ["runs", item],
+        ["reproduce", item],
+        ["recipes", "--resources", item, "--separation", two],
+        ["explain", "s.toml", "--with", f"{item}={two}", "--previous", three],
+        ["simulate", "s.toml", "--set", f"simulation.{item}={two}"],
     ]
     return draw.choice(commands)
 
@@ -276,14 +276,14 @@ def of_stores(draw: random.Random, folder: Path) -> Command:
     if draw.random() < 0.5:
         content = hostile.damage_bytes(draw, content)
     (store / "runs.sqlite").write_bytes(content)
-    one, two = str(hostile.value(draw)), str(hostile.value(draw))
+    item, two = str(hostile.value(draw)), str(hostile.value(draw))
     operator = draw.choice(["=", "!=", "<", ">=", "~", "in", "is", ""])
     joined = draw.choice(["and", "or", ")", "(", ""])
     filters: Command = [
         "--where",
-        f"{draw.choice(['system', 'gap', one])} {operator} {two} {joined} gap < {one}",
+        f"{draw.choice(['system', 'gap', item])} {operator} {two} {joined} gap < {item}",
     ]
-    columns: Command = ["--columns", draw.choice(["all", "system,gap", one])]
+    columns: Command = ["--columns", draw.choice(["all", "system,gap", item])]
     sort: Command = ["--sort", draw.choice(["gap", "-gap", two])]
     options = draw.choice([[], filters, columns, sort, [*columns, *sort], ["--csv", "runs.csv"], ["--json"]])
     return ["runs", "store", *options]
@@ -300,12 +300,12 @@ def _store() -> bytes:
             store.add(
                 [
                     Record(
-                        digest=f"{place:016x}", scenario="s", label="d", system="traffic", design="ecmp",
-                        mechanism="none", status="optimal", exit_code=0, gap=place / 10,
-                        metrics={"delivered_mbps": 1.0 * place}, settings={"problem.scale": place},
+                        digest=f"{index:016x}", scenario="s", label="d", system="traffic", design="ecmp",
+                        mechanism="none", status="optimal", exit_code=0, gap=index / 10,
+                        metrics={"delivered_mbps": 1.0 * index}, settings={"problem.scale": index},
                         messages=[("reason", "none")],
                     )
-                    for place in range(20)
+                    for index in range(20)
                 ]
             )  # fmt: skip
         return (Path(folder) / "runs.sqlite").read_bytes()
@@ -373,8 +373,8 @@ def of_uploads(draw: random.Random, folder: Path) -> list[str]:
 
     base = draw.choice(bases())
     files = []
-    for name, given in base.tables.items():
-        frame = hostile.damage_table(draw, given) if draw.random() < 0.4 else given
+    for name, inputs in base.tables.items():
+        frame = hostile.damage_table(draw, inputs) if draw.random() < 0.4 else inputs
         content = frame.to_csv(index=False).encode("utf-8", "surrogatepass")
         if draw.random() < 0.2:
             content = hostile.damage_bytes(draw, content)
@@ -388,9 +388,9 @@ def of_uploads(draw: random.Random, folder: Path) -> list[str]:
         lines += [*taken.faults, *taken.notes]
         reading = taken.recognition.reading(base.system.name)
         pairs = zip(taken.sheets, reading.choices, strict=True) if reading else ()
-        chosen = {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
-        read = tasks.read_sheets(base.system.name, chosen)
-        lines += [line for part in (*read.notes.values(), *read.faults.values()) for line in part]
+        selected = {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
+        read = tasks.read_sheets(base.system.name, selected)
+        lines += [line for share in (*read.notes.values(), *read.faults.values()) for line in share]
         lines += tasks.check_tables(base.system.name, read.frames, {}, folder).faults
     except PlannerError as error:
         lines += str(error).splitlines()

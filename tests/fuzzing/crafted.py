@@ -20,7 +20,7 @@ DIGITS: Final = (400, 1_001, 4_301, 5_000, 20_000)
 RANGES: Final = (
     "ip_src=10.0.0.1-10.255.255.254,ip_dst=10.0.0.1-10.255.255.254,tcp_src=1-65534,tcp_dst=1-65534",
     "ip,nw_src=10.0.0.1-10.255.255.254,tp_src=1-65534,tp_dst=1-65534",
-    *(",".join(f"reg{place}=1-4294967294" for place in range(count)) for count in (1, 3, 6)),
+    *(",".join(f"reg{index}=1-4294967294" for index in range(count)) for count in (1, 3, 6)),
 )
 FAR: Final = ((1_048_576, 16_384), (1_048_576, 3), (5, 16_384), (20_000, 60))
 """Rows and columns of a lonely cell of a workbook."""
@@ -32,41 +32,47 @@ MANY_SHORT: Final = 20_000
 
 def deep_number(draw: random.Random, content: bytes) -> bytes:
     """Return the content with one of its numbers replaced by one of many digits."""
-    places = list(re.finditer(rb"\d+", content))
+    positions = list(re.finditer(rb"\d+", content))
     digits = draw.choice([b"9", b"1", b"0"]) * draw.choice(DIGITS)
-    if not places:
+    if not positions:
         return content + digits
-    place = draw.choice(places)
-    return content[: place.start()] + digits + content[place.end() :]
+    position = draw.choice(positions)
+    return content[: position.start()] + digits + content[position.end() :]
 
 
 def open_quote(draw: random.Random, content: bytes) -> bytes:
     """Return the content with a quote that nothing closes, and many lines behind."""
-    place = draw.randrange(len(content) + 1)
+    position = draw.randrange(len(content) + 1)
     return (
-        content[:place] + draw.choice([b'"', b"'", b'""', b'"a""']) + content[place:] * draw.choice([1, 50])
+        content[:position]
+        + draw.choice([b'"', b"'", b'""', b'"a""'])
+        + content[position:] * draw.choice([1, 50])
     )
 
 
 def long_line(draw: random.Random, content: bytes) -> bytes:
     """Return the content with a part repeated without a line end."""
-    place = draw.randrange(len(content) + 1)
-    return content[:place] + draw.choice([b"a", b",", b";", b" ", b"("]) * draw.choice([70_000, 1_100_000])
+    position = draw.randrange(len(content) + 1)
+    return content[:position] + draw.choice([b"a", b",", b";", b" ", b"("]) * draw.choice([70_000, 1_100_000])
 
 
 def half_character(draw: random.Random, content: bytes) -> bytes:
     """Return the content with half a character, as an escape or as bytes."""
-    place = draw.randrange(len(content) + 1)
-    return content[:place] + draw.choice([rb"\ud800", rb"\udfff\ud800", b"\xed\xa0\x80"]) + content[place:]
+    position = draw.randrange(len(content) + 1)
+    return (
+        content[:position] + draw.choice([rb"\ud800", rb"\udfff\ud800", b"\xed\xa0\x80"]) + content[position:]
+    )
 
 
 def wide_range(draw: random.Random, content: bytes) -> bytes:
     """Return the content with a field replaced by ranges that stand for many entries."""
-    places = list(re.finditer(rb"[^,\s\"]+", content))
-    if not places:
+    positions = list(re.finditer(rb"[^,\s\"]+", content))
+    if not positions:
         return content
-    place = draw.choice(places)
-    return content[: place.start()] + b'"' + draw.choice(RANGES).encode() + b'"' + content[place.end() :]
+    position = draw.choice(positions)
+    return (
+        content[: position.start()] + b'"' + draw.choice(RANGES).encode() + b'"' + content[position.end() :]
+    )
 
 
 OF_BYTES: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
@@ -112,8 +118,8 @@ def packed_rows(draw: random.Random, frame: pd.DataFrame) -> tuple[bytes, str]:
     index = np.zeros(rows, np.int32)
     columns: dict[str, Any] = {}
     for name in frame:
-        one = texts if frame[name].dtype.kind not in "iuf" else float(draw.choice([1, 0, 1e308]))
-        columns[str(name)] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array([one]))
+        item = texts if frame[name].dtype.kind not in "iuf" else float(draw.choice([1, 0, 1e308]))
+        columns[str(name)] = pa.DictionaryArray.from_arrays(pa.array(index), pa.array([item]))
     content = io.BytesIO()
     if suffix == "parquet":
         parquet.write_table(pa.table(columns), content, compression="zstd")
@@ -139,8 +145,8 @@ def craft_table(draw: random.Random, frame: pd.DataFrame) -> tuple[bytes, str]:
 
 def craft_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame]) -> dict[str, bytes]:
     """Return the files of tables by their names, one of them crafted."""
-    chosen = draw.choice(sorted(tables))
-    content, suffix = craft_table(draw, tables[chosen])
+    selected = draw.choice(sorted(tables))
+    content, suffix = craft_table(draw, tables[selected])
     files = {f"{name}.csv": frame.to_csv(index=False).encode() for name, frame in tables.items()}
-    del files[f"{chosen}.csv"]
-    return files | {f"{chosen}.{suffix}": content}
+    del files[f"{selected}.csv"]
+    return files | {f"{selected}.{suffix}": content}

@@ -61,12 +61,12 @@ def run_case(number: int) -> list[str]:
                 faults += command
             else:
                 start = time.process_time()
-                done = planner(*command)
+                result = planner(*command)
                 seconds = time.process_time() - start
-                if done.code not in CODES:
-                    faults.append(f"exit code {done.code}: {done.err.strip()[-300:]}")
-                faults += find_control_characters(done.out) + find_control_characters(done.err)
-                faults += find_text_faults(done.out, most=MAX_OUTPUT) + find_text_faults(done.err)
+                if result.code not in CODES:
+                    faults.append(f"exit code {result.code}: {result.err.strip()[-300:]}")
+                faults += find_control_characters(result.out) + find_control_characters(result.err)
+                faults += find_text_faults(result.out, upper=MAX_OUTPUT) + find_text_faults(result.err)
                 if any(_sandbox.temp.iterdir()):
                     faults.append(f"leaves temporary files: {sorted(_sandbox.temp.iterdir())[:3]}")
                     shutil.rmtree(_sandbox.temp)

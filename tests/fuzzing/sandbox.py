@@ -61,15 +61,15 @@ class Sandbox:
             self.escapes.append("files beside the folder asked for have changed")
 
     def _state(self) -> list[tuple[str, int, int]]:
-        found = []
+        result = []
         for folder, folders, names in os.walk(self.root):
             if Path(folder) == self.root:
                 folders[:] = [name for name in folders if name not in ("case", "temp")]
             for name in names:
                 path = Path(folder, name)
                 status = path.stat()
-                found.append((str(path), status.st_size, status.st_mtime_ns))
-        return sorted(found)
+                result.append((str(path), status.st_size, status.st_mtime_ns))
+        return sorted(result)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._is_watching or event not in WRITES:
@@ -81,11 +81,13 @@ class Sandbox:
                 return
             paths = [path]
         else:
-            paths = [one for one in arguments[:2] if isinstance(one, str | bytes | os.PathLike)]
-        for one in paths:
-            if isinstance(one, int):
+            paths = [
+                argument for argument in arguments[:2] if isinstance(argument, str | bytes | os.PathLike)
+            ]
+        for item in paths:
+            if isinstance(item, int):
                 continue
-            text = os.fsdecode(one)
+            text = os.fsdecode(item)
             if "\0" in text or "__pycache__" in text or text == os.devnull:
                 continue
             full = os.path.realpath(text)

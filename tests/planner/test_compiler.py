@@ -46,17 +46,17 @@ def factor(x):
 def write(folder: Path, name: str, **changes: tuple[str, str]) -> str:
     """Write three modules that call each other, some text of them replaced; return the caller's name."""
     names = {"callee": f"{name}_callee", "inner": f"{name}_inner"}
-    for part, text in (("caller", CALLER), ("callee", CALLEE), ("inner", INNER)):
-        old, new = changes.get(part, ("", ""))
+    for section, text in (("caller", CALLER), ("callee", CALLEE), ("inner", INNER)):
+        old, new = changes.get(section, ("", ""))
         assert old in text
-        (folder / f"{name}_{part}.py").write_text(text.replace(old, new).format(**names))
+        (folder / f"{name}_{section}.py").write_text(text.replace(old, new).format(**names))
     return f"{name}_caller"
 
 
 def load(folder: Path, name: str) -> ModuleType:
     """Import a module anew, with those that it calls."""
-    for part in ("caller", "callee", "inner"):
-        sys.modules.pop(f"{name}_{part}", None)
+    for share in ("caller", "callee", "inner"):
+        sys.modules.pop(f"{name}_{share}", None)
     importlib.invalidate_caches()
     return importlib.import_module(f"{name}_caller")
 
@@ -97,10 +97,10 @@ def test_cached_code_is_compiled_again_where_a_function_that_it_calls_has_change
         code = f"import {name}; f = {name}.call; print(f(10), *f.stats.cache_hits.values())"
         command = [sys.executable, "-B", "-c", code]
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}  # the order of sets
-        done = subprocess.run(
+        result_made = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=100
         )
-        result, *hits = done.stdout.split()
+        result, *hits = result_made.stdout.split()
         return result, "loaded" if hits else "compiled"
 
     name = write(tmp_path, "kept")

@@ -75,9 +75,9 @@ def test_a_misspelled_column_of_any_table_is_named() -> None:
         for name in table.columns:
             if len(name) < 5:
                 continue
-            place = draw.randrange(1, len(name) - 1)
-            swapped = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
-            shorter, longer = name[:place] + name[place + 1 :], name[: place + 1] + name[place:]
+            position = draw.randrange(1, len(name) - 1)
+            swapped = name[:position] + name[position + 1] + name[position] + name[position + 2 :]
+            shorter, longer = name[:position] + name[position + 1 :], name[: position + 1] + name[position:]
             for wrong in (shorter, longer, swapped):
                 if wrong in table.columns:
                     continue

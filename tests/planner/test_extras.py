@@ -107,13 +107,13 @@ def test_a_package_of_the_base_belongs_to_none() -> None:
 def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> None:
     made = planner_without_extras("generate", system, "--out", tmp_path / "mine")
     assert made.returncode == 0, made.stderr
-    designs = [one.name for one in find_system(system).designs][:2]
-    done = planner_without_extras(
+    designs = [design.name for design in find_system(system).designs][:2]
+    result = planner_without_extras(
         *("compare", tmp_path / "mine" / "scenario.toml", "--designs", ",".join(designs)),
         *("--time-limit", 20, "--html", tmp_path / "page.html", "--json"),
     )
-    assert done.returncode in (0, 4), done.stderr
-    assert [run["design"] for run in json.loads(done.stdout)["runs"]] == designs
+    assert result.returncode in (0, 4), result.stderr
+    assert [run["design"] for run in json.loads(result.stdout)["runs"]] == designs
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Charts are pictures: an interactive chart needs the package" in page
     assert "<svg" in page
@@ -156,8 +156,8 @@ def test_the_base_answers_the_first_commands(tmp_path: Path) -> None:
 def test_a_missing_package_is_named_in_one_line(
     arguments: tuple[str, ...], feature: str, module: str, extra: str, tmp_path: Path
 ) -> None:
-    done = planner_without_extras(*(text.replace("{}", str(tmp_path)) for text in arguments))
+    result = planner_without_extras(*(text.replace("{}", str(tmp_path)) for text in arguments))
     advice = f"pip install 'coordination-planner[{extra}]'"
     needed = f"{feature} needs the package '{module}', which is not installed: {advice}"
-    assert done.stderr.splitlines()[-1] == needed
-    assert done.returncode == 1
+    assert result.stderr.splitlines()[-1] == needed
+    assert result.returncode == 1

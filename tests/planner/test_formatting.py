@@ -142,7 +142,7 @@ def test_a_small_share_is_no_zero_and_no_zero_is_negative(share: float | None, t
 
 
 def test_a_share_has_as_many_digits_as_wanted() -> None:
-    assert [formatting.percent(one, 2) for one in (0.54123, 0.00004, -0.0)] == ["54.12%", "0.004%", "0.00%"]
+    assert [formatting.percent(item, 2) for item in (0.54123, 0.00004, -0.0)] == ["54.12%", "0.004%", "0.00%"]
 
 
 @pytest.mark.parametrize("value", [-0.0, 0.0])

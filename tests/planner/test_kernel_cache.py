@@ -110,7 +110,7 @@ def test_an_entry_of_a_pack_that_cannot_be_read_counts_as_absent(
 
 def link(path: Path) -> None:
     """Move a file or folder elsewhere, and put a link in its place."""
-    elsewhere = next(one for one in path.parents if one.name == "kernels").with_name("elsewhere")
+    elsewhere = next(parent for parent in path.parents if parent.name == "kernels").with_name("elsewhere")
     shutil.rmtree(elsewhere) if elsewhere.is_dir() else elsewhere.unlink(missing_ok=True)
     path.rename(elsewhere)
     path.symlink_to(elsewhere)

@@ -58,7 +58,7 @@ def run(folder: Path, code: str, mode: str, cache: str) -> list[str]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / cache)}
     for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"):
         environment.pop(name, None)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-B", "-c", code, mode],
         cwd=folder,
         env=environment,
@@ -67,8 +67,8 @@ def run(folder: Path, code: str, mode: str, cache: str) -> list[str]:
         timeout=200,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
 
 
 def test_a_process_with_a_pack_compiles_nothing_until_the_source_changes(

@@ -110,15 +110,15 @@ def test_a_file_that_others_may_have_written_is_not_read(
 
 def cache_hits(folder: Path, cache: Path | None) -> int:
     """Return how often a new process takes a kernel from the cache."""
-    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    done = subprocess.run(
+    selected = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    result = subprocess.run(
         [sys.executable, "-B", "-c", CALL, str(folder)],
-        env=kept if cache is None else {**kept, "NUMBA_CACHE_DIR": str(cache)},
+        env=selected if cache is None else {**selected, "NUMBA_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
         check=True,
     )
-    return int(done.stdout)
+    return int(result.stdout)
 
 
 @pytest.mark.slow

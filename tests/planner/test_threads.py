@@ -13,7 +13,7 @@ from planner.threads import limit_blas
 
 
 def threads() -> set[int]:
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+    return {item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"}
 
 
 def test_the_limit_ends_with_the_context() -> None:

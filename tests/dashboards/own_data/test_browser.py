@@ -66,9 +66,9 @@ def test_files_are_recognized_corrected_saved_and_solved(
     saved.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as archive:
         archive.extractall(tmp_path)
-    done = planner("solve", tmp_path / "my_traffic" / "scenario.toml")
-    assert done.code == 0, done.err
-    assert "delivers 1.1 of 1.1 Gbit/s" in done.out
+    result = planner("solve", tmp_path / "my_traffic" / "scenario.toml")
+    assert result.code == 0, result.err
+    assert "delivers 1.1 of 1.1 Gbit/s" in result.out
     page.keyboard.press("Escape")
     pages.press(page, "Solve", exact=True)
     pages.wait_for_answer(page)

@@ -17,11 +17,11 @@ def test_a_damaged_archive_is_refused(method: int) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", method) as archive:
         archive.writestr("links.csv", "tail,head,capacity_mbps\n" + "a,b,1\n" * 200)
-    whole = content.getvalue()
-    assert len(_unpack(GivenFile(name="own.zip", content=whole))) == 1
+    full = content.getvalue()
+    assert len(_unpack(GivenFile(name="own.zip", content=full))) == 1
     refused = 0
-    for position in range(30, len(whole), max(1, len(whole) // 60)):
-        damaged = bytearray(whole)
+    for position in range(30, len(full), max(1, len(full) // 60)):
+        damaged = bytearray(full)
         damaged[position] ^= 0xFF
         with contextlib.suppress(InputError):
             _unpack(GivenFile(name="own.zip", content=bytes(damaged)))

@@ -11,7 +11,7 @@ def test_it_says_which_tables_each_system_takes() -> None:
     app = AppTest.from_string("from planner_dashboard.own_data import page\npage()", default_timeout=60)
     app.run()
     assert not app.exception
-    [table] = [one.value for one in app.markdown if one.value.startswith("| Question")]
+    [table] = [item.value for item in app.markdown if item.value.startswith("| Question")]
     for name in system_names():
         problem = find_system(name).problem
         [row] = [line for line in table.splitlines() if f"| {name} |" in line]

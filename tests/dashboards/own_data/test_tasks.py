@@ -44,7 +44,7 @@ def store(files: list[GivenFile], folder: Path, system: str = "traffic") -> task
         system, {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
     )
     if read.faults:
-        raise InputError(*(fault for own in read.faults.values() for fault in own))
+        raise InputError(*(fault for own_values in read.faults.values() for fault in own_values))
     checked = tasks.check_tables(system, read.frames, {}, folder)
     if checked.faults:
         raise InputError(*checked.faults)
@@ -200,8 +200,8 @@ def test_dates_and_unclear_numbers_stay_as_cells_to_correct(tmp_path: Path) -> N
     read = tasks.read_sheets("traffic", {"links": (taken.sheets[0], layout)})
     assert read.faults["links"] == ("links.csv row 2: capacity_mbps is '1,500', 1500 or 1.500? choose it",)
     assert read.frames["links"]["capacity_mbps"].tolist() == ["1,500"]
-    chosen = Layout(decimal=",", advice="choose it")
-    read = tasks.read_sheets("traffic", {"links": (taken.sheets[0], chosen)})
+    selected = Layout(decimal=",", advice="choose it")
+    read = tasks.read_sheets("traffic", {"links": (taken.sheets[0], selected)})
     assert not read.faults
     assert read.frames["links"]["capacity_mbps"].tolist() == [1.5]
 
@@ -230,9 +230,9 @@ def test_a_scenario_saved_on_the_server_is_listed_and_solved(
     monkeypatch.setenv(FOLDERS, str(tmp_path / "scenarios"))
     assert tasks.save_scenario(stored, "My net") == "traffic/My_net"
     assert Question.from_query({"scenario": ["traffic/My_net"]}) is not None
-    done = planner("solve", "traffic/My_net", "--design", "ecmp", "--json")
-    assert done.code == 0, done.err
-    assert '"max_utilization": 0.8' in done.out
+    result = planner("solve", "traffic/My_net", "--design", "ecmp", "--json")
+    assert result.code == 0, result.err
+    assert '"max_utilization": 0.8' in result.out
     for name in ("My net", "../x", "a/b", "", "germany50"):
         with pytest.raises(InputError):
             tasks.save_scenario(stored, name)
@@ -260,9 +260,9 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     content = panel.make_file(answer.folder, question, "zip", "")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         archive.extractall(tmp_path / "unzipped")
-    done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
-    assert done.code == 0, done.err
-    assert '"max_utilization": 0.4' in done.out
+    result = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
+    assert result.code == 0, result.err
+    assert '"max_utilization": 0.4' in result.out
 
 
 @pytest.mark.slow
@@ -281,18 +281,18 @@ def test_a_workbook_in_the_words_of_others_is_understood_with_one_question(tmp_p
     assert taken.system == "traffic"
     reading = taken.recognition.reading("traffic")
     assert reading is not None
-    chosen = {
+    selected = {
         str(choice.table): (sheet, Layout())
         for sheet, choice in zip(taken.sheets, reading.choices, strict=True)
     }
-    read = tasks.read_sheets("traffic", chosen)
+    read = tasks.read_sheets("traffic", selected)
     assert read.matrices == {"demands"}
     assert read.frames["demands"]["rate_mbps"].tolist() == [1000, 2000, 3000, 4000]
     assert any("entries are in Gbit/s" in note for note in read.notes["demands"])
     links = {}
     for answers in ({}, {"both_directions": True}, {"both_directions": False}):
         checked = tasks.check_tables("traffic", read.frames, {}, tmp_path, answers)
-        assert [one.parameter for one in checked.questions] == ["both_directions"]
+        assert [question.parameter for question in checked.questions] == ["both_directions"]
         problem = load(tmp_path / checked.digest / "scenario.toml").make_problem()
         links[answers.get("both_directions")] = len(problem.links)
     assert links == {None: 4, True: 4, False: 2}  # c and b have no other way to a

@@ -22,7 +22,7 @@ LINES = (
 def network(*, share: float = 1.0, without: str = "") -> NetworkMap:
     """Return a network on a map; loads are a share of those in LINES."""
     nodes = pd.DataFrame(
-        [(name, *place, 1500.0 if name == "Kyiv" else 0.0) for name, place in PLACES.items()],
+        [(name, *position, 1500.0 if name == "Kyiv" else 0.0) for name, position in PLACES.items()],
         columns=["node", "latitude", "longitude", "lost"],
     )
     rows = []
@@ -64,13 +64,13 @@ def page() -> None:
     st.set_page_config(layout="wide")
     shown = st.query_params.get("picture", "network")
     selected = st.session_state.get("selected", ("", ""))
-    whole, failed = network(), network(share=1.1, without="Paris - Rome")
-    found = None
+    full, failed = network(), network(share=1.1, without="Paris - Rome")
+    result = None
     if shown == "network":
-        drawing = failed if st.toggle("fail") else whole
-        found = pictures.show_network(drawing, key="picture", before=whole, selected=selected[1])
+        drawing = failed if st.toggle("fail") else full
+        result = pictures.show_network(drawing, key="picture", before=full, selected=selected[1])
     elif shown == "difference":
-        found = pictures.show_difference(whole, failed, key="picture")
+        result = pictures.show_difference(full, failed, key="picture")
     elif shown == "frames":
         moments = [
             pictures.Frame(
@@ -83,11 +83,11 @@ def page() -> None:
         curve = pictures.MetricCurve(
             label="Max link utilization", unit="%", values=[250.0, 275.0, None, 325.0]
         )
-        found = pictures.show_frames(moments, key="picture", curve=curve)
+        result = pictures.show_frames(moments, key="picture", curve=curve)
     else:
-        found = pictures.show_timeline(timeline(), key="picture", selected=selected[1])
-    if found is not None:
-        st.session_state["selected"] = (found.kind, found.name)
+        result = pictures.show_timeline(timeline(), key="picture", selected=selected[1])
+    if result is not None:
+        st.session_state["selected"] = (result.kind, result.name)
         st.rerun()
     st.text(f"selected: {selected}")
 

@@ -28,7 +28,7 @@ def network(**more: Any) -> NetworkMap:
             "width": [1000.0, 1000.0, 2500.0, 2500.0],
         }
     )
-    given: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "title": "Links by utilization",
         "nodes": nodes,
         "links": links,
@@ -38,7 +38,7 @@ def network(**more: Any) -> NetworkMap:
         "width_unit": "Mbit/s",
         "link_kind": "link",
     }
-    return NetworkMap(**given | more)
+    return NetworkMap(**inputs | more)
 
 
 def without_first_pair(drawing: NetworkMap, **more: Any) -> NetworkMap:
@@ -46,8 +46,8 @@ def without_first_pair(drawing: NetworkMap, **more: Any) -> NetworkMap:
 
 
 def geometry_of(*drawings: NetworkMap) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(payload.geometry(join(*drawings))[1])
-    return found
+    result: dict[str, Any] = json.loads(payload.geometry(join(*drawings))[1])
+    return result
 
 
 def name_of(*drawings: NetworkMap) -> str:
@@ -59,34 +59,34 @@ def values_of(*drawings: NetworkMap) -> dict[str, Any]:
 
 
 def test_geometry_is_the_same_after_a_failure_and_for_other_values() -> None:
-    whole = network()
-    other = network(links=whole.links.assign(value=99.0, width=[2000.0, 2000.0, 2500.0, 2500.0]))
-    failed = without_first_pair(whole)
-    assert name_of(whole) == name_of(other) == name_of(whole, failed)
-    assert name_of(whole) != name_of(failed)
+    full = network()
+    other = network(links=full.links.assign(value=99.0, width=[2000.0, 2000.0, 2500.0, 2500.0]))
+    failed = without_first_pair(full)
+    assert name_of(full) == name_of(other) == name_of(full, failed)
+    assert name_of(full) != name_of(failed)
 
 
 def test_links_that_only_the_plan_before_has_are_gone() -> None:
-    whole = network()
-    data = values_of(whole, without_first_pair(whole))
+    full = network()
+    data = values_of(full, without_first_pair(full))
     assert data["gone"] == [0, 1]
     assert data["values"] == ",,30,"
     assert data["was"] == "10,20,30,"
 
 
 def test_nodes_that_only_the_plan_before_has_are_gone() -> None:
-    whole = network()
-    failed = network(nodes=whole.nodes.iloc[1:], links=whole.links.iloc[2:])
-    assert values_of(whole, failed)["goneNodes"] == [0]
-    assert name_of(whole, failed) == name_of(whole)
+    full = network()
+    failed = network(nodes=full.nodes.iloc[1:], links=full.links.iloc[2:])
+    assert values_of(full, failed)["goneNodes"] == [0]
+    assert name_of(full, failed) == name_of(full)
 
 
 def test_amounts_are_written_with_their_unit() -> None:
-    whole = network()
-    lossy = network(links=whole.links.assign(lost=[0.0, 1500.0, float("nan"), 0.0]), lost_unit="Mbit/s")
+    full = network()
+    lossy = network(links=full.links.assign(lost=[0.0, 1500.0, float("nan"), 0.0]), lost_unit="Mbit/s")
     assert values_of(lossy)["lost"] == {"1": "1.5 Gbit/s"}
-    assert values_of(whole)["widthTexts"] == ["1 Gbit/s", "2.5 Gbit/s"]
-    assert values_of(whole)["width"] == "0,0,1,1"
+    assert values_of(full)["widthTexts"] == ["1 Gbit/s", "2.5 Gbit/s"]
+    assert values_of(full)["width"] == "0,0,1,1"
 
 
 def test_of_too_many_links_the_busiest_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +97,9 @@ def test_of_too_many_links_the_busiest_are_sent(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_parallel_links_are_kept_apart() -> None:
-    whole = network()
-    twice = pd.concat([whole.links, whole.links.iloc[:1].assign(value=77.0)], ignore_index=True)
-    assert values_of(network(links=twice), whole)["gone"] == [4]
+    full = network()
+    twice = pd.concat([full.links, full.links.iloc[:1].assign(value=77.0)], ignore_index=True)
+    assert values_of(network(links=twice), full)["gone"] == [4]
 
 
 def test_the_coast_is_sent_only_for_maps() -> None:
@@ -121,9 +121,9 @@ def test_differences_tell_changes_and_what_is_new_or_gone() -> None:
 
 
 def frames(count: int) -> list[Frame]:
-    whole = network()
-    failed = without_first_pair(whole)
-    return [Frame(label=f"{i} s", drawing=failed if i == 1 else whole) for i in range(count)]
+    full = network()
+    failed = without_first_pair(full)
+    return [Frame(label=f"{i} s", drawing=failed if i == 1 else full) for i in range(count)]
 
 
 def test_frames_share_a_geometry_and_one_scale() -> None:
@@ -148,9 +148,9 @@ def test_of_too_many_frames_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_a_plan_buys_is_sent_by_link() -> None:
     links = network().links.assign(added=[0.0, 400.0, 2500.0, 0.0])
-    found = values_of(network(links=links, directed=False, widest=10_000.0))
-    assert found["added"] == {"1": "400 Mbit/s", "2": "2.5 Gbit/s"}
-    assert found["built"] == [2]
-    assert found["directed"] is False
-    assert max(found["widths"]) == 0.5
+    result = values_of(network(links=links, directed=False, widest=10_000.0))
+    assert result["added"] == {"1": "400 Mbit/s", "2": "2.5 Gbit/s"}
+    assert result["built"] == [2]
+    assert result["directed"] is False
+    assert max(result["widths"]) == 0.5
     assert values_of(network())["built"] == []

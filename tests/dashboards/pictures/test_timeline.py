@@ -11,13 +11,13 @@ from planner_dashboard.pictures.timeline import timeline_data
 
 
 def timeline(**more: list[Any]) -> Timeline:
-    given = {
+    inputs = {
         "lane": ["r1", "r1", "r2"],
         "start": [0.0, 10.123456789, 0.0],
         "end": [10.0, 20.0, 5.0],
         "what": list("aba"),
     }
-    frame = pd.DataFrame(given | more)
+    frame = pd.DataFrame(inputs | more)
     return Timeline(
         title="Circuits", frame=frame, unit="us", lanes="rack", what="circuit to", kind="rack pair"
     )

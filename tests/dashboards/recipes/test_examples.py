@@ -10,16 +10,16 @@ from planner_dashboard.recipes import examples
 def test_every_measured_point_has_a_question_that_the_first_page_accepts() -> None:
     designs, curves = measurement.load_release()
     every = [*examples.of_designs(designs), *examples.of_curves(curves)]
-    for one in every:
-        question = one.question()
+    for item in every:
+        question = item.question()
         scenario = unchanged_scenario(question.scenario)
         question.check(form_fields(scenario))
         labels = [entry.label for entry in scenario.designs]
         assert set(question.designs) <= set(labels)
         assert question.designs[0] == labels[0], "compared with the baseline"
-        assert question.designs[-1] == one.design
-        assert bool(question.changes) == bool(one.parameter and one.value)
-    assert sum(bool(one.question().changes) for one in every) > 100
+        assert question.designs[-1] == item.design
+        assert bool(question.changes) == bool(item.parameter and item.value)
+    assert sum(bool(item.question().changes) for item in every) > 100
 
 
 def test_the_nearest_example_has_the_mechanism_and_the_age() -> None:

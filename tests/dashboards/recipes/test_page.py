@@ -82,12 +82,14 @@ def test_a_measurement_of_the_session_replaces_the_shipped_one() -> None:
     name = str(shipped["system"].iloc[0])
     fresh = shipped[shipped["system"] == name].drop(columns="version").assign(performance=123.0)
     bent = curves[curves["system"] == name].drop(columns="version")
-    own = worker.SystemMeasurement(
+    system_measurement = worker.SystemMeasurement(
         designs=fresh, curves=bent, bound=456.0, failed_designs={}, failed_runs={"ecmp at noise 2": "no plan"}
     )
-    app = open_page(VALUE, measured={name: own})
+    app = open_page(VALUE, measured={name: system_measurement})
     assert not app.exception
-    table = next(one.value for one in app.dataframe if one.value.index.tolist() == fresh["design"].tolist())
+    table = next(
+        item.value for item in app.dataframe if item.value.index.tolist() == fresh["design"].tolist()
+    )
     assert (table.iloc[:, 2] == "123").all()
     assert any("456" in caption.value for caption in app.caption)
     assert any(f"{name} measured here" in caption.value for caption in app.caption)

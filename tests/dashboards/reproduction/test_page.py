@@ -30,7 +30,7 @@ def test_all_verdicts_are_shown_and_a_target_is_run_again() -> None:
     next(button for button in app.button if button.label == "Run quickly").click()
     app.run()
     limit = time.monotonic() + TIME_LIMIT_S
-    while not any("Measured here, quickly." in one.value for one in app.caption):
+    while not any("Measured here, quickly." in item.value for item in app.caption):
         assert time.monotonic() < limit
         assert not app.exception
         time.sleep(0.2)

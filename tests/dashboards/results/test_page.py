@@ -25,11 +25,11 @@ def _results() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with four runs."""
     path = tmp_path_factory.mktemp("results") / "store"
-    done = planner(
+    result = planner(
         "sweep", "traffic/abilene", "--designs", "ecmp,optimum", "--set", "problem.scale=0.5,1.0",
         "--workers", "1", "--out", path,
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     return path
 
 

@@ -27,13 +27,13 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
     store = tmp_path / "store"
     store.mkdir()
     options = ("--store", str(store), "--workers", "1")
-    with pages.run_server(tmp_path, *options) as one, pages.run_server(tmp_path, *options) as other:
+    with pages.run_server(tmp_path, *options) as item, pages.run_server(tmp_path, *options) as other:
         page = pages.new_page(browser, width=390, scheme="dark")
         asked: list[str] = []
         lines: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: lines.append(message.text))
-        page.goto(f"{one.url}/?scenario=traffic/abilene&designs=ecmp,optimum&set=problem.scale%3D1.5")
+        page.goto(f"{item.url}/?scenario=traffic/abilene&designs=ecmp,optimum&set=problem.scale%3D1.5")
         pages.solve_address(page)
         pages.wait_for_answer(page)
         verdict = page.get_by_text("optimum delivers").first.inner_text()
@@ -50,7 +50,7 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
         (number,) = [path.name for path in (store / "results").iterdir()]
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert not lines
-        assert not [url for url in asked if not url.startswith((one.url, "data:", "blob:"))]
+        assert not [url for url in asked if not url.startswith((item.url, "data:", "blob:"))]
 
         page = pages.new_page(browser)
         page.goto(f"{other.url}/?result={number}")

@@ -34,12 +34,14 @@ def test_another_server_opens_what_one_has_stored(answer: worker.Answer, tmp_pat
     again = stored_results.load([tmp_path / "store"], number, tmp_path, tmp_path / "answer 1")
     assert again.question == QUESTION
     assert again.verdict == answer.verdict
-    assert [one.headline for one in again.designs] == [one.headline for one in answer.designs]
-    assert [one.figures.status for one in again.designs] == [one.figures.status for one in answer.designs]
-    for one, other in zip(again.designs, answer.designs, strict=True):
-        known = {name: value for name, value in other.figures.metrics.items() if value is not None}
-        assert {name: one.figures.metrics[name] for name in known} == pytest.approx(known, rel=1e-9)
-        assert one.figures.gap == other.figures.gap
+    assert [design.headline for design in again.designs] == [design.headline for design in answer.designs]
+    assert [design.figures.status for design in again.designs] == [
+        design.figures.status for design in answer.designs
+    ]
+    for design, other in zip(again.designs, answer.designs, strict=True):
+        names = {name: value for name, value in other.figures.metrics.items() if value is not None}
+        assert {name: design.figures.metrics[name] for name in names} == pytest.approx(names, rel=1e-9)
+        assert design.figures.gap == other.figures.gap
     assert comparisons.load(tmp_path / "answer 1").runs[0].plan is not None
     assert "Its plans were measured again." in str(again.notes[0])
     (listed,) = stored_results.list_results(tmp_path / "store")
@@ -85,14 +87,14 @@ def test_faults_are_one_line(answer: worker.Answer, tmp_path: Path) -> None:
         keep(answer, tmp_path / "file")
     number = keep(answer, store)
     record = store / "results" / number / "result.json"
-    whole = json.loads(record.read_text())
-    for broken in ("{", "[]", '{"query": 1}', json.dumps({**whole, "format": 99})):
+    full = json.loads(record.read_text())
+    for broken in ("{", "[]", '{"query": 1}', json.dumps({**full, "format": 99})):
         record.write_text(broken)
         with pytest.raises(InputError, match=f"result {number}: (is damaged|was stored by planner)"):
             stored_results.load([store], number, tmp_path, tmp_path / "out")
         assert stored_results.list_results(store) == []
-    whole["designs"][0]["proof"]["status"] = "SETTLED"
-    record.write_text(json.dumps(whole))
+    full["designs"][0]["proof"]["status"] = "SETTLED"
+    record.write_text(json.dumps(full))
     with pytest.raises(InputError, match="is damaged: 'SETTLED'"):
         stored_results.load([store], number, tmp_path, tmp_path / "out")
 

@@ -59,13 +59,13 @@ def test_two_designs_of_a_simulation_are_played_on_one_clock(page: Any, address:
         page.keyboard.press("ArrowRight")
     page.get_by_text(": 0 of 300 groups have entries").first.wait_for(state="detached")
     players = page.locator(".player")
-    assert [one.get_attribute("data-frame") for one in players.all()] == ["3", "3"]
+    assert [item.get_attribute("data-frame") for item in players.all()] == ["3", "3"]
     assert players.last.locator("output").inner_text() == "6 s"
     play.last.click()
     page.get_by_role("button", name="Pause").wait_for()
     page.locator(".player:not([data-frame='3'])").nth(1).wait_for()
     page.get_by_role("button", name="Pause").click()
-    first, second = (one.get_attribute("data-frame") for one in players.all())
+    first, second = (item.get_attribute("data-frame") for item in players.all())
     assert first == second
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 900})

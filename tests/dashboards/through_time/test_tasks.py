@@ -23,13 +23,13 @@ def test_a_failed_link_is_absent_from_its_window_on(tmp_path: Path) -> None:
     link = described.elements["link"][0]
     events = {"2": {"problem.fail_links": [link]}, "3": {"problem.fail_links": []}}
     course = tasks.Course(scenario="traffic/abilene", designs=("ecmp",), windows=3, events=events)
-    done = pickle.loads(pickle.dumps(tasks.roll(course, tmp_path, tmp_path)))
-    assert done.labels == ["1", "2", "3"]
-    (ecmp,) = done.designs
+    result = pickle.loads(pickle.dumps(tasks.roll(course, tmp_path, tmp_path)))
+    assert result.labels == ["1", "2", "3"]
+    (ecmp,) = result.designs
     links = [len(picture.links) for picture in ecmp.pictures if isinstance(picture, NetworkMap)]
     assert links[0] == links[2] == links[1] + 2
     by_hand = rolling.roll("traffic/abilene", designs="ecmp", windows=3, events=events)
-    assert done.sentences == by_hand.sentences
+    assert result.sentences == by_hand.sentences
     headline = find_system("traffic").headline.name
     assert [row[headline] for row in ecmp.rows] == by_hand.metrics[headline].tolist()
     assert json.loads((tmp_path / "roll.windows").read_text())[2]["window"] == "3"
@@ -50,18 +50,18 @@ def test_the_series_of_each_system_is_played(name: str, tmp_path: Path) -> None:
     assert len(described.labels) > 1
     first = find_system(name.partition("/")[0])
     design = {"brokering": "brokered", "multicast": "partitioned", "livevideo": "vdn"}[first.name]
-    done = tasks.roll(tasks.Course(scenario=name, designs=(design,)), tmp_path, tmp_path)
-    assert done.labels == list(described.labels)
-    assert done.sentences[0].startswith(design)
+    result = tasks.roll(tasks.Course(scenario=name, designs=(design,)), tmp_path, tmp_path)
+    assert result.labels == list(described.labels)
+    assert result.sentences[0].startswith(design)
 
 
 @pytest.mark.slow
 def test_a_simulation_has_its_verdict_above_its_page(tmp_path: Path) -> None:
     changes = {"simulation.until_s": 0.05, "simulation.warm_up_s": 0.0}
-    done = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
-    assert done.sentences[0].startswith("ecmp_hash delivers")
-    assert not done.parts[0][0].sentences
-    frames = pickle.loads(pickle.dumps(done)).frames["ecmp_hash"]
+    simulation = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
+    assert simulation.sentences[0].startswith("ecmp_hash delivers")
+    assert not simulation.parts[0][0].sentences
+    frames = pickle.loads(pickle.dumps(simulation)).frames["ecmp_hash"]
     assert len(frames) == 50
     assert all(frame.value is not None for frame in frames)
 
@@ -72,8 +72,8 @@ def test_frames_show_what_the_scenario_fails(tmp_path: Path) -> None:
         tasks.Course(scenario="traffic/flow_simulation", designs=(), windows=1), tmp_path
     ).elements["link"][-1]
     changes = {"simulation.until_s": 0.02, "simulation.warm_up_s": 0.0, "problem.fail_links": [link]}
-    done = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
-    for frame in done.frames["ecmp_hash"]:
+    simulation = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
+    for frame in simulation.frames["ecmp_hash"]:
         assert isinstance(frame.drawing, NetworkMap)
         assert frame.drawing.whole is not None
         assert len(frame.drawing.whole.links) == len(frame.drawing.links) + 2

@@ -23,14 +23,14 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> work.FoundUpgrades:
 
 def test_a_search_sends_words_and_leaves_what_it_found(tmp_path: Path) -> None:
     files = tmp_path / "upgrades"
-    found = work.find_upgrades(ABILENE, tmp_path, "ecmp", 1.0, 3, files)
-    assert len(found.steps) == 1
-    assert found.steps[0].adds.endswith("Gbit/s each way")
+    upgrades = work.find_upgrades(ABILENE, tmp_path, "ecmp", 1.0, 3, files)
+    assert len(upgrades.steps) == 1
+    assert upgrades.steps[0].adds.endswith("Gbit/s each way")
     partial = work.read_partial(files)
-    assert partial.steps == found.steps
+    assert partial.steps == upgrades.steps
     assert not files.with_suffix(".progress").exists()
     assert not files.with_suffix(".activity").exists()
-    assert pickle.loads(pickle.dumps(found)) == found
+    assert pickle.loads(pickle.dumps(upgrades)) == upgrades
     assert work.read_partial(tmp_path / "other") is None
 
 
@@ -49,8 +49,8 @@ def test_a_track_shows_before_gained_and_beyond() -> None:
     def widths(before: float, now: float) -> dict[str, float]:
         html = panel._step_html(step(now), before, now)
         assert "<b>&" not in html.replace("<b>&lt;b", "")
-        parts = [part.split("' style='width:") for part in html.split("<span class='")[1:]]
-        return {one[0]: float(one[1].split("%")[0]) for one in parts if len(one) == 2}
+        parts = [share.split("' style='width:") for share in html.split("<span class='")[1:]]
+        return {part[0]: float(part[1].split("%")[0]) for part in parts if len(part) == 2}
 
     assert widths(0.6, 0.9) == pytest.approx({"planner-before": 50.0, "planner-gained": 25.0})
     assert widths(0.6, 1.2) == pytest.approx(
@@ -74,12 +74,12 @@ def test_the_curve_marks_the_budget(bought: work.FoundUpgrades) -> None:
 
 @pytest.mark.slow
 def test_failures_are_sent_with_their_map(tmp_path: Path) -> None:
-    found = work.find_failures(ABILENE, tmp_path, "ecmp", tmp_path / "failures")
-    assert found.tried == found.total == len(found.failures) == 27
-    sizes = [one.size for one in found.failures]
+    result = work.find_failures(ABILENE, tmp_path, "ecmp", tmp_path / "failures")
+    assert result.tried == result.total == len(result.failures) == 27
+    sizes = [failure.size for failure in result.failures]
     assert sizes == sorted(sizes, reverse=True)
-    assert found.map is not None
-    again: Any = pickle.loads(pickle.dumps(found))
-    assert again.failures == found.failures
-    html = failures._list_html(found.failures)
+    assert result.map is not None
+    again: Any = pickle.loads(pickle.dumps(result))
+    assert again.failures == result.failures
+    html = failures._list_html(result.failures)
     assert html.count("role='listitem'") == failures.MOST_LISTED

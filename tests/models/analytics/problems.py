@@ -36,11 +36,11 @@ def tables(
         ]
         if none:
             levels.append((name, "none", "none", np.nan, 0.0, 0.0, 0.0, 0.0))
-    places = [f"s{row}" for row in range(sites)]
+    positions = [f"s{row}" for row in range(sites)]
     numbers = np.arange(1.0, intervals + 1)
-    volume = [(site, "c", number, cells, cells) for site in places for number in numbers]
+    volume = [(site, "c", number, cells, cells) for site in positions for number in numbers]
     return {
-        "sites": pd.DataFrame({"site": places, "pop": "p", "uplink_mbps": uplink_mbps}),
+        "sites": pd.DataFrame({"site": positions, "pop": "p", "uplink_mbps": uplink_mbps}),
         "pops": pd.DataFrame({"pop": ["p"], "uplink_mbps": [pop_mbps], "merges": ["yes"]}),
         "intervals": pd.DataFrame({"interval": numbers, "start_s": (numbers - 1) * 60, "length_s": 60.0}),
         "cubes": pd.DataFrame({"cube": ["c"], "aggregate": ["count"]}),

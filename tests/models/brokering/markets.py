@@ -28,16 +28,16 @@ def market(
     terms: Terms = Terms(),  # noqa: B008 - frozen
 ) -> Brokering:
     """Return a market of clients (city, kbit/s, count) and clusters (name, CDN, city, Mbit/s, cost)."""
-    places = sorted({row[0] for row in clients} | {row[2] for row in clusters})
+    positions = sorted({row[0] for row in clients} | {row[2] for row in clusters})
     frame = pd.DataFrame(clusters, columns=["cluster", "cdn", "location", "capacity_mbps", "bandwidth_cost"])
     frame["colocation_cost"] = 0.0
     if background_mbps is not None:
         frame["background_mbps"] = background_mbps
-    wanted = pd.DataFrame(clients, columns=["location", "bitrate_kbps", "clients"])
+    requested_table = pd.DataFrame(clients, columns=["location", "bitrate_kbps", "clients"])
     return Brokering(
-        clients=wanted.assign(isp="isp", content="news"),
+        clients=requested_table.assign(isp="isp", content="news"),
         locations=pd.DataFrame(
-            [(place, *CITIES[place]) for place in places],
+            [(index, *CITIES[index]) for index in positions],
             columns=["location", "country", "latitude", "longitude"],
         ),
         clusters=frame,
@@ -66,19 +66,19 @@ def markets(draw: st.DrawFn, max_clients: int = 4, tight: bool = True) -> Broker
     )
     demand = sum(kbps * count for _, kbps, count in kinds) / 1000
     count = draw(st.integers(2, 6))
-    most = 0.7 if tight else 3.0
+    upper = 0.7 if tight else 3.0
     clusters = [
         (
             f"c{i}",
             f"cdn{draw(st.integers(0, 2))}",
             draw(st.sampled_from(cities)),
-            round(demand * draw(st.floats(0.2, most)), 1),
+            round(demand * draw(st.floats(0.2, upper)), 1),
             draw(st.integers(1, 30)) / 100,
         )
         for i in range(count)
     ]
-    places = sorted({kind[0] for kind in kinds} | {cluster[2] for cluster in clusters})
-    scores = [(place, f"c{i}", float(draw(st.integers(1, 100)))) for place in places for i in range(count)]
+    positions = sorted({kind[0] for kind in kinds} | {cluster[2] for cluster in clusters})
+    scores = [(index, f"c{i}", float(draw(st.integers(1, 100)))) for index in positions for i in range(count)]
     background = [round(cluster[3] * draw(st.sampled_from([0.0, 0.0, 0.3])), 2) for cluster in clusters]
     terms = Terms(
         cost_weight=draw(st.sampled_from([0.0, 1.0, 100.0, 1000.0])),
@@ -104,12 +104,12 @@ def heavy_tailed(
     """
     random = np.random.default_rng(seed)
     kbps = np.minimum(500 * (1 + random.pareto(1.2, rows)), most_kbps)
-    places = random.choice(list(CITIES), rows)
+    positions = random.choice(list(CITIES), rows)
     share = random.pareto(1.5, clusters) + 0.2
     capacity = free * clients * kbps.sum() / 1000 * share / share.sum()
     cities, cost = random.choice(list(CITIES), clusters), random.lognormal(-3, 1, clusters)
     return market(
-        [(str(place), float(rate), clients) for place, rate in zip(places, kbps, strict=True)],
+        [(str(locations), float(rate), clients) for locations, rate in zip(positions, kbps, strict=True)],
         [
             (f"c{i}", f"cdn{i % 3}", str(cities[i]), float(capacity[i]), float(cost[i]))
             for i in range(clusters)

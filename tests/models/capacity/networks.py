@@ -18,7 +18,7 @@ def problem_of(links: list[Any], demands: Any, **tables: Any) -> CapacityPlannin
     """Return a problem of links (tail, head, capacity, further columns), demands, and further tables."""
     columns = ["tail", "head", "capacity_mbps", "length_km", "setup_cost", "routing_cost"]
     modules = [("m", 10.0, 4.0)]
-    given = {
+    inputs = {
         "links": pd.DataFrame(links, columns=columns[: len(links[0])]),
         "demands": demands
         if isinstance(demands, pd.DataFrame)
@@ -26,7 +26,7 @@ def problem_of(links: list[Any], demands: Any, **tables: Any) -> CapacityPlannin
         "modules": pd.DataFrame(modules, columns=["module", "capacity_mbps", "cost"]),
         **tables,
     }
-    return CapacityPlanning.from_tables(given)
+    return CapacityPlanning.from_tables(inputs)
 
 
 def ring(links: list[Any] | None = None, demands: Any = None, **tables: Any) -> CapacityPlanning:
@@ -45,7 +45,7 @@ def random_problem(seed: int, *, modules: int = 1, years: int = 1) -> CapacityPl
     ]
     direction = DIRECTIONS[seed % 3]
     if direction == "directed":
-        links += [(head, tail, *rest) for tail, head, *rest in links]
+        links += [(head, tail, *remainder) for tail, head, *remainder in links]
     pairs = [pair for pair in itertools.permutations("abcd", 2) if rng.random() < 0.3] or [("a", "c")]
     tables: dict[str, Any] = {
         "modules": pd.DataFrame(
@@ -69,7 +69,7 @@ def random_problem(seed: int, *, modules: int = 1, years: int = 1) -> CapacityPl
 def shed_by_oracle(problem: CapacityPlanning, capacity: np.ndarray, rate: np.ndarray) -> float:
     """Return the least rate that must be shed, by a linear program with a commodity for each demand."""
     lines = problem.lines
-    index = {name: place for place, name in enumerate(problem.nodes["node"])}
+    index = {name: position for position, name in enumerate(problem.nodes["node"])}
     arcs = [
         (index[a], index[b], row) for row, (a, b) in enumerate(zip(lines["tail"], lines["head"], strict=True))
     ]
@@ -77,9 +77,9 @@ def shed_by_oracle(problem: CapacityPlanning, capacity: np.ndarray, rate: np.nda
         arcs += [(b, a, row) for a, b, row in arcs]
     nodes, count, demands = len(index), len(arcs), len(problem.demands)
     balance = np.zeros((nodes, count))
-    for place, (a, b, _) in enumerate(arcs):
-        balance[a, place] += 1
-        balance[b, place] -= 1
+    for position, (a, b, _) in enumerate(arcs):
+        balance[a, position] += 1
+        balance[b, position] -= 1
     columns = demands * count + demands
     equal = np.zeros((demands * nodes, columns))
     right = np.zeros(demands * nodes)
@@ -91,18 +91,18 @@ def shed_by_oracle(problem: CapacityPlanning, capacity: np.ndarray, rate: np.nda
             equal[demand * nodes + node, demands * count + demand] = sign
             right[demand * nodes + node] = sign * rate[demand]
     shares: dict[Any, list[int]] = {}
-    for place, (a, b, row) in enumerate(arcs):
-        shares.setdefault((row, (a, b) if problem.direction == "bidirected" else 0), []).append(place)
+    for position, (a, b, row) in enumerate(arcs):
+        shares.setdefault((row, (a, b) if problem.direction == "bidirected" else 0), []).append(position)
     upper = np.zeros((len(shares), columns))
-    for number, places in enumerate(shares.values()):
-        for place in places:
-            upper[number, place : demands * count : count] = 1.0
-    most = np.array([capacity[row] for row, _ in shares])
+    for number, positions in enumerate(shares.values()):
+        for position in positions:
+            upper[number, position : demands * count : count] = 1.0
+    largest = np.array([capacity[row] for row, _ in shares])
     cost = np.concatenate([np.zeros(demands * count), np.ones(demands)])
-    bounds = [(0, None)] * (demands * count) + [(0, one) for one in rate.tolist()]
-    done = linprog(cost, A_ub=upper, b_ub=most, A_eq=equal, b_eq=right, bounds=bounds)
-    assert done.status == 0
-    return float(done.fun)
+    bounds = [(0, None)] * (demands * count) + [(0, item) for item in rate.tolist()]
+    solution = linprog(cost, A_ub=upper, b_ub=largest, A_eq=equal, b_eq=right, bounds=bounds)
+    assert solution.status == 0
+    return float(solution.fun)
 
 
 def fits_by_oracle(problem: CapacityPlanning, capacity: np.ndarray) -> bool:
@@ -119,27 +119,27 @@ def cost_by_oracle(problem: CapacityPlanning, counts: np.ndarray) -> float:
     """Return what modules cost with setup, in one year, from the tables."""
     total, lines, modules = 0.0, problem.lines, problem.modules
     for line in range(len(lines)):
-        mine = counts[line * len(modules) : (line + 1) * len(modules)]
+        current = counts[line * len(modules) : (line + 1) * len(modules)]
         unit = modules["cost"].to_numpy() + modules["cost_per_km"].to_numpy() * lines["length_km"].iloc[line]
-        total += float(mine @ unit) + (lines["setup_cost"].iloc[line] if mine.any() else 0.0)
+        total += float(current @ unit) + (lines["setup_cost"].iloc[line] if current.any() else 0.0)
     return total
 
 
-def least_cost_by_enumeration(problem: CapacityPlanning, most: int, below: float) -> float:
-    """Return the least cost of all counts up to `most` of each module under which all fits.
+def least_cost_by_enumeration(problem: CapacityPlanning, upper: int, below: float) -> float:
+    """Return the least cost of all counts up to `upper` of each module under which all fits.
 
     below  only cheaper counts are tried; it is returned where none of them is enough
     """
     size = np.tile(problem.modules["capacity_mbps"].to_numpy(float), len(problem.lines))
     line = np.repeat(np.arange(len(problem.lines)), len(problem.modules))
     choices = []
-    for chosen in itertools.product(range(most + 1), repeat=len(size)):
-        counts = np.array(chosen, dtype=float)
+    for selected in itertools.product(range(upper + 1), repeat=len(size)):
+        counts = np.array(selected, dtype=float)
         cost = cost_by_oracle(problem, counts)
         if cost < below - 1e-9:
-            choices.append((cost, chosen))
-    for cost, chosen in sorted(choices):
-        added = np.bincount(line, weights=np.array(chosen) * size, minlength=len(problem.lines))
+            choices.append((cost, selected))
+    for cost, selected in sorted(choices):
+        added = np.bincount(line, weights=np.array(selected) * size, minlength=len(problem.lines))
         capacity = problem.installed_mbps + added
         if fits_by_oracle(problem, capacity):
             return cost
@@ -163,10 +163,10 @@ def restricted_problem(seed: int, *, years: int = 1, routing: bool = False) -> C
     links = base.links.assign(routing_cost=rng.integers(0, 2, len(base.links)) * 0.5 * routing)
     paths = []
     for source, target in dict.fromkeys(zip(demands["source"], demands["target"], strict=True)):
-        known = simple_paths(base, source, target)
+        names = simple_paths(base, source, target)
         if rng.random() < 0.5:
-            chosen = rng.permutation(len(known))[: int(rng.integers(1, 3))]
-            paths += [" > ".join(known[place][0]) for place in chosen.tolist()]
+            selected = rng.permutation(len(names))[: int(rng.integers(1, 3))]
+            paths += [" > ".join(names[position][0]) for position in selected.tolist()]
     tables = base.to_tables() | {"demands": demands, "classes": classes, "links": links}
     if paths:
         tables["tunnels"] = pd.DataFrame({"path": paths})
@@ -186,17 +186,17 @@ def simple_paths(problem: CapacityPlanning, source: str, target: str) -> list[tu
         steps.setdefault(tail, []).append((head, (row, 0)))
         if problem.direction != "directed":
             steps.setdefault(head, []).append((tail, (row, 1)))
-    found: list[tuple[list[str], list[Any]]] = []
+    result: list[tuple[list[str], list[Any]]] = []
     waiting: list[tuple[list[str], list[Any]]] = [([source], [])]
     while waiting:
         nodes, links = waiting.pop()
         if nodes[-1] == target:
-            found.append((nodes, links))
+            result.append((nodes, links))
             continue
         waiting += [
             ([*nodes, node], [*links, step]) for node, step in steps.get(nodes[-1], []) if node not in nodes
         ]
-    return found
+    return result
 
 
 def limit_latency(problem: CapacityPlanning, seed: int) -> CapacityPlanning:
@@ -246,15 +246,15 @@ class _PathProgram:
         lines = self.problem.lines
         delay = lines["latency_ms"] if "latency_ms" in lines else lines["length_km"] / 200.0
         tunnels = [] if self.problem.tunnels is None else self.problem.tunnels["path"].tolist()
-        mine = [path.split(" > ") for path in tunnels]
+        current = [path.split(" > ") for path in tunnels]
         if self.problem.direction == "undirected":
-            mine += [path[::-1] for path in mine]
-        mine = [path for path in mine if (path[0], path[-1]) == (source, target)]
+            current += [path[::-1] for path in current]
+        current = [path for path in current if (path[0], path[-1]) == (source, target)]
         return [
             steps
             for nodes, steps in simple_paths(self.problem, source, target)
             if not any(line in down for line, _ in steps)
-            and (not mine or nodes in mine)
+            and (not current or nodes in current)
             and (np.isnan(limit) or sum(delay.iloc[line] for line, _ in steps) <= limit + 1e-9)
         ]
 
@@ -274,8 +274,8 @@ class _PathProgram:
                 for line, way in steps:
                     key = line, way if self.problem.direction == "bidirected" else 0
                     load.setdefault(key, {})[column] = 1.0
-            part = 1.0 if is_normal else share.get(demand.get("class"), 1.0)
-            self.add(dict.fromkeys(columns, 1.0), demand["rate_mbps"] * part, np.inf)
+            fraction = 1.0 if is_normal else share.get(demand.get("class"), 1.0)
+            self.add(dict.fromkeys(columns, 1.0), demand["rate_mbps"] * fraction, np.inf)
         for (line, _), used in load.items():
             first = line * len(self.sizes)
             bought = {first + kind: -float(size) for kind, size in enumerate(self.sizes)}
@@ -283,18 +283,18 @@ class _PathProgram:
 
     def solve(self) -> float:
         matrix = np.zeros((len(self.rows), len(self.cost)))
-        for place, row in enumerate(self.rows):
-            matrix[place, list(row)] = list(row.values())
+        for entries, row in enumerate(self.rows):
+            matrix[entries, list(row)] = list(row.values())
         low, high = np.array(self.limits).T
-        done = milp(
+        solution = milp(
             np.array(self.cost),
             constraints=LinearConstraint(matrix, low, high),
             bounds=Bounds(0, self.upper),
             integrality=(np.arange(len(self.cost)) < self.whole).astype(int),
             options={"mip_rel_gap": 0.0},
         )
-        assert done.status == 0
-        return float(done.fun)
+        assert solution.status == 0
+        return float(solution.fun)
 
 
 def least_cost_on_paths(problem: CapacityPlanning) -> float:

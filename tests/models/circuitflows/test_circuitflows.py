@@ -20,9 +20,9 @@ from tests.commands import planner
 
 
 def compare(name: str, *more: str) -> dict[str, dict[str, Any]]:
-    done = planner("compare", f"circuitflows/{name}", "--json", *more)
-    assert done.code == 0, done.err
-    return {run["design"]: run["metrics"] for run in json.loads(done.out)["runs"]}
+    result = planner("compare", f"circuitflows/{name}", "--json", *more)
+    assert result.code == 0, result.err
+    return {run["design"]: run["metrics"] for run in json.loads(result.out)["runs"]}
 
 
 @pytest.mark.parametrize("name", ["table_2_2", "one_ring", "strobe", "dfsio"])
@@ -98,8 +98,8 @@ def test_files_are_written_faster_to_the_next_rack_than_to_random_ones() -> None
 
 def test_a_saved_plan_passes_the_check(tmp_path: Path) -> None:
     short = ("--set", "problem.horizon_us=10000")
-    done = planner("solve", "circuitflows/one_ring", "--design", "adu", "--out", tmp_path, *short)
-    assert done.code == 0, done.err
+    result = planner("solve", "circuitflows/one_ring", "--design", "adu", "--out", tmp_path, *short)
+    assert result.code == 0, result.err
     plan = tmp_path / "adu" / "plan"
     days = pd.read_parquet(plan / "configurations.parquet")
     assert set(days["source_rack"]) == {f"r{i}" for i in range(8)}
@@ -108,9 +108,9 @@ def test_a_saved_plan_passes_the_check(tmp_path: Path) -> None:
 
 
 def test_impossible_shifts_are_refused_in_one_line() -> None:
-    done = planner(
+    result = planner(
         "solve", "circuitflows/strobe", "--design", "static_16", "--set", "designs.static_16.shifts=[9]"
     )
-    assert done.code == 1
-    assert "shifts: 9, must be from 1 to 7" in done.err
-    assert "Traceback" not in done.err
+    assert result.code == 1
+    assert "shifts: 9, must be from 1 to 7" in result.err
+    assert "Traceback" not in result.err

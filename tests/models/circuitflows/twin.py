@@ -167,16 +167,16 @@ class Twin:
         self.pipes: dict[int, deque[tuple[float, tuple[int, int], Packet]]] = {}
         self.host_flows: dict[int, int] = {}
         self.lost = self.local = self.over_circuits = self.over_packets = 0
-        for at, kind, pair, value in changes:
-            place = (2, 0, 1, 3)[kind] * racks * racks + pair
+        for index, kind, pair, value in changes:
+            arc = (2, 0, 1, 3)[kind] * racks * racks + pair
             end = float(round(value * TICKS)) if kind == 0 else value
-            self._at((CHANGE, place), round(at * TICKS), self._change, kind, divmod(pair, racks), end)
+            self._at((CHANGE, arc), round(index * TICKS), self._change, kind, divmod(pair, racks), end)
         for index, flow in enumerate(self.flows):
             if flow.before < 0:
                 self._at((START, index), flow.start, self._start, index)
 
-    def _at(self, place: tuple[int, int], time: float, what: Any, *arguments: Any) -> None:
-        kind, index = place
+    def _at(self, position: tuple[int, int], time: float, what: Any, *arguments: Any) -> None:
+        kind, index = position
         stage = 0 if kind == CHANGE else 1 if kind == START else 3 if kind == TIMER else 2
         caused = self.now if stage == 2 else 0.0
         key = float(time), stage, caused, kind, index, next(self.order)
@@ -324,8 +324,8 @@ class Twin:
             self.lost += 1
 
     def _ticks(self, packet: Packet, mbps: float) -> float:
-        whole = sending(self.how["packet_bits"], mbps)
-        return float(math.floor(whole * self.how["reply_share"] + 0.5)) if packet.reply else whole
+        full = sending(self.how["packet_bits"], mbps)
+        return float(math.floor(full * self.how["reply_share"] + 0.5)) if packet.reply else full
 
     def _take(self, state: Pair) -> Packet:
         return (state.returned or state.waiting).popleft()
@@ -380,8 +380,8 @@ class Twin:
                 self.down_busy.add(rack)
                 self.down_turn[rack] = (source + 1) % self.n
                 rate = self.how["packet_mbps"][rack]
-                done = self.now + self._ticks(packet, rate)
-                self._at((DOWN, rack), done, self._down, (source, rack), packet)
+                result = self.now + self._ticks(packet, rate)
+                self._at((DOWN, rack), result, self._down, (source, rack), packet)
                 return
 
     def _down(self, pair: tuple[int, int], packet: Packet) -> None:
@@ -398,10 +398,10 @@ class Twin:
         state = self.pairs[rack, target]
         if state.returned or state.waiting:
             rate = self.how["circuit_mbps"][rack, target]
-            done = self.now + self._ticks((state.returned or state.waiting)[0], rate)
-            if done <= state.until + sending(self.how["packet_bits"], rate) / 100:
+            result = self.now + self._ticks((state.returned or state.waiting)[0], rate)
+            if result <= state.until + sending(self.how["packet_bits"], rate) / 100:
                 self.circuit_busy.add(rack)
-                self._at((CIRCUIT, rack), done, self._across, (rack, target), self._take(state))
+                self._at((CIRCUIT, rack), result, self._across, (rack, target), self._take(state))
 
     def _across(self, pair: tuple[int, int], packet: Packet) -> None:
         self.circuit_busy.discard(pair[0])
@@ -421,9 +421,9 @@ class Twin:
             delay += back
         self._fly(pair, packet, self.now + delay, circuit=circuit)
 
-    def _fly(self, pair: tuple[int, int], packet: Packet, at: float, *, circuit: bool) -> None:
+    def _fly(self, pair: tuple[int, int], packet: Packet, index: float, *, circuit: bool) -> None:
         state = self.pairs[pair]
-        state.last = max(at, state.last)
+        state.last = max(index, state.last)
         state.way.append((state.last, packet, circuit))
         if len(state.way) == 1:
             self._at((ARRIVAL, pair[0] * self.n + pair[1]), state.last, self._there, pair)
@@ -456,31 +456,31 @@ class Twin:
     # --- TCP ---------------------------------------------------------------------------
 
     def _timeout_ticks(self, sender: Sender) -> float:
-        least = self.how["least_timeout_us"]
+        lower = self.how["least_timeout_us"]
         for path in self.senders[sender.index :: len(self.flows)]:
             if path.smooth is not None:
-                least = max(least, path.smooth + 4 * path.spread)
-        return float(math.floor(least * 2 ** min(sender.backoff, 10)))
+                lower = max(lower, path.smooth + 4 * path.spread)
+        return float(math.floor(lower * 2 ** min(sender.backoff, 10)))
 
     def _arm(self, flow: Sender) -> None:
-        least = self.how["least_timeout_us"]
+        lower = self.how["least_timeout_us"]
         rtt = flow.smooth or 0.0
-        at, what = flow.timeout, self._timeout
+        index, what = flow.timeout, self._timeout
         is_active = flow is self._active(flow.index)
         if not is_active or not flow.may_send():
             if is_active and flow.probe is None and not flow.backoff and flow.is_open():
-                wait = max(2 * rtt, least / 20)
+                wait = max(2 * rtt, lower / 20)
                 if flow.outstanding == 1:
-                    wait = max(wait, 1.5 * rtt + least)
-                at, what = min(at, math.floor(self.now + wait)), self._probe
+                    wait = max(wait, 1.5 * rtt + lower)
+                index, what = min(index, math.floor(self.now + wait)), self._probe
             elif flow.missing and 0 < flow.later <= DUPLICATES - flow.outstanding and flow.patience == 3:
-                at, what = min(at, math.floor(self.now + max(rtt / 4, least / 100))), self._early
-        self._set(flow, at, what)
+                index, what = min(index, math.floor(self.now + max(rtt / 4, lower / 100))), self._early
+        self._set(flow, index, what)
 
-    def _set(self, flow: Sender, at: float, what: Any) -> None:
+    def _set(self, flow: Sender, index: float, what: Any) -> None:
         flow.timer = timer = object()
-        place = flow.index + flow.path * len(self.flows)
-        self._at((TIMER, place), at, self._expire, flow, timer, what)
+        position = flow.index + flow.path * len(self.flows)
+        self._at((TIMER, position), index, self._expire, flow, timer, what)
 
     def _expire(self, flow: Sender, timer: object, what: Any) -> None:
         if flow.timer is timer:

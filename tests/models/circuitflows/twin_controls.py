@@ -128,7 +128,7 @@ class Bbr(Control):
         return False
 
     def btlbw(self) -> float:
-        return max((rate for at, rate in self.rates.items() if at > self.round - 10), default=0.0)
+        return max((rate for index, rate in self.rates.items() if index > self.round - 10), default=0.0)
 
     def inflight(self, gain: float) -> float:
         if not self.btlbw() or math.isinf(self.rtprop) or not self.rtprop:

@@ -17,9 +17,9 @@ SCENARIOS = Path(__file__).parents[3] / "data" / "scenarios" / "circuits"
 
 
 def compare(scenario: Path, *more: str) -> dict[str, dict[str, Any]]:
-    done = planner("compare", scenario, "--json", *more)
-    assert done.code == 0, done.err
-    return {run["design"]: run for run in json.loads(done.out)["runs"]}
+    result = planner("compare", scenario, "--json", *more)
+    assert result.code == 0, result.err
+    return {run["design"]: run for run in json.loads(result.out)["runs"]}
 
 
 @pytest.mark.slow
@@ -89,8 +89,8 @@ def test_a_small_trace_rolls_window_by_window(tmp_path: Path) -> None:
         "length_ms = 100\n[designs.solstice]\n[designs.packet_only]\n"
     )
     out = tmp_path / "out"
-    done = planner("roll", scenario, "--out", out, "--table-format", "csv")
-    assert done.code == 0, done.err
+    result = planner("roll", scenario, "--out", out, "--table-format", "csv")
+    assert result.code == 0, result.err
     windows = pd.read_csv(out / "solstice" / "windows.csv")
     assert (windows["served_share"] > 0.999).all()
     assert (windows["coflow_mean_us"] > 0).all()
@@ -111,8 +111,8 @@ def test_the_last_minutes_of_a_real_trace(tmp_path: Path) -> None:
         f'system = "circuits"\n[problem]\nsource = "coflow_windows"\npath = "{trace}"\n'
         "start_ms = 3480000\n[designs.solstice]\n[designs.eclipse]\n[designs.packet_only]\n"
     )
-    done = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
-    assert done.code == 0, done.err
+    result = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
+    assert result.code == 0, result.err
     names = ("solstice", "eclipse", "packet_only")
     runs = {name: pd.read_csv(tmp_path / "out" / name / "windows.csv") for name in names}
     for run in runs.values():

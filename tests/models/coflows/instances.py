@@ -38,13 +38,13 @@ def problem_of(
 @st.composite
 def problems(draw: st.DrawFn, *, most_flows: int = 12, switches: int = 2) -> CoflowsInTime:
     """Return random problems of up to four racks and four coflows."""
-    racks = [f"r{place}" for place in range(draw(st.integers(2, 4)))]
-    names = [f"c{place}" for place in range(draw(st.integers(1, 4)))]
+    racks = [f"r{index}" for index in range(draw(st.integers(2, 4)))]
+    names = [f"c{index}" for index in range(draw(st.integers(1, 4)))]
     pairs = list(itertools.permutations(racks, 2))
     keys = [(name, *pair) for name in names for pair in pairs]
     first = [(name, *draw(st.sampled_from(pairs))) for name in names]
-    chosen = draw(st.lists(st.sampled_from(keys), max_size=most_flows - len(first), unique=True))
-    flows = [(*key, float(draw(st.integers(1, 40)))) for key in dict.fromkeys([*first, *chosen])]
+    drawings = draw(st.lists(st.sampled_from(keys), max_size=most_flows - len(first), unique=True))
+    flows = [(*key, float(draw(st.integers(1, 40)))) for key in dict.fromkeys([*first, *drawings])]
     arrivals = {name: float(draw(st.sampled_from([0, 0, 5, 20, 60]))) for name in names}
     return problem_of(
         arrivals,
@@ -72,9 +72,9 @@ def serve_in_order(
     last: dict[Any, int] = {}
     rows: list[tuple[Any, ...]] = []
     ends = dict.fromkeys(arrival, 0.0)
-    for place in order:
-        coflow, source, target, size = flows[place]
-        ports = (("out", switch[place], source), ("in", switch[place], target))
+    for position in order:
+        coflow, source, target, size = flows[position]
+        ports = (("out", switch[position], source), ("in", switch[position], target))
         before = {last.get(port, -1) for port in ports}
         is_up = len(before) == 1 and -1 not in before
         if is_up:
@@ -84,9 +84,9 @@ def serve_in_order(
         start = max(arrival[coflow], ready)
         end = start + size / MBIT
         for port in ports:
-            free[port], last[port] = end, place
+            free[port], last[port] = end, position
         ends[coflow] = max(ends[coflow], end)
-        rows.append((coflow, source, target, start, end, float(switch[place] + 1)))
+        rows.append((coflow, source, target, start, end, float(switch[position] + 1)))
     return float(np.mean([ends[name] - arrival[name] for name in arrival])), rows
 
 
@@ -97,9 +97,9 @@ def best_by_enumeration(problem: CoflowsInTime) -> tuple[float, list[tuple[Any, 
     arrival = dict(zip(problem.coflows["coflow"], problem.coflows["arrival_ms"], strict=True))
     return min(
         (
-            serve_in_order(flows, arrival, problem.setup_ms, order, chosen)
+            serve_in_order(flows, arrival, problem.setup_ms, order, selected)
             for order in itertools.permutations(range(count))
-            for chosen in itertools.product(range(switches), repeat=count)
+            for selected in itertools.product(range(switches), repeat=count)
         ),
-        key=lambda found: found[0],
+        key=lambda result: result[0],
     )

@@ -21,7 +21,7 @@ def make(
     contracts  cdn, billing, price, capacity, commitment
     tiers      cdn, volume, price above it
     """
-    rows = [(cdn, "world", *rest) for cdn, *rest in contracts]
+    rows = [(cdn, "world", *remaining) for cdn, *remaining in contracts]
     steps = [(cdn, "world", above, price) for cdn, above, price in tiers]
     return Month(
         traffic=pd.DataFrame(

@@ -25,11 +25,16 @@ def make(
     rates    by node
     tenants  weight, mix, and by partition its demand and the nodes that it is placed on, such as "n1 n2"
     """
-    parts = [(t, p, f) for t, (_, _, own) in tenants.items() for p, (f, _) in own.items()]
+    parts = [(t, p, f) for t, (_, _, own_values) in tenants.items() for p, (f, _) in own_values.items()]
     placed = [
-        (t, p, n) for t, (_, _, own) in tenants.items() for p, (_, on) in own.items() for n in on.split()
+        (t, p, n)
+        for t, (_, _, own_values) in tenants.items()
+        for p, (_, on) in own_values.items()
+        for n in on.split()
     ]
-    count = {t: max(len(on.split()) for _, on in own.values()) for t, (_, _, own) in tenants.items()}
+    count = {
+        t: max(len(on.split()) for _, on in own_values.values()) for t, (_, _, own_values) in tenants.items()
+    }
     return SharedStore(
         nodes=pd.DataFrame({"node": list(rates), "rate_kops": list(rates.values()), "memory_gb": memory_gb}),
         tenants=pd.DataFrame(
@@ -60,11 +65,11 @@ def stores(
     people = {}
     for t in range(draw(st.integers(1, tenants))):
         copies = int(random.integers(1, min(3, count) + 1))
-        own = {}
+        own_values = {}
         for p in range(int(random.integers(1, 4))):
             on = random.choice(count, size=copies, replace=False)
-            own[f"p{p}"] = (float(random.integers(0, 12)), " ".join(f"n{n}" for n in on))
-        people[f"t{t}"] = (float(random.integers(1, 5)), draw(st.sampled_from(mixes)), own)
+            own_values[f"p{p}"] = (float(random.integers(0, 12)), " ".join(f"n{n}" for n in on))
+        people[f"t{t}"] = (float(random.integers(1, 5)), draw(st.sampled_from(mixes)), own_values)
     first = next(iter(people.values()))[2]
     name, (demand, on) = next(iter(first.items()))
     first[name] = (demand + 1.0, on)

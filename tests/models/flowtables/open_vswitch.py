@@ -22,7 +22,7 @@ ONLY_NEWER = ("push_vlan",)  # actions that version 1.0 does not have
 
 def find_program(name: str) -> str | None:
     """Return the path of a program of Open vSwitch; None where it is not there."""
-    return shutil.which(name, path=os.pathsep.join(str(PREFIX / place) for place in PLACES))
+    return shutil.which(name, path=os.pathsep.join(str(PREFIX / position) for position in PLACES))
 
 
 IS_THERE = all(find_program(name) for name in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"))
@@ -38,17 +38,21 @@ class Switch:
         """Run a program of Open vSwitch and return its output."""
         program = find_program(name)
         assert program is not None
-        own = {
+        own_values = {
             "OVS_RUNDIR": str(self.folder),
             "OVS_LOGDIR": str(self.folder),
             "LD_LIBRARY_PATH": str(PREFIX / "usr/lib/x86_64-linux-gnu"),
         }
-        done = subprocess.run(
-            [program, *arguments], env=os.environ | own, cwd=self.folder, capture_output=True, text=True,
+        result = subprocess.run(
+            [program, *arguments],
+            env=os.environ | own_values,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
             timeout=60, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     def set_rules(self, text: str) -> None:
         """Replace all rules of the bridge."""

@@ -31,7 +31,8 @@ def draw_pipeline(random: np.random.Generator, *, with_always: bool = True) -> F
     for table in range(TABLES):
         priorities = random.permutation(20)[: int(random.integers(1, 5))]
         rows += [
-            (float(one), draw_match(random), draw_action(table, random), float(table)) for one in priorities
+            (float(priority), draw_match(random), draw_action(table, random), float(table))
+            for priority in priorities
         ]
     rules = pd.DataFrame(rows, columns=["priority", "match", "action", "table"])
     headers = [every_header()[row] for row in random.integers(0, 256, size=25)]
@@ -79,9 +80,9 @@ def draw_action(table: int, random: np.random.Generator) -> str:
 
 def read_fields(text: str) -> dict[str, int]:
     """Return the fields of a header, registers 0."""
-    found = dict.fromkeys(SIZES, 0)
-    found.update({name: int(value) for name, value in re.findall(r"(\w)=(\d+)", text)})
-    return found
+    result = dict.fromkeys(SIZES, 0)
+    result.update({name: int(value) for name, value in re.findall(r"(\w)=(\d+)", text)})
+    return result
 
 
 def interpret_all(problem: FlowTables) -> list[Log]:

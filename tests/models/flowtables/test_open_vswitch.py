@@ -73,11 +73,11 @@ def test_megaflows_of_open_vswitch(switch: Switch, make: Callable[[], FlowTables
         text = describe(problem, layout.to_numbers(problem.headers[row : row + 1])[0])
         if text is None:
             continue
-        found = read_megaflow(switch.trace(text), layout)
-        action = found.actions if found.actions == "drop" else f"out:{found.actions}"
+        megaflow = read_megaflow(switch.trace(text), layout)
+        action = megaflow.actions if megaflow.actions == "drop" else f"out:{megaflow.actions}"
         assert action == problem.actions[actions[row]], text
-        assert follow(problem, *layout.to_words([found.value, found.mask])) == actions[row], text
-        assert layout.format_mask(found.mask) == layout.format_mask(masks[row]), text
+        assert follow(problem, *layout.to_words([megaflow.value, megaflow.mask])) == actions[row], text
+        assert layout.format_mask(megaflow.mask) == layout.format_mask(masks[row]), text
         traced += 1
     assert traced > PACKETS / 2
 
@@ -210,9 +210,10 @@ table=1,arp,arp_tpa=10.0.0.1 actions=output:2
 table=1,priority=1 actions=output:3
 """,
         [
-            f"in_port={INPUT} arp arp_op={op} arp_spa=10.0.0.{own} arp_tpa=10.0.0.2 eth_src={HOST}:0{own}"
+            f"in_port={INPUT} arp arp_op={op} arp_spa=10.0.0.{own_values} arp_tpa=10.0.0.2 "
+            f"eth_src={HOST}:0{own_values}"
             for op in (1, 2)
-            for own in (1, 5)
+            for own_values in (1, 5)
         ],
     ),
     "another port of input": (
@@ -255,11 +256,13 @@ def require_same_entries(switch: Switch, text: str, headers: list[str]) -> None:
         layout.to_numbers(problem.headers), masks, names, headers, strict=True
     ):
         packet = ",".join(format_cube(layout, number, layout.find_present(number)))
-        found = read_megaflow(switch.run("ovs-appctl", "ofproto/trace", BRIDGE, packet), layout)
+        megaflow = read_megaflow(switch.run("ovs-appctl", "ofproto/trace", BRIDGE, packet), layout)
         seen = ~unseen(layout, number)
-        assert layout.format_mask(mask & seen) == layout.format_mask(found.mask & seen), f"{header}\n{text}"
+        assert layout.format_mask(mask & seen) == layout.format_mask(megaflow.mask & seen), (
+            f"{header}\n{text}"
+        )
         is_drop = name.split()[-1] == "drop"
-        assert is_drop == (found.actions == "drop") or outputs_to_input(name, header), f"{header}\n{text}"
+        assert is_drop == (megaflow.actions == "drop") or outputs_to_input(name, header), f"{header}\n{text}"
         cubes.add((number & mask, mask))
     plan = SYSTEM.design("all").run(problem).plan
     assert len(plan.megaflows) == len(cubes)
@@ -272,7 +275,7 @@ def test_entries_of_random_tables_are_those_of_open_vswitch(switch: Switch, seed
     lines = []
     for table in range(3):
         priorities = random.permutation(90)[: int(random.integers(2, 8))] + 1
-        lines += [f"table={table},priority={one},{draw_rule(table, random)}" for one in priorities]
+        lines += [f"table={table},priority={priority},{draw_rule(table, random)}" for priority in priorities]
     require_same_entries(switch, "\n".join(lines) + "\n", [draw_header(random) for _ in range(15)])
 
 
@@ -321,25 +324,25 @@ def draw_header(random: np.random.Generator) -> str:
     """Return a packet that such rules may match."""
     kind = str(random.choice(["tcp", "udp", "icmp", "arp"], p=[0.5, 0.25, 0.1, 0.15]))
     names = ("arp_spa", "arp_tpa") if kind == "arp" else ("ip_src", "ip_dst")
-    found = [f"in_port={random.integers(1, 4)} {kind}"]
-    found += [
+    result = [f"in_port={random.integers(1, 4)} {kind}"]
+    result += [
         f"eth_src=00:00:00:00:00:0{random.integers(0, 4)} eth_dst=00:00:00:00:00:0{random.integers(1, 3)}"
     ]
-    found += [f"{name}={draw_address(random)}" for name in names]
+    result += [f"{name}={draw_address(random)}" for name in names]
     if kind != "arp":
-        found.append(f"nw_ttl={random.choice([1, 2, 3, 64])}")
+        result.append(f"nw_ttl={random.choice([1, 2, 3, 64])}")
     if kind in ("tcp", "udp"):
-        found.append(f"tp_src=9 tp_dst={random.choice([80, 443, 22, 1025, 95])}")
-    return " ".join(found)
+        result.append(f"tp_src=9 tp_dst={random.choice([80, 443, 22, 1025, 95])}")
+    return " ".join(result)
 
 
 def unseen(layout: Layout, header: int) -> int:
     """Return the bits of a tag of VLAN where a packet has none: a trace does not show them."""
-    found = layout.full_mask(["vlan_tci"]) if "vlan_tci" in layout.by_name else 0
-    return found if header & found == 0 else 0
+    result = layout.full_mask(["vlan_tci"]) if "vlan_tci" in layout.by_name else 0
+    return result if header & result == 0 else 0
 
 
 def outputs_to_input(name: str, header: str) -> bool:
     """Return whether all outputs are to the port of input, which Open vSwitch leaves out."""
     port = header.split()[0].removeprefix("in_port=")
-    return all(part == f"out:{port}" for part in name.split() if part.startswith("out:"))
+    return all(share == f"out:{port}" for share in name.split() if share.startswith("out:"))

@@ -75,35 +75,35 @@ def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
     return problem(links, objects, requests, tiers=kinds, **tables)
 
 
-def best_by_force(given: LiveVideo) -> float:
+def best_by_force(inputs: LiveVideo) -> float:
     """Return the best objective of all plans, by enumeration of the trees of each object."""
     from planner_models.livevideo.plan.check import check
     from planner_models.livevideo.plan.metrics import measure
 
     options: list[list[tuple[int, ...]]] = []
-    asked = np.unique(given.object)
+    asked = np.unique(inputs.object)
     for o in asked.tolist():
         parents = [
-            [-1, *np.flatnonzero(given.head == c).tolist()] if given.level[c] else [-1]
-            for c in range(len(given.clusters))
+            [-1, *np.flatnonzero(inputs.head == c).tolist()] if inputs.level[c] else [-1]
+            for c in range(len(inputs.clusters))
         ]
-        found = set()
+        result = set()
         for pick in itertools.product(*parents):
             links = tuple(link for link in pick if link >= 0)
-            fed = {int(c) for i, c in enumerate(given.sources) if given.is_at_source[o, i]}
-            fed |= {int(given.head[link]) for link in links}
-            if all(int(given.tail[link]) in fed for link in links):
-                found.add(links)
-        options.append(sorted(found))
+            fed = {int(c) for i, c in enumerate(inputs.sources) if inputs.is_at_source[o, i]}
+            fed |= {int(inputs.head[link]) for link in links}
+            if all(int(inputs.tail[link]) in fed for link in links):
+                result.add(links)
+        options.append(sorted(result))
     best = -np.inf
     for choice in itertools.product(*options):
-        item = np.concatenate([np.full(len(part), o) for part, o in zip(choice, asked, strict=True)]).astype(
-            int
-        )
-        link = np.concatenate([np.array(part, dtype=int) for part in choice]).astype(int)
-        plan = build_plan(given, item, link)
-        if not len(check(given, plan)):
-            value = measure(given, plan, None)["service_minus_cost"]
+        item = np.concatenate(
+            [np.full(len(share), o) for share, o in zip(choice, asked, strict=True)]
+        ).astype(int)
+        link = np.concatenate([np.array(share, dtype=int) for share in choice]).astype(int)
+        plan = build_plan(inputs, item, link)
+        if not len(check(inputs, plan)):
+            value = measure(inputs, plan, None)["service_minus_cost"]
             assert value is not None
             best = max(best, value)
     return best

@@ -53,13 +53,14 @@ def small(seed: int = 0) -> LiveVideo:
 @st.composite
 def placed(draw: st.DrawFn) -> LiveVideo:
     """Draw a small problem with coordinates and arrival times."""
-    one = draw(problems(rules=True))
+    drawings = draw(problems(rules=True))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    clusters = one.clusters.assign(
-        latitude=rng.uniform(30, 50, len(one.clusters)), longitude=rng.uniform(-120, -70, len(one.clusters))
+    clusters = drawings.clusters.assign(
+        latitude=rng.uniform(30, 50, len(drawings.clusters)),
+        longitude=rng.uniform(-120, -70, len(drawings.clusters)),
     )
-    requests = one.requests.assign(arrival_s=rng.uniform(0, 60, len(one.requests)))
-    return replace(one, clusters=clusters, requests=requests)
+    requests = drawings.requests.assign(arrival_s=rng.uniform(0, 60, len(drawings.requests)))
+    return replace(drawings, clusters=clusters, requests=requests)
 
 
 DEGRADATIONS = st.sampled_from(
@@ -93,13 +94,13 @@ def one_way(*, narrow: tuple[str, str] | None = None) -> LiveVideo:
 
 
 def cluster_view(
-    one: LiveVideo, error: tuple[str, str, float] | None = None, **degradation: float
+    item: LiveVideo, error: tuple[str, str, float] | None = None, **degradation: float
 ) -> observe.ClusterView:
     """Return a view in which a cluster announces a link with a measurement error."""
-    view = observe.ClusterView(**{name: getattr(one, name) for name in TABLES}, **degradation)
-    off = np.zeros(len(one.links))
+    view = observe.ClusterView(**{name: getattr(item, name) for name in TABLES}, **degradation)
+    off = np.zeros(len(item.links))
     if error is not None:
-        off[one.link_labels.index(f"{error[0]}->{error[1]}")] = error[2]
+        off[item.link_labels.index(f"{error[0]}->{error[1]}")] = error[2]
     vars(view)["measurement_error_mbps"] = off
     return view
 

@@ -18,9 +18,9 @@ SMALL = {
 
 @pytest.mark.slow
 def test_control_planes_with_more_information_do_better() -> None:
-    (found,) = measurement.measure(["livevideo"], changes={"livevideo": SMALL}, workers=1)
-    assert not found.failed
-    rows = {row["design"]: row for row in found.frame.to_dict(orient="records")}
+    (result,) = measurement.measure(["livevideo"], changes={"livevideo": SMALL}, workers=1)
+    assert not result.failed
+    rows = {row["design"]: row for row in result.frame.to_dict(orient="records")}
     share = {name: row["share"] for name, row in rows.items()}
     assert share["cdn"] == 0.0
     assert max(share["distributed"], share["centralized"]) < share["hybrid"] < share["vdn"] <= 1.0

@@ -10,8 +10,10 @@ from planner.runs.reproduction import Reproduction, Verdict
 def misses_only(*rows: str) -> Callable[[Reproduction], None]:
     """Return a check that all other rows are reproduced."""
 
-    def check(done: Reproduction) -> None:
-        missed = {row.id for row in done.rows if row.verdict in (Verdict.NOT_REPRODUCED, Verdict.ORDER_ONLY)}
+    def check(assignment: Reproduction) -> None:
+        missed = {
+            row.id for row in assignment.rows if row.verdict in (Verdict.NOT_REPRODUCED, Verdict.ORDER_ONLY)
+        }
         assert missed <= set(rows)
 
     return check

@@ -67,8 +67,8 @@ def tree(
 
 
 def fat(**parameters: Any) -> Multicast:
-    known: dict[str, Any] = {"k": 4, "aggregation_copies": 1, "tenants": 3, "groups": 40, "table_size": 12}
-    return generators.datacenter(**(known | parameters))
+    names: dict[str, Any] = {"k": 4, "aggregation_copies": 1, "tenants": 3, "groups": 40, "table_size": 12}
+    return generators.datacenter(**(names | parameters))
 
 
 def of_one_tenant(problem: Multicast) -> Multicast:
@@ -88,18 +88,18 @@ def require_distribution(
     assert (held.core.sum(axis=0) == core_copies).all()
     assert np.ptp(held.core.sum(axis=1)) <= 1
     for pod in range(wires.pods):
-        mine = held.aggregation[wires.aggregation_pod == pod]
-        assert (mine.sum(axis=0) == aggregation_copies).all()
-        assert np.ptp(mine.sum(axis=1)) <= 1
-    for part in range(held.partitions):
+        current = held.aggregation[wires.aggregation_pod == pod]
+        assert (current.sum(axis=0) == aggregation_copies).all()
+        assert np.ptp(current.sum(axis=1)) <= 1
+    for share in range(held.partitions):
         graph = nx.Graph()
-        for core in np.flatnonzero(held.core[:, part]).tolist():
-            for switch in np.flatnonzero(wires.up[:, core] & held.aggregation[:, part]).tolist():
+        for core in np.flatnonzero(held.core[:, share]).tolist():
+            for switch in np.flatnonzero(wires.up[:, core] & held.aggregation[:, share]).tolist():
                 graph.add_edge(("core", core), ("pod", int(wires.aggregation_pod[switch])))
                 graph.add_edge(("switch", switch), ("core", core))
             met = {pod for kind, pod in graph[("core", core)] if kind == "pod"}
             assert met == set(range(wires.pods))
-        for switch in np.flatnonzero(held.aggregation[:, part]).tolist():
+        for switch in np.flatnonzero(held.aggregation[:, share]).tolist():
             assert ("switch", switch) in graph
 
 
@@ -108,8 +108,8 @@ def with_tables(problem: Multicast, fabric: dict[str, float]) -> Multicast:
 
 
 def datacenter(**more: object) -> Multicast:
-    known: dict[str, object] = {"k": 8, "aggregation_copies": 2, "groups": 200, "table_size": 25}
-    return generators.datacenter(**(known | more))  # type: ignore[arg-type]
+    names: dict[str, object] = {"k": 8, "aggregation_copies": 2, "groups": 200, "table_size": 25}
+    return generators.datacenter(**(names | more))  # type: ignore[arg-type]
 
 
 def fat_of_kind(kind: str, k: int, copies: int, seed: int, **more: Any) -> Multicast:

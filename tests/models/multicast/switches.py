@@ -24,9 +24,9 @@ def plain_extra(masks: Sequence[int], rates: Sequence[float], meta: Sequence[int
     """Return the extra traffic, from ports as sets."""
     ports = [{p for p in range(64) if mask >> p & 1} for mask in masks]
     cost = 0.0
-    for mine, rate, m in zip(ports, rates, meta, strict=True):
+    for current, rate, m in zip(ports, rates, meta, strict=True):
         union: set[int] = set().union(*(other for other, n in zip(ports, meta, strict=True) if n == m))
-        cost += rate * len(union - mine)
+        cost += rate * len(union - current)
     return cost
 
 
@@ -55,9 +55,9 @@ def plain_f(load: float, congestion: meta_groups.Congestion) -> float:
     return cost
 
 
-def same_groups(one: Sequence[object], other: Sequence[object]) -> bool:
+def same_groups(item: Sequence[object], other: Sequence[object]) -> bool:
     """Return whether both put the same things together."""
-    pairs = {(a, b) for a, b in zip(one, other, strict=True)}
+    pairs = {(a, b) for a, b in zip(item, other, strict=True)}
     return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
@@ -74,10 +74,10 @@ def brute_force(masks: Sequence[int], rates: Sequence[float], table_size: int) -
     """Return the least extra traffic of a tiny switch, by trying every choice of unions."""
     unions = p_median.list_unions(masks, 20)
     best = float("inf")
-    for chosen in combinations(unions, min(table_size, len(unions))):
+    for selected in combinations(unions, min(table_size, len(unions))):
         cost = 0.0
         for mask, rate in zip(masks, rates, strict=True):
-            extras = [(union & ~mask).bit_count() for union in chosen if mask & ~union == 0]
+            extras = [(union & ~mask).bit_count() for union in selected if mask & ~union == 0]
             cost += rate * min(extras) if extras else float("inf")
         best = min(best, cost)
     return best

@@ -105,10 +105,10 @@ BAD: dict[str, tuple[str, Change, str]] = {
 def test_bad_tables_are_one_clear_line(folder: Path, case: str, command: str) -> None:
     table, change, words = BAD[case]
     spoil(folder / "own_data" / f"{table}.csv", change)
-    done = planner(command, "own_data.toml")
-    assert done.code == 1
-    assert words in done.err
-    assert "Traceback" not in done.err + done.out
+    result = planner(command, "own_data.toml")
+    assert result.code == 1
+    assert words in result.err
+    assert "Traceback" not in result.err + result.out
 
 
 BAD_TREES: dict[str, tuple[str, Change, str]] = {
@@ -135,16 +135,16 @@ def test_bad_trees_are_one_clear_line(folder: Path, case: str) -> None:
     if case == "no link for the traffic":
         words, change = "'e00' has no link to 'h010'", set_first_row(lower="h010")
     spoil(folder / "own_tree" / f"{table}.csv", change)
-    done = planner("check", "own_tree.toml")
-    assert done.code == 1
-    assert words in done.err
-    assert "Traceback" not in done.err + done.out
+    result = planner("check", "own_tree.toml")
+    assert result.code == 1
+    assert words in result.err
+    assert "Traceback" not in result.err + result.out
 
 
 @pytest.mark.parametrize("name", ["own_data", "own_tree"])
 def test_own_tables_give_a_plan_in_tables(folder: Path, name: str) -> None:
-    done = planner("solve", f"{name}.toml", "--out", "out", "--table-format", "csv")
-    assert done.code == 0, done.err
+    result = planner("solve", f"{name}.toml", "--out", "out", "--table-format", "csv")
+    assert result.code == 0, result.err
     plan = folder / "out" / "partitioned_aggregated" / "plan"
     entries = pd.read_csv(plan / "entries.csv")
     assert set(entries["layer"]) == {"core", "aggregation", "edge"}
@@ -156,7 +156,7 @@ def test_own_tables_give_a_plan_in_tables(folder: Path, name: str) -> None:
 def test_failures_from_the_command_line(folder: Path) -> None:
     traffic = []
     for failed in (0, 3, 8):
-        done = planner(
+        result = planner(
             "solve",
             "own_data.toml",
             "--design",
@@ -165,8 +165,8 @@ def test_failures_from_the_command_line(folder: Path) -> None:
             "--set",
             f"problem.failed_aggregations={failed}",
         )
-        assert done.code == 0, done.err
-        traffic.append(json.loads(done.out)["runs"][0]["metrics"])
+        assert result.code == 0, result.err
+        traffic.append(json.loads(result.out)["runs"][0]["metrics"])
     assert traffic[0]["unreachable_share"] is None
     assert 0 <= traffic[1]["unreachable_share"] <= traffic[2]["unreachable_share"]
     assert traffic[1]["route_stretch"] >= 1
@@ -176,25 +176,25 @@ def test_failures_from_the_command_line(folder: Path) -> None:
 
 
 def test_rules_of_two_plans_and_the_choice_of_copies_are_explained(folder: Path) -> None:
-    done = planner("solve", "own_data.toml", "--design", "per_switch", "--out", "out")
-    assert done.code == 0, done.err
+    result = planner("solve", "own_data.toml", "--design", "per_switch", "--out", "out")
+    assert result.code == 0, result.err
     before = folder / "out" / "per_switch" / "plan"
-    done = planner("explain", "own_data.toml", "--previous", before, "--with", "candidates=0", "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)["explanation"]
+    result = planner("explain", "own_data.toml", "--previous", before, "--with", "candidates=0", "--json")
+    assert result.code == 0, result.err
+    told = json.loads(result.out)["explanation"]
     (rules,) = (each for each in told["sections"] if each["title"].startswith("rules to add and remove"))
     assert sum(row["add"] + row["remove"] for row in rules["rows"]) > 0
     (copies,) = (each for each in told["sections"] if each["title"].startswith("copies of each part"))
     assert [row["ra"] for row in copies["rows"]] == [1, 2]
     assert any("The next choice" in sentence for sentence in told["sentences"])
-    chosen = planner("solve", "own_data.toml", "--design", "chosen_copies", "--json")
-    assert chosen.code == 0, chosen.err
+    selected = planner("solve", "own_data.toml", "--design", "chosen_copies", "--json")
+    assert selected.code == 0, selected.err
 
 
 def test_partitions_of_switches_of_a_tree_are_explained(folder: Path) -> None:
-    done = planner("explain", "own_tree.toml", "--with", "candidates=0", "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)["explanation"]
+    result = planner("explain", "own_tree.toml", "--with", "candidates=0", "--json")
+    assert result.code == 0, result.err
+    told = json.loads(result.out)["explanation"]
     (held,) = (each for each in told["sections"] if each["title"].startswith("parts of the addresses"))
     parts = pd.DataFrame(held["rows"])
     assert parts["layer"].value_counts().to_dict() == {"aggregation": 9, "core": 6}
@@ -202,16 +202,16 @@ def test_partitions_of_switches_of_a_tree_are_explained(folder: Path) -> None:
 
 
 def test_updates_of_joins_and_leaves_are_explained(folder: Path) -> None:
-    done = planner("explain", "own_data.toml", "--with", "events=500", "--with", "candidates=0")
-    assert done.code == 1
-    assert "tenants: dynamics need this table" in done.err
+    result = planner("explain", "own_data.toml", "--with", "events=500", "--with", "candidates=0")
+    assert result.code == 1
+    assert "tenants: dynamics need this table" in result.err
     hosts = pd.read_csv(folder / "own_data" / "hosts.csv")["host"]
     pd.DataFrame({"tenant": "t", "host": hosts}).to_csv(folder / "own_data" / "tenants.csv", index=False)
     spoil(folder / "own_data" / "groups.csv", lambda frame: frame.assign(tenant="t"))
     words = ("--with", "events=500", "--with", "batch=50", "--with", "candidates=0", "--json")
-    done = planner("explain", "own_data.toml", *words)
-    assert done.code == 0, done.err
-    told = json.loads(done.out)["explanation"]
+    result = planner("explain", "own_data.toml", *words)
+    assert result.code == 0, result.err
+    told = json.loads(result.out)["explanation"]
     (updates,) = (each for each in told["sections"] if each["title"] == "updates of 500 joins and leaves")
     rows = {row["layer"]: row for row in updates["rows"]}
     assert rows["edge"]["join"] == 1
@@ -225,8 +225,8 @@ def test_joins_and_leaves_roll_through_windows(folder: Path) -> None:
         f"problem.{name}" for name in ("groups=30", "tenants=3", "table_size=12", "largest_tenant=12")
     ]
     words = [word for setting in settings for word in ("--set", setting)]
-    done = planner("roll", "multicast/churn", "--out", "out", *words)
-    assert done.code == 0, done.err
+    result = planner("roll", "multicast/churn", "--out", "out", *words)
+    assert result.code == 0, result.err
     for design in ("partitioned_aggregated", "partitioned"):
         windows = folder / "out" / design / "windows"
         assert sorted(each.name for each in windows.iterdir()) == ["0", "1", "2"]
@@ -234,12 +234,12 @@ def test_joins_and_leaves_roll_through_windows(folder: Path) -> None:
 
 def test_named_failures_come_as_a_table(folder: Path) -> None:
     (folder / "own_data" / "failed.csv").write_text("switch\naggregation-0-0\n")
-    done = planner("solve", "own_data.toml", "--design", "partitioned", "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["runs"][0]["metrics"]["unreachable_share"] > 0
-    done = planner("explain", "own_data.toml", "--with", "candidates=0", "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)["explanation"]
+    result = planner("solve", "own_data.toml", "--design", "partitioned", "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["runs"][0]["metrics"]["unreachable_share"] > 0
+    result = planner("explain", "own_data.toml", "--with", "candidates=0", "--json")
+    assert result.code == 0, result.err
+    told = json.loads(result.out)["explanation"]
     (failed,) = (each for each in told["sections"] if each["title"] == "failures")
     rows = {row["what"]: row["value"] for row in failed["rows"]}
     assert rows["failed switches"] == 1
@@ -248,6 +248,6 @@ def test_named_failures_come_as_a_table(folder: Path) -> None:
     assert rows["rebuilt: entries to add"] > 0  # one copy of each part: others must take them up
     assert rows["rebuilt: trees with pods that no core reaches"] == 0
     (folder / "own_data" / "failed.csv").write_text("switch\naggregation-0-9\n")
-    done = planner("check", "own_data.toml")
-    assert done.code == 1
-    assert "'aggregation-0-9' is no switch" in done.err
+    result = planner("check", "own_data.toml")
+    assert result.code == 1
+    assert "'aggregation-0-9' is no switch" in result.err

@@ -126,9 +126,9 @@ def test_a_series_has_classes(tmp_path: Path) -> None:
     steps = pd.concat([DEMANDS.assign(step="1"), DEMANDS.iloc[:2].assign(step="2")])
     steps.to_csv(tmp_path / "steps.csv", index=False)
     network = {"links": LINKS, "classes": CLASSES}
-    found = [problem for _, problem in series.read(tmp_path / "steps.csv", network=network)]
-    assert [problem.rate_mbps.tolist() for problem in found] == [[4.0, 6.0, 1.0], [4.0, 6.0, 0.0]]
-    assert found[1].demand_labels == example().demand_labels
+    result = [problem for _, problem in series.read(tmp_path / "steps.csv", network=network)]
+    assert [problem.rate_mbps.tolist() for problem in result] == [[4.0, 6.0, 1.0], [4.0, 6.0, 0.0]]
+    assert result[1].demand_labels == example().demand_labels
     for name, table in network.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     found_again = series.read_matrices(path=tmp_path / "steps.csv", network=tmp_path)
@@ -138,17 +138,17 @@ def test_a_series_has_classes(tmp_path: Path) -> None:
         series.read(tmp_path / "plain.csv", network=network)
 
 
-def share_one(available: float, wanted: list[float], weight: list[float]) -> list[float]:
+def share_one(available: float, requested: list[float], weight: list[float]) -> list[float]:
     """Return weighted max-min shares by progressive filling: an independent way to compute them."""
-    given, active = [0.0] * len(wanted), set(range(len(wanted)))
+    inputs, active = [0.0] * len(requested), set(range(len(requested)))
     while active and available > 1e-12:
         level = available / sum(weight[i] for i in active)
-        full = {i for i in active if wanted[i] <= level * weight[i] * (1 + 1e-12)}
+        full = {i for i in active if requested[i] <= level * weight[i] * (1 + 1e-12)}
         for i in full or active:
-            given[i] = wanted[i] if full else level * weight[i]
-            available -= given[i]
+            inputs[i] = requested[i] if full else level * weight[i]
+            available -= inputs[i]
         active -= full or active
-    return given
+    return inputs
 
 
 @given(st.data())
@@ -158,16 +158,16 @@ def test_shares_are_max_min_fair_within_a_priority(data: st.DataObject) -> None:
     def draw(low: int, high: int, size: int = count) -> np.ndarray:
         return np.array(data.draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype=int)
 
-    wanted, group, priority, weight = draw(0, 9), draw(0, groups - 1), draw(1, 3), draw(1, 4)
+    requested, group, priority, weight = draw(0, 9), draw(0, groups - 1), draw(1, 3), draw(1, 4)
     available = draw(0, 20, groups).astype(float)
-    given_out = share_by_class(available, wanted.astype(float), group, priority, weight.astype(float))
-    for place in range(groups):
-        rest = available[place]
+    given_out = share_by_class(available, requested.astype(float), group, priority, weight.astype(float))
+    for index in range(groups):
+        remainder = available[index]
         for level in (1, 2, 3):
-            here = np.flatnonzero((group == place) & (priority == level))
-            expected = share_one(rest, wanted[here].astype(float).tolist(), weight[here].tolist())
+            here = np.flatnonzero((group == index) & (priority == level))
+            expected = share_one(remainder, requested[here].astype(float).tolist(), weight[here].tolist())
             assert given_out[here] == pytest.approx(expected, abs=1e-9)
-            rest = max(rest - sum(expected), 0.0)
+            remainder = max(remainder - sum(expected), 0.0)
 
 
 def test_overload_by_priority_needs_no_classes() -> None:

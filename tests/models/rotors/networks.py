@@ -53,26 +53,28 @@ def most_by_any_route(capacity: np.ndarray, demand: np.ndarray) -> float:
     """Return the most of all demands that routes of any number of links deliver: flows by source on links."""
     racks = len(demand)
     arcs = list(itertools.permutations(range(racks), 2))
-    wanted = [(i, j) for i, j in arcs if demand[i, j] > 0]
+    requested = [(i, j) for i, j in arcs if demand[i, j] > 0]
     flows = [(source, arc) for source in range(racks) for arc in arcs]
-    columns = len(flows) + len(wanted)
+    columns = len(flows) + len(requested)
     upper = np.zeros((len(arcs), columns))
-    for place, (_, arc) in enumerate(flows):
-        upper[arcs.index(arc), place] = 1.0
+    for index, (_, arc) in enumerate(flows):
+        upper[arcs.index(arc), index] = 1.0
     rows: list[np.ndarray] = []
     for source, node in itertools.product(range(racks), repeat=2):
         if source == node:
             continue
         row = np.zeros(columns)
-        for place, (start, (tail, head)) in enumerate(flows):
+        for index, (start, (tail, head)) in enumerate(flows):
             if start == source:
-                row[place] += float(head == node) - float(tail == node)
-        if (source, node) in wanted:
-            row[len(flows) + wanted.index((source, node))] = -1.0
+                row[index] += float(head == node) - float(tail == node)
+        if (source, node) in requested:
+            row[len(flows) + requested.index((source, node))] = -1.0
         rows.append(row)
-    limits: list[Any] = [(0, None)] * len(flows) + [(0, demand[pair]) for pair in wanted]
-    cost = np.concatenate([np.zeros(len(flows)), -np.ones(len(wanted))])
-    most = [capacity[arc] for arc in arcs]
-    done = linprog(cost, A_ub=upper, b_ub=most, A_eq=np.array(rows), b_eq=np.zeros(len(rows)), bounds=limits)
-    assert done.status == 0
-    return -float(done.fun)
+    limits: list[Any] = [(0, None)] * len(flows) + [(0, demand[pair]) for pair in requested]
+    cost = np.concatenate([np.zeros(len(flows)), -np.ones(len(requested))])
+    largest = [capacity[arc] for arc in arcs]
+    solution = linprog(
+        cost, A_ub=upper, b_ub=largest, A_eq=np.array(rows), b_eq=np.zeros(len(rows)), bounds=limits
+    )
+    assert solution.status == 0
+    return -float(solution.fun)

@@ -29,7 +29,7 @@ def fabric(
         ),
     }
     if links is not None:
-        rows = [(NAMES[one], NAMES[other], float(count)) for one, other, count in links]
+        rows = [(NAMES[item], NAMES[other], float(count)) for item, other, count in links]
         tables["links"] = pd.DataFrame(rows, columns=["block", "other_block", "links"])
     if limits:
         tables["fabric"] = pd.DataFrame({name: [value] for name, value in limits.items()})
@@ -50,11 +50,11 @@ def fabrics(draw: st.DrawFn, most_ports: int = 4, with_links: bool | None = None
     links, limits = None, {}
     if draw(st.booleans()) if with_links is None else with_links:
         links, free = [], ports.copy()
-        for one, other in itertools.combinations(range(count), 2):
+        for item, other in itertools.combinations(range(count), 2):
             made = draw(st.integers(0, 2))
-            made = min(made, int(free[one]), int(free[other]))
-            free[[one, other]] -= made
-            links.append((one, other, made))
+            made = min(made, int(free[item]), int(free[other]))
+            free[[item, other]] -= made
+            links.append((item, other, made))
         limits = {"move_limit": float(draw(st.integers(0, 4))), "step_limit": float(draw(st.integers(1, 2)))}
     return fabric(demand, ports=ports.astype(float), port_mbps=speed, links=links, **limits)
 
@@ -75,19 +75,19 @@ def scale_by_oracle(problem: Fabric, links: np.ndarray) -> float:
     ]
     arcs = list(itertools.permutations(range(count), 2))
     upper = np.zeros((len(arcs), len(paths) + 1))
-    for place, (_, path) in enumerate(paths):
+    for index, (_, path) in enumerate(paths):
         for arc in itertools.pairwise(path):
-            upper[arcs.index(arc), place] += 1
-    most = [links[a, b] * min(speed[a], speed[b]) for a, b in arcs]
+            upper[arcs.index(arc), index] += 1
+    largest = [links[a, b] * min(speed[a], speed[b]) for a, b in arcs]
     equal = np.zeros((len(rows), len(paths) + 1))
-    for place, (d, _) in enumerate(paths):
-        equal[d, place] = 1
+    for index, (d, _) in enumerate(paths):
+        equal[d, index] = 1
     equal[:, -1] = [-rate for _, _, rate in rows]
     cost = np.zeros(len(paths) + 1)
     cost[-1] = -1
-    done = linprog(cost, A_ub=upper, b_ub=most, A_eq=equal, b_eq=np.zeros(len(rows)))
-    assert done.status == 0
-    return -float(done.fun)
+    solution = linprog(cost, A_ub=upper, b_ub=largest, A_eq=equal, b_eq=np.zeros(len(rows)))
+    assert solution.status == 0
+    return -float(solution.fun)
 
 
 def topologies(problem: Fabric) -> Any:
@@ -101,9 +101,9 @@ def topologies(problem: Fabric) -> Any:
         for a, b, made in problem.links.itertuples(index=False):
             today[names.index(a), names.index(b)] = today[names.index(b), names.index(a)] = made
     limit = None if problem.fabric is None else float(problem.fabric["move_limit"].iloc[0])
-    for chosen in itertools.product(*(range(min(ports[a], ports[b]) + 1) for a, b in pairs)):
+    for selected in itertools.product(*(range(min(ports[a], ports[b]) + 1) for a, b in pairs)):
         links = np.zeros((count, count))
-        for (a, b), made in zip(pairs, chosen, strict=True):
+        for (a, b), made in zip(pairs, selected, strict=True):
             links[a, b] = links[b, a] = made
         if (links.sum(axis=1) > ports).any():
             continue

@@ -26,7 +26,7 @@ def list_failures(problem: Traffic, at_once: int) -> Iterator[set[Line]]:
     """Yield all sets of up to `at_once` lines."""
     lines = list_lines(problem)
     for size in range(at_once + 1):
-        yield from (set(chosen) for chosen in itertools.combinations(lines, size))
+        yield from (set(selected) for selected in itertools.combinations(lines, size))
 
 
 def has_path(problem: Traffic, down: set[Line], pair: Pair) -> bool:
@@ -54,11 +54,13 @@ def replay_split(problem: Traffic, plan: Routing, down: set[Line]) -> tuple[dict
     load: dict[Pair, float] = defaultdict(float)
     arrives: dict[Pair, float] = {}
     for pair, several in routes.items():
-        left = [(hops, most) for hops, most in several if not any(frozenset(hop) in down for hop in hops)]
-        total = sum(most for _, most in left)
+        remaining = [
+            (hops, upper) for hops, upper in several if not any(frozenset(hop) in down for hop in hops)
+        ]
+        total = sum(upper for _, upper in remaining)
         arrives[pair] = min(normal[pair], total)
-        for hops, most in left:
+        for hops, upper in remaining:
             for hop in hops:
-                load[hop] += arrives[pair] * most / total
+                load[hop] += arrives[pair] * upper / total
     capacity = {(row.tail, row.head): row.capacity_mbps for row in pd.DataFrame(problem.links).itertuples()}
     return arrives, max((amount / capacity[hop] for hop, amount in load.items()), default=0.0)

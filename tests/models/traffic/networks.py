@@ -14,8 +14,8 @@ Link = tuple[str, str, float]
 def network(links: list[Link], demands: list[Link], **columns: list[float]) -> Traffic:
     """Build a problem of (tail, head, capacity) links and (source, target, rate) demands."""
     frame = pd.DataFrame(links, columns=["tail", "head", "capacity_mbps"]).assign(**columns)
-    wanted = pd.DataFrame(demands, columns=["source", "target", "rate_mbps"])
-    return Traffic.from_tables({"links": frame, "demands": wanted})
+    requested_table = pd.DataFrame(demands, columns=["source", "target", "rate_mbps"])
+    return Traffic.from_tables({"links": frame, "demands": requested_table})
 
 
 def both_ways(links: list[Link]) -> list[Link]:

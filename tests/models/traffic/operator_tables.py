@@ -49,27 +49,29 @@ def draw_tables(seed: int) -> Traffic | None:
         tables |= {"tunnels": pd.DataFrame({"path": tunnels})} if tunnels else {}
     if draw.random() < 0.4:
         rules = [
-            (draw.choice([None, *demands["source"]]), draw.choice(["avoid", "use"]), *place)
-            for place in [(draw.choice(names), None, None), (None, *draw.choice(ends))][: draw.randint(1, 2)]
+            (draw.choice([None, *demands["source"]]), draw.choice(["avoid", "use"]), *position)
+            for position in [(draw.choice(names), None, None), (None, *draw.choice(ends))][
+                : draw.randint(1, 2)
+            ]
         ]
         tables["rules"] = pd.DataFrame(rules, columns=["source", "rule", "node", "tail", "head"])
     if draw.random() < 0.4:
         lines = sorted({"<->".join(sorted(pair)) for pair in ends})
-        chosen = draw.sample(lines, min(len(lines), draw.randint(1, 3)))
-        chance = [draw.choice([0.001, 0.01, 0.1]) for _ in chosen]
-        tables["failures"] = pd.DataFrame({"failure": chosen, "member": chosen, "probability": chance})
+        selected = draw.sample(lines, min(len(lines), draw.randint(1, 3)))
+        chance = [draw.choice([0.001, 0.01, 0.1]) for _ in selected]
+        tables["failures"] = pd.DataFrame({"failure": selected, "member": selected, "probability": chance})
     return Traffic(nodes=pd.DataFrame({"node": list(names)}), links=links, demands=demands, **tables)
 
 
 def _links(draw: random.Random, names: str) -> pd.DataFrame:
     """Return links, most of them in both directions; some of them are down."""
     rows = []
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
+    for location, name in enumerate(names):
+        for other in names[location + 1 :]:
             if draw.random() > 0.55:
                 continue
             line = (draw.choice([5, 10, 20]), draw.choice([1, 2, 5, 10]), draw.choice([1, 2, 3]))
-            for tail, head in ((one, other), (other, one)):
+            for tail, head in ((name, other), (other, name)):
                 if draw.random() < 0.93:
                     rows.append((tail, head, 0 if draw.random() < 0.05 else line[0], *line[1:], line[2] - 1))
     return pd.DataFrame(rows, columns=["tail", "head", "capacity_mbps", "latency_ms", "weight", "cost"])
@@ -78,9 +80,9 @@ def _links(draw: random.Random, names: str) -> pd.DataFrame:
 def _tunnels(draw: random.Random, ends: list[tuple[str, str]], pairs: list[tuple[str, str]]) -> list[str]:
     """Return up to three paths of most of the pairs that have any."""
     graph = nx.DiGraph(ends)
-    found: set[str] = set()
+    result: set[str] = set()
     for source, target in pairs:
         if draw.random() < 0.75 and {source, target} <= set(graph) and nx.has_path(graph, source, target):
             every = sorted(map(tuple, nx.all_simple_paths(graph, source, target)))
-            found |= {" > ".join(path) for path in draw.sample(every, min(len(every), draw.randint(1, 3)))}
-    return sorted(found)
+            result |= {" > ".join(path) for path in draw.sample(every, min(len(every), draw.randint(1, 3)))}
+    return sorted(result)

@@ -43,21 +43,21 @@ def draw_network(seed: int, *, tunnels: bool = False) -> Traffic:
     problem = Traffic.from_tables(tables)
     if not tunnels:
         return problem
-    chosen = [
+    selected = [
         {"path": " > ".join(path_names(problem, path)), "weight": float(random.integers(0, 3))}
         for paths in find_paths(problem, only_legal=False)
         for path in paths
         if random.random() < 0.5
     ]
     middle = names[int(random.integers(count))]
-    chosen += [
+    selected += [
         {"path": f"{names[a]} > {middle} > {names[b]}", "kind": "segments", "weight": 1.0}
         for a, b in sorted(ends)
         if middle not in (names[a], names[b]) and random.random() < 0.5
     ]
-    if not chosen:
-        chosen = [{"path": f"{names[0]} > {names[1]}", "weight": 1.0}]
-    return Traffic.from_tables({**tables, "tunnels": pd.DataFrame(chosen)})
+    if not selected:
+        selected = [{"path": f"{names[0]} > {names[1]}", "weight": 1.0}]
+    return Traffic.from_tables({**tables, "tunnels": pd.DataFrame(selected)})
 
 
 def divide_demands(problem: Traffic, seed: int) -> Traffic:
@@ -86,13 +86,13 @@ def solve_by_priority(problem: Traffic, paths: Paths) -> list[float]:
     reached: list[float] = []
     for priority in sorted(set(rank.tolist())):
         value = (rank == priority).astype(float) @ serve
-        found = linprog(
+        solution = linprog(
             -value,
-            A_ub=np.vstack([load, serve, *(-one[None, :] for one in held)]),
+            A_ub=np.vstack([load, serve, *(-item[None, :] for item in held)]),
             b_ub=np.r_[problem.capacity_mbps, problem.rate_mbps, [1e-9 - amount for amount in reached]],
         )
         held.append(value)
-        reached.append(-float(found.fun))
+        reached.append(-float(solution.fun))
     return reached
 
 
@@ -123,7 +123,7 @@ def path_names(problem: Traffic, path: list[int]) -> list[str]:
 
 def find_paths(problem: Traffic, *, only_legal: bool = True) -> Paths:
     """Return all loopless paths of each demand, by search in depth; legal ones keep its limits."""
-    found: Paths = []
+    result: Paths = []
     for demand in range(len(problem.demands)):
         paths: list[list[int]] = []
         target = int(problem.target[demand])
@@ -141,8 +141,8 @@ def find_paths(problem: Traffic, *, only_legal: bool = True) -> Paths:
                 if int(problem.head[link]) not in seen
             ]
         legal = [path for path in paths if not only_legal or is_legal(problem, demand, path)]
-        found.append(legal)
-    return found
+        result.append(legal)
+    return result
 
 
 def is_legal(problem: Traffic, demand: int, path: list[int]) -> bool:
@@ -157,14 +157,14 @@ def is_legal(problem: Traffic, demand: int, path: list[int]) -> bool:
         ends = {name: rule.get(name, "") for name in ("source", "target")}
         if any(text and text != row[name] for name, text in ends.items()):
             continue
-        wanted = [rule.get("tail", ""), rule.get("head", "")]
+        requested = [rule.get("tail", ""), rule.get("head", "")]
         if rule.get("path", ""):
-            wanted = rule["path"].split(" > ")
+            requested = rule["path"].split(" > ")
         elif rule.get("node", ""):
-            wanted = [rule["node"]]
-        passes = any(nodes[i : i + len(wanted)] == wanted for i in range(len(nodes)))
+            requested = [rule["node"]]
+        passes = any(nodes[i : i + len(requested)] == requested for i in range(len(nodes)))
         if rule["rule"] == "avoid":
-            is_kept &= not (wanted[0] in nodes[1:-1] if len(wanted) == 1 else passes)
+            is_kept &= not (requested[0] in nodes[1:-1] if len(requested) == 1 else passes)
         elif rule.get("path", ""):
             alternatives.append(passes)
         else:
@@ -182,9 +182,9 @@ def _incidence(problem: Traffic, paths: Paths) -> tuple[np.ndarray, np.ndarray]:
     columns = [(demand, path) for demand, several in enumerate(paths) for path in several]
     load = np.zeros((len(problem.links), len(columns)))
     serve = np.zeros((len(paths), len(columns)))
-    for place, (demand, path) in enumerate(columns):
-        np.add.at(load[:, place], path, 1.0)
-        serve[demand, place] = 1.0
+    for index, (demand, path) in enumerate(columns):
+        np.add.at(load[:, index], path, 1.0)
+        serve[demand, index] = 1.0
     return load, serve
 
 
@@ -196,20 +196,20 @@ def solve_program(problem: Traffic, load: np.ndarray, serve: np.ndarray, objecti
     rate, capacity, count = problem.rate_mbps, problem.capacity_mbps, load.shape[1]
     served = np.flatnonzero(serve.sum(axis=1))
     if objective in ("concurrent", "utilization"):
-        found = linprog(
+        solution = linprog(
             np.r_[np.zeros(count), 1.0],
             A_ub=np.c_[load, -capacity],
             b_ub=np.zeros(len(capacity)),
             A_eq=np.c_[serve[served], np.zeros(len(served))],
             b_eq=rate[served],
         )
-        return 1 / float(found.fun) if objective == "concurrent" else float(found.fun)
+        return 1 / float(solution.fun) if objective == "concurrent" else float(solution.fun)
     total = linprog(-np.ones(count), A_ub=np.r_[load, serve], b_ub=np.r_[capacity, rate])
     if objective != "cost":
         return -float(total.fun)
-    found = linprog(
+    solution = linprog(
         load.T @ problem.links["cost"].to_numpy(float),
         A_ub=np.r_[load, serve, -np.ones((1, count))],
         b_ub=np.r_[capacity, rate, float(total.fun) * (1 - 1e-7)],
     )
-    return float(found.fun)
+    return float(solution.fun)

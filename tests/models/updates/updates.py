@@ -28,10 +28,10 @@ def updates(draw: st.DrawFn, most_switches: int = 6, classes: int = 2, single: b
         is_path = draw(st.booleans()) if single is None else single
         for when in ("now", "next"):
             order = draw(st.permutations(names[:-1]))
-            for place, switch in enumerate(order):
-                if is_path and place > 0 and draw(st.booleans()):
+            for index, switch in enumerate(order):
+                if is_path and index > 0 and draw(st.booleans()):
                     break
-                below = [egress, *order[:place]]
+                below = [egress, *order[:index]]
                 hops = draw(st.lists(st.sampled_from(below), min_size=1, max_size=2, unique=True))
                 rows[when] += [(name, switch, hop, 1 / len(hops)) for hop in hops]
         held = [{row[1] for row in rows[when] if row[0] == name} for when in ("now", "next")]
@@ -50,11 +50,11 @@ def updates(draw: st.DrawFn, most_switches: int = 6, classes: int = 2, single: b
 
 def hops_of(frame: pd.DataFrame, name: str) -> Rules:
     """Return the next hops of a class in a table of rules."""
-    mine = frame[frame["class"].astype(str) == name]
-    found: Rules = {}
-    for switch, hop in zip(mine["switch"].astype(str), mine["next_hop"].astype(str), strict=True):
-        found.setdefault(switch, []).append(hop)
-    return found
+    current = frame[frame["class"].astype(str) == name]
+    result: Rules = {}
+    for switch, hop in zip(current["switch"].astype(str), current["next_hop"].astype(str), strict=True):
+        result.setdefault(switch, []).append(hop)
+    return result
 
 
 def ingresses(problem: Update, name: str) -> list[str]:
@@ -67,13 +67,13 @@ def ingresses(problem: Update, name: str) -> list[str]:
 
 def in_place_mixtures(problem: Update, plan: UpdatePlan, name: str) -> Iterator[tuple[int, dict[str, bool]]]:
     """Yield the step and, by switch, whether its rule is the next one, for every mixture in place."""
-    mine = plan.operations[plan.operations["class"] == name]
-    done: dict[str, bool] = {}
-    for step, rows in mine.sort_values("step").groupby("step"):
+    current = plan.operations[plan.operations["class"] == name]
+    result: dict[str, bool] = {}
+    for step, rows in current.sort_values("step").groupby("step"):
         turn = rows["switch"].tolist()
-        for chosen in itertools.product([False, True], repeat=len(turn)):
-            yield int(step), {**done, **dict(zip(turn, chosen, strict=True))}
-        done |= dict.fromkeys(turn, True)
+        for selected in itertools.product([False, True], repeat=len(turn)):
+            yield int(step), {**result, **dict(zip(turn, selected, strict=True))}
+        result |= dict.fromkeys(turn, True)
 
 
 def walk_all(problem: Update, name: str, is_next: dict[str, bool]) -> set[str]:
@@ -113,21 +113,21 @@ def fewest_rounds(problem: Update, name: str) -> int:
         if every in level:
             return rounds
         level = {
-            done | frozenset(turn)
-            for done in level
-            for size in range(1, len(changed) - len(done) + 1)
-            for turn in itertools.combinations(sorted(every - done), size)
-            if done | frozenset(turn) not in seen and is_safe(problem, name, done, turn)
+            result | frozenset(turn)
+            for result in level
+            for size in range(1, len(changed) - len(result) + 1)
+            for turn in itertools.combinations(sorted(every - result), size)
+            if result | frozenset(turn) not in seen and is_safe(problem, name, result, turn)
         }
         seen |= level
     raise AssertionError("no order")
 
 
-def is_safe(problem: Update, name: str, done: frozenset[str], turn: tuple[str, ...]) -> bool:
+def is_safe(problem: Update, name: str, result: frozenset[str], turn: tuple[str, ...]) -> bool:
     """Return whether no mixture of a round has a loop or a lost packet."""
     return not any(
-        walk_all(problem, name, {**dict.fromkeys(done, True), **dict(zip(turn, chosen, strict=True))})
-        for chosen in itertools.product([False, True], repeat=len(turn))
+        walk_all(problem, name, {**dict.fromkeys(result, True), **dict(zip(turn, selected, strict=True))})
+        for selected in itertools.product([False, True], repeat=len(turn))
     )
 
 
@@ -135,8 +135,8 @@ def fewest_batches(needs_during: np.ndarray, needs_after: np.ndarray, free: np.n
     """Return the fewest batches by trying every assignment; None where none is within limits."""
     count = needs_during.shape[1]
     for batches in range(1, count + 1):
-        for chosen in itertools.product(range(batches), repeat=count):
-            pick = np.array(chosen)
+        for selected in itertools.product(range(batches), repeat=count):
+            pick = np.array(selected)
             space, fits = free.copy(), True
             for number in range(batches):
                 now = pick == number

@@ -21,7 +21,7 @@ from planner.errors import SolverFailure
 from planner.options import Options
 
 
-def covering(seed: int = 0, *, rows: int = 30, columns: int = 60, whole: bool = True) -> LinearProgram:
+def covering(seed: int = 0, *, rows: int = 30, columns: int = 60, full: bool = True) -> LinearProgram:
     rng = np.random.default_rng(seed)
     matrix = sp.random_array((rows, columns), density=0.15, rng=rng, format="csr")
     matrix.data[:] = np.ceil(matrix.data * 9)
@@ -30,7 +30,7 @@ def covering(seed: int = 0, *, rows: int = 30, columns: int = 60, whole: bool = 
         cost=rng.integers(1, 20, columns).astype(float),
         rows=[Rows("cover", matrix, lower=np.minimum(5.0, reach))],
         upper=2.0,
-        integer=whole,
+        integer=full,
     )
 
 
@@ -89,8 +89,8 @@ def test_solves_with_other_threads_overlap_each_other() -> None:
 
     jobs = [(seed, threads) for threads in (1, 2, 3) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        for seed, found in pool.map(objective, jobs):
-            assert found == pytest.approx(expected[seed])
+        for seed, result in pool.map(objective, jobs):
+            assert result == pytest.approx(expected[seed])
 
 
 def test_options_reach_highs() -> None:
@@ -102,10 +102,10 @@ def test_options_reach_highs() -> None:
 @pytest.mark.parametrize(
     ("model", "algorithm"),
     [
-        (covering(whole=False), "simplex"),  # small
+        (covering(full=False), "simplex"),  # small
         (concurrent_flow(), "simplex"),  # small
         (concurrent_flow(36), "interior-point"),  # 1,368 rows, one variable with a value
-        (covering(whole=False, rows=1200, columns=1300), "simplex"),
+        (covering(full=False, rows=1200, columns=1300), "simplex"),
     ],
 )
 def test_auto_follows_the_shape(model: LinearProgram, algorithm: str) -> None:

@@ -44,10 +44,17 @@ def test_an_irreducible_set_of_rows_is_named(whole: bool) -> None:
     assert "idle" not in reasons
     rows = [model.row_names().index(name) for name in reasons]
     for left_out in rows:  # without any one of them there is no conflict
-        kept = [row for row in rows if row != left_out]
+        selected = [row for row in rows if row != left_out]
         smaller = LinearProgram.build(
             cost=np.zeros(3),
-            rows=[Rows("r", model.matrix[kept], lower=model.row_lower[kept], upper=model.row_upper[kept])],
+            rows=[
+                Rows(
+                    "r",
+                    model.matrix[selected],
+                    lower=model.row_lower[selected],
+                    upper=model.row_upper[selected],
+                )
+            ],
         )
         assert solve(smaller).status is Status.OPTIMAL
 

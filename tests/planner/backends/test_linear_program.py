@@ -82,10 +82,10 @@ def test_variables_without_columns_are_x() -> None:
 
 
 def test_duplicate_entries_add_up_and_inputs_stay() -> None:
-    given = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
-    model = LinearProgram.build(cost=[0.0, 0.0], rows=[Rows("r", given)])
+    inputs = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    model = LinearProgram.build(cost=[0.0, 0.0], rows=[Rows("r", inputs)])
     assert model.matrix.toarray().tolist() == [[0, 3]]
-    assert given.data.tolist() == [1, 2]
+    assert inputs.data.tolist() == [1, 2]
 
 
 def test_huge_limits_are_none_and_rounding_is_joined() -> None:
@@ -172,8 +172,8 @@ def test_limits_of_whole_variables_are_rounded_inwards() -> None:
 
 
 def test_joined_programs_keep_their_rows_names_and_objectives() -> None:
-    whole = LinearProgram.build(cost=[1.0], rows=[Rows("least", sp.eye_array(1), lower=0.5)], integer=True)
-    both = LinearProgram.join({"north": two_blocks(), "south": whole})
+    full = LinearProgram.build(cost=[1.0], rows=[Rows("least", sp.eye_array(1), lower=0.5)], integer=True)
+    both = LinearProgram.join({"north": two_blocks(), "south": full})
     assert both.shape == (4, 4)
     assert both.matrix.toarray()[:3, :3].tolist() == two_blocks().matrix.toarray().tolist()
     assert both.matrix.toarray()[3].tolist() == [0.0, 0.0, 0.0, 1.0]

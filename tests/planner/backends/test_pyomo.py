@@ -18,10 +18,10 @@ from planner.options import Options
 EVERYWHERE = ("highs", "ortools", "pyomo:highs", "pyomo:appsi_highs")
 
 
-def transport(sense: int = pyo.minimize, *, need: float = 4.0, whole: bool = False) -> pyo.ConcreteModel:
+def transport(sense: int = pyo.minimize, *, need: float = 4.0, full: bool = False) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel("transport")
     m.V = pyo.Set(initialize=["köln", "a b"])
-    m.ship = pyo.Var(m.V, bounds=(0, 3), domain=pyo.Integers if whole else pyo.Reals)
+    m.ship = pyo.Var(m.V, bounds=(0, 3), domain=pyo.Integers if full else pyo.Reals)
     m.unused = pyo.Var()
     m.fixed = pyo.Var(initialize=2.0)
     m.fixed.fix()
@@ -41,7 +41,7 @@ def transport(sense: int = pyo.minimize, *, need: float = 4.0, whole: bool = Fal
 @pytest.mark.parametrize("sense", [pyo.minimize, pyo.maximize])
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_model_is_solved_and_keeps_the_values(backend: str, sense: int, whole: bool) -> None:
-    m = transport(sense, whole=whole)
+    m = transport(sense, full=whole)
     solution = pyomo.solve_model(m, Options(backend=backend))
     expected = 11.0 if sense == pyo.minimize else -11.0
     assert solution.status is Status.OPTIMAL

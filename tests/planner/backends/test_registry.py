@@ -114,9 +114,9 @@ def test_a_backend_of_another_package_joins_as_ours_do(tmp_path: Path) -> None:
     (metadata / "entry_points.txt").write_text(f"[planner.backends]\n{points}")
     script = tmp_path / "use.py"
     script.write_text(USE)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    diagnosis, unknown, broken, other = done.stdout.splitlines()
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    diagnosis, unknown, broken, other = result.stdout.splitlines()
     assert "version='7.1', missing=None, passed=True" in diagnosis
     assert unknown == "backend: no such backend 'strange'; did you mean 'stranger'?"
     assert broken.startswith("backend: broken: cannot be loaded from nowhere:BACKEND of stranger: ModuleNot")

@@ -66,5 +66,5 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("backend", ["highs", "ortools:cp-sat", "ortools:scip", "scip"])
 def test_an_interrupt_ends_the_solve(backend: str) -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED, backend], timeout=60, check=False)
-    assert done.returncode == 130
+    result = subprocess.run([sys.executable, "-c", INTERRUPTED, backend], timeout=60, check=False)
+    assert result.returncode == 130

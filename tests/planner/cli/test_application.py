@@ -16,12 +16,12 @@ from tests.commands import planner
     ],
 )
 def test_a_wrong_value_is_named_with_its_rule(words: str, line: str) -> None:
-    done = planner(*words.split())
-    assert (done.code, done.out) == (2, "")
-    assert done.err.endswith(f"Error: Invalid value for {line}\n")
+    result = planner(*words.split())
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith(f"Error: Invalid value for {line}\n")
 
 
 def test_a_word_that_is_none_of_an_option_s_is_one_line() -> None:
-    done = planner("recipes", "--resources", "foo")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == "resources is 'foo', must be one of disjoint, partial, full\n"
+    result = planner("recipes", "--resources", "foo")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "resources is 'foo', must be one of disjoint, partial, full\n"

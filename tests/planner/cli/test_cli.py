@@ -24,18 +24,18 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_list_names_every_system() -> None:
-    done = planner("list")
-    assert done.code == 0
-    assert "traffic" in done.out
+    result = planner("list")
+    assert result.code == 0
+    assert "traffic" in result.out
     plain = json.loads(planner("list", "--json").out)
     assert "traffic" in [system["system"] for system in plain]
 
 
 def test_list_of_a_system_names_every_parameter() -> None:
-    done = planner("list", "traffic")
-    assert done.code == 0
+    result = planner("list", "traffic")
+    assert result.code == 0
     for word in ("objective", "path_choice", "capacity_mbps", "concurrent_flow", "peak_utilization", "noise"):
-        assert word in done.out
+        assert word in result.out
 
 
 def test_events_with_many_spaces_are_read_in_linear_time() -> None:
@@ -47,8 +47,8 @@ def test_events_with_many_spaces_are_read_in_linear_time() -> None:
 
 
 def test_json_is_one_object_and_nothing_else() -> None:
-    done = planner("compare", "traffic/abilene", "--json")
-    plain = json.loads(done.out)
+    result = planner("compare", "traffic/abilene", "--json")
+    plain = json.loads(result.out)
     assert list(plain) == ["system", "verdict", "headline", "problem", "runs"]
     assert plain["problem"]["size"] == {"nodes": 12, "links": 30, "demands": 132}
     run = plain["runs"][0]
@@ -73,8 +73,8 @@ def test_a_table_says_the_same_as_json() -> None:
 
 
 def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:
-    done = planner("compare", "traffic/abilene", "--out", tmp_path, "--table-format", "csv")
-    assert done.code == 0
+    result = planner("compare", "traffic/abilene", "--out", tmp_path, "--table-format", "csv")
+    assert result.code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "ecmp",
         "optimum",
@@ -107,8 +107,8 @@ def test_generate_makes_a_problem_that_solves(tmp_path: Path) -> None:
         "generate", "traffic", "--preset", "fat_tree", "--set", "k=4", "--seed", 7, "--out", tmp_path
     )
     assert made.code == 0, made.err
-    done = planner("compare", tmp_path / "scenario.toml", "--designs", "optimum,ecmp", "--json")
-    runs = json.loads(done.out)["runs"]
+    result = planner("compare", tmp_path / "scenario.toml", "--designs", "optimum,ecmp", "--json")
+    runs = json.loads(result.out)["runs"]
     assert runs[0]["metrics"]["concurrent_flow"] == pytest.approx(1.0), "a fat tree has full bisection"
     first = (tmp_path / "demands.csv").read_text()
     planner("generate", "traffic", "--preset", "fat_tree", "--seed", 8, "--out", tmp_path)
@@ -158,11 +158,11 @@ def test_backends_agree_in_one_process_with_changing_threads() -> None:
 
 
 def test_doctor_finds_every_backend_that_is_installed() -> None:
-    done = planner("doctor", "--json")
-    assert done.code == 0
-    found = {one["backend"]: one["passed"] for one in json.loads(done.out)}
-    assert {name for name in solver_names() if name != "pyomo:SOLVER"} | {"pyomo:highs"} <= set(found)
-    assert all(found.values())
+    result = planner("doctor", "--json")
+    assert result.code == 0
+    results = {load["backend"]: load["passed"] for load in json.loads(result.out)}
+    assert {name for name in solver_names() if name != "pyomo:SOLVER"} | {"pyomo:highs"} <= set(results)
+    assert all(results.values())
 
 
 def test_doctor_compiles_the_kernels_of_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,18 +178,18 @@ def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatc
     from planner import compile_events
     from planner.runs import evaluation
 
-    def compile_and_solve(*given: Any, **more: Any) -> Any:
+    def compile_and_solve(*inputs: Any, **more: Any) -> Any:
         for observer in compile_events._observers:
             for kernel in ("first", "second"):
                 observer(kernel)
-        return solve(*given, **more)
+        return solve(*inputs, **more)
 
     solve = evaluation.solve
     monkeypatch.setattr(evaluation, "solve", compile_and_solve)
     monkeypatch.setattr(output, "COMPILING_LINE_S", 0.0)
-    done = planner("solve", "traffic/abilene", "--design", "ecmp", "--json")
-    assert json.loads(done.out)["runs"]
-    assert done.err.splitlines() == [
+    result = planner("solve", "traffic/abilene", "--design", "ecmp", "--json")
+    assert json.loads(result.out)["runs"]
+    assert result.err.splitlines() == [
         "compiling (once): first is the first kernel",
         "compiling (once): 2 kernels in 0 s, now second",
     ]
@@ -201,9 +201,9 @@ def test_every_command_that_solves_has_the_same_solver_options(command: str, tmp
     for option in ("--backend", "--algorithm", "--time-limit", "--gap", "--threads", "--seed", "--service"):
         assert option in options
     out = ("--out", tmp_path / "out") if "--out" in options else ()
-    done = planner(command, "traffic/abilene", "--service", "most", *out)
-    assert done.code == 1
-    assert done.err == "traffic/abilene: solver.service is 'most', must be best | all\n"
+    result = planner(command, "traffic/abilene", "--service", "most", *out)
+    assert result.code == 1
+    assert result.err == "traffic/abilene: solver.service is 'most', must be best | all\n"
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_a_design_that_only_bounds_has_done_its_job(
     scenario = tmp_path / "toy.toml"
     scenario.write_text('system = "toy"\n[problem]\nsource = "tables"\npath = "."\n')
     command, *options = words
-    done = planner(command, scenario, *options, "--json")
-    runs = {run["design"]: run for run in json.loads(done.out)["runs"]}
+    result = planner(command, scenario, *options, "--json")
+    runs = {run["design"]: run for run in json.loads(result.out)["runs"]}
     assert (runs["bound"]["status"], runs["bound"]["bound"]) == ("bound only", 1.0)
-    assert done.code == 0
+    assert result.code == 0
 
 
 def test_set_changes_any_key() -> None:
@@ -243,8 +243,8 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_documented_and_has_help(command: str) -> None:
-    done = planner(command, "--help")
-    assert done.code == 0
+    result = planner(command, "--help")
+    assert result.code == 0
     assert f"planner {command}" in (ROOT / "README.md").read_text()
 
 
@@ -255,8 +255,8 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(ours) >= 5
     monkeypatch.chdir(tmp_path)
     for words in ours:
-        done = planner(*words[1:])
-        assert done.code == 0, (words, done.err)
+        result = planner(*words[1:])
+        assert result.code == 0, (words, result.err)
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_an_exported_model_of_strict_service_serves_all_or_is_infeasible(
 ) -> None:
     import highspy
 
-    found = {}
+    result = {}
     for service in ("best", "all"):
         path = tmp_path / f"{service}.mps"
         made = planner("export", scenario, "--set", setting, "--service", service, "--out", path)
@@ -299,11 +299,11 @@ def test_an_exported_model_of_strict_service_serves_all_or_is_infeasible(
         solver.silent()
         solver.readModel(str(path))
         solver.run()
-        found[service] = (solver.getModelStatus(), solver.getInfo().objective_function_value)
-    status, objective = found["all"]
+        result[service] = (solver.getModelStatus(), solver.getInfo().objective_function_value)
+    status, objective = result["all"]
     assert (status == highspy.HighsModelStatus.kOptimal) == fits
     if fits:
-        assert objective == pytest.approx(found["best"][1], rel=1e-6)
+        assert objective == pytest.approx(result["best"][1], rel=1e-6)
 
 
 def test_a_model_without_a_strict_form_is_not_exported_as_one(tmp_path: Path) -> None:

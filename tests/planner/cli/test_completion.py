@@ -18,9 +18,9 @@ def complete(words: str) -> list[str]:
         "_PLANNER_COMPLETE": "complete_bash",
     }
     with mock.patch.dict("os.environ", asked):
-        done = planner()
-    assert done.code == 0, done
-    return done.out.split()
+        result = planner()
+    assert result.code == 0, result
+    return result.out.split()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def complete(words: str) -> list[str]:
         ("planner list traffic --section ta", ["tables"]),
         ("planner generate traffic --preset vl", ["vl2"]),
         ("planner reproduce mult", ["multicast"]),
-        ("planner reproduce multicast/figure_5", [f"multicast/figure_5{one}" for one in "abc"]),
+        ("planner reproduce multicast/figure_5", [f"multicast/figure_5{field}" for field in "abc"]),
         ("planner solve traffic/abilene --backend ortools:g", ["ortools:glop"]),
     ],
 )

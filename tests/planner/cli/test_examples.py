@@ -34,13 +34,13 @@ def test_help_shows_them_whole(command: str) -> None:
 def test_an_example_is_a_valid_command_line(line: str) -> None:
     """Its options exist, and its scenario is valid with the changes; `mine` is a folder of the reader."""
     words = shlex.split(line)
-    given = parse(words).params
-    scenario = given.get("scenario")
+    inputs = parse(words).params
+    scenario = inputs.get("scenario")
     if scenario in scenario_names():
-        loaded = load(scenario, changes=changes_of(given.get("changes")))
-        known = [entry.label for entry in loaded.designs] or [one.name for one in loaded.system.designs]
-        for name in (given.get("designs") or given.get("design") or known[0]).split(","):
-            assert name in known
+        loaded = load(scenario, changes=changes_of(inputs.get("changes")))
+        names = [entry.label for entry in loaded.designs] or [design.name for design in loaded.system.designs]
+        for name in (inputs.get("designs") or inputs.get("design") or names[0]).split(","):
+            assert name in names
     else:
         assert scenario is None or scenario.startswith("mine/")
 

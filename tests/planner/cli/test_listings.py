@@ -33,14 +33,14 @@ print("loaded", *sorted({heavy} & set(sys.modules)), file=sys.stderr)
 
 def loaded(folder: Path, *commands: list[str]) -> list[str]:
     """Return the heavy packages that a fresh process loads for commands."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(commands=list(commands), heavy=HEAVY)],
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stderr.splitlines()[-1].split()[1:]
+    return result.stderr.splitlines()[-1].split()[1:]
 
 
 def test_help_of_every_command_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_stored_runs_show_what_their_system_is_about() -> None:
         "digest": ["4187f72d5764ce86", "8e3d6f543d31c338"],
     }
     for width, last in ((85, "served"), (200, "digest")):
-        [part] = runs_page(runs, None, width, ["served"]).parts
-        [table] = part.tables
+        [share] = runs_page(runs, None, width, ["served"]).parts
+        [table] = share.tables
         labels = [column.label for column in table.columns]
         assert labels[:5] == ["label", "problem.scale", "status", "constraints", "served"]
         assert labels[-1] == last
-    [part] = runs_page(runs, None, 200).parts
-    assert "objective" in [column.label for column in part.tables[0].columns]
+    [share] = runs_page(runs, None, 200).parts
+    assert "objective" in [column.label for column in share.tables[0].columns]

@@ -26,8 +26,8 @@ from tests.commands import planner
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new system, installed for child processes beside planner."""
     folder = tmp_path_factory.mktemp("new") / "toy_system"
-    done = planner("new", "system", "toy_system", "--out", folder)
-    assert done.code == 0, done.err
+    result = planner("new", "system", "toy_system", "--out", folder)
+    assert result.code == 0, result.err
     metadata = folder / "toy_system-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-system\nVersion: 0.1.0\n")
@@ -48,30 +48,32 @@ def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_new_system_conforms(toy: Path) -> None:
-    done = run(toy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    result = run(toy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "2 passed" in result.stdout
 
 
 @pytest.mark.slow
 def test_the_new_system_is_solved_explained_and_swept(toy: Path, tmp_path: Path) -> None:
-    done = run(toy, "-m", "planner.cli", "compare", "scenarios/example.toml", "--json")
-    assert done.returncode == 0, done.stderr
-    by_design = {one["design"]: one["metrics"]["served_value"] for one in json.loads(done.stdout)["runs"]}
+    result = run(toy, "-m", "planner.cli", "compare", "scenarios/example.toml", "--json")
+    assert result.returncode == 0, result.stderr
+    by_design = {
+        item["design"]: item["metrics"]["served_value"] for item in json.loads(result.stdout)["runs"]
+    }
     assert by_design["optimum"] >= by_design["greedy"] > 0
-    done = run(toy, "-m", "planner.cli", "explain", "scenarios/example.toml", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["explanation"]["sentences"]
+    result = run(toy, "-m", "planner.cli", "explain", "scenarios/example.toml", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["explanation"]["sentences"]
     store = tmp_path / "store"
-    done = run(toy, "-m", "planner.cli", "sweep", "scenarios/example.toml", "--out", store, "--workers", 1)
-    assert done.returncode == 0, done.stderr
-    assert "9 of 9 points" in done.stderr
+    result = run(toy, "-m", "planner.cli", "sweep", "scenarios/example.toml", "--out", store, "--workers", 1)
+    assert result.returncode == 0, result.stderr
+    assert "9 of 9 points" in result.stderr
 
 
 def test_a_new_design_decides_at_once(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
-    done = planner("new", "design", "traffic", "mine", "--out", path)
-    assert done.code == 0, done.err
+    result = planner("new", "design", "traffic", "mine", "--out", path)
+    assert result.code == 0, result.err
     module = load(path)
     system = find_system("traffic")
     problem = system.problem.presets["abilene"]()
@@ -102,18 +104,18 @@ def load(path: Path) -> ModuleType:
     ],
 )
 def test_bad_names_are_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
-    done = planner("new", *words, "--out", tmp_path / "x")
-    assert done.code == 1
-    assert line in done.err
-    assert len(done.err.strip().splitlines()) == 1
+    result = planner("new", *words, "--out", tmp_path / "x")
+    assert result.code == 1
+    assert line in result.err
+    assert len(result.err.strip().splitlines()) == 1
     assert not (tmp_path / "x").exists()
 
 
 def test_a_folder_with_files_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "kept.txt").write_text("mine")
-    done = planner("new", "system", "fresh_system", "--out", tmp_path)
-    assert done.code == 1
-    assert "is not an empty folder" in done.err
+    result = planner("new", "system", "fresh_system", "--out", tmp_path)
+    assert result.code == 1
+    assert "is not an empty folder" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
 
 
@@ -133,7 +135,7 @@ def test_a_question_is_asked_until_a_number_answers_it(typed: str, answer: bool)
     def command() -> None:
         typer.echo(ask(question))
 
-    done = CliRunner().invoke(application, input=typed)
-    assert done.stdout.endswith(f"{answer}\n")
-    assert done.stderr.startswith("Is a row a line?\n  1  a line both ways (likely: x)\n  2  one way\n")
-    assert done.stderr.count("must be a number from 1 to 2") == len(typed.splitlines()) - 1
+    result = CliRunner().invoke(application, input=typed)
+    assert result.stdout.endswith(f"{answer}\n")
+    assert result.stderr.startswith("Is a row a line?\n  1  a line both ways (likely: x)\n  2  one way\n")
+    assert result.stderr.count("must be a number from 1 to 2") == len(typed.splitlines()) - 1

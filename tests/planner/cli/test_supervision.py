@@ -108,10 +108,10 @@ def test_ctrl_c_while_modules_are_loaded_is_one_line(command: str, module: str, 
     out = ["--out", str(tmp_path / "out")] if command in ("roll", "sweep") else []
     words = [command, "traffic/abilene", *out]
     program = INTERRUPTED_IMPORT.format(module=module, words=words)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stderr, done.stdout) == (130, "interrupted\n", "")
+    assert (result.returncode, result.stderr, result.stdout) == (130, "interrupted\n", "")
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def constant(value: float) -> Callable[[Any, Any], float]:
 
 
 def applied(tank: Tank) -> list[tuple[float, Any]]:
-    return [(at, what) for act, at, what in tank.acts if act == "apply"]
+    return [(index, what) for act, index, what in tank.acts if act == "apply"]
 
 
 def test_without_a_controller_time_passes() -> None:
@@ -71,9 +71,9 @@ def test_what_is_seen_is_older_by_the_link_and_what_is_decided_later_by_both_del
     tank = Tank()
     controller = Controller(name="c", decide=decide, period_s=1.0, computing_s=0.25, link_s=0.1, first_s=1.0)
     rounds = control_loop.run(tank, [controller], until_s=3.0).rounds
-    assert [at for at, _, _ in seen] == pytest.approx([0.9, 1.9])
+    assert [index for index, _, _ in seen] == pytest.approx([0.9, 1.9])
     assert seen[0][1] == pytest.approx(0.9)
-    assert [at for at, _ in applied(tank)] == pytest.approx([1.35, 2.35])
+    assert [index for index, _ in applied(tank)] == pytest.approx([1.35, 2.35])
     assert rounds["start_s"].tolist() == [1.0, 2.0]
     assert rounds["observed_s"].tolist() == pytest.approx([0.9, 1.9])
     assert rounds["effect_s"].tolist() == pytest.approx([1.35, 2.35])
@@ -137,7 +137,7 @@ def test_order_of_one_instant() -> None:
     # slow's of 0 is there when both look at 1; fast's, made at 0, too, and was overruled
     assert saw == {"slow": [(0, 0), (1, 10)], "fast": [(0, 0), (1, 10)]}
     assert applied(tank) == [(0, 20), (1, 10), (1, 20)]
-    assert [act for act, at, _ in tank.acts if at == 1] == ["apply", "observe", "apply"]
+    assert [act for act, index, _ in tank.acts if index == 1] == ["apply", "observe", "apply"]
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
@@ -280,7 +280,7 @@ def test_as_a_clock_that_ticks_through_every_second(
     expected: list[tuple[float, Any]] = []
     expected_rounds: list[tuple[str, int, int, str]] = []
     for now in range(until):
-        due = sorted((c, d) for at, c, d in pending if at == now)
+        due = sorted((c, d) for index, c, d in pending if index == now)
         expected += [(now, decision) for _, decision in due]
         at_once = []
         for c, (period, computing, link, wait) in enumerate(timing):

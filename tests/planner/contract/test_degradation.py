@@ -50,13 +50,13 @@ def test_averages_within_blocks_match_a_plain_loop(rows: list[tuple[float, int, 
     values = np.array([row[0] for row in rows])
     block = np.unique([row[1] for row in rows], return_inverse=True)[1]
     weights = np.array([row[2] for row in rows])
-    found = average_within(values, block, weights)
-    for place in range(len(rows)):
-        alike = [k for k in range(len(rows)) if block[k] == block[place]]
+    result = average_within(values, block, weights)
+    for index in range(len(rows)):
+        alike = [k for k in range(len(rows)) if block[k] == block[index]]
         total = sum(weights[k] for k in alike)
         plain = (
             sum(values[k] * weights[k] for k in alike) / total
             if total > 0
             else sum(values[k] for k in alike) / len(alike)
         )
-        assert found[place] == pytest.approx(plain)
+        assert result[index] == pytest.approx(plain)

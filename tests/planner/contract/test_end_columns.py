@@ -44,11 +44,11 @@ FLOWS = Table(name="flows", about="a flow", columns={**DEMANDS.columns, **LINKS.
 @pytest.mark.parametrize("table", [LINKS, DEMANDS], ids=lambda table: table.name)
 def test_pairs_of_other_names_are_read_and_said(table: Table, first: str, second: str) -> None:
     start, end, amount = table.columns
-    found = match_columns(table, [second, first, amount], where="x.csv")
-    assert (found.faults, found.ignored) == ([], [])
-    assert found.names == {start: first, end: second, amount: amount}
-    told = [f"'{given}' as {ours}" for ours, given in ((start, first), (end, second)) if ours != given]
-    assert found.notes() == ([f"x.csv: read columns {', '.join(told)}"] if told else [])
+    result = match_columns(table, [second, first, amount], where="x.csv")
+    assert (result.faults, result.ignored) == ([], [])
+    assert result.names == {start: first, end: second, amount: amount}
+    told = [f"'{inputs}' as {ours}" for ours, inputs in ((start, first), (end, second)) if ours != inputs]
+    assert result.notes() == ([f"x.csv: read columns {', '.join(told)}"] if told else [])
 
 
 @pytest.mark.parametrize(
@@ -61,25 +61,29 @@ def test_pairs_of_other_names_are_read_and_said(table: Table, first: str, second
     ],
 )
 def test_ends_that_are_not_clear_are_missing(given: list[str]) -> None:
-    found = match_columns(LINKS, given, where="x.csv")
-    assert [fault for fault in found.faults if "column 'tail' is missing" in fault]
+    result = match_columns(LINKS, given, where="x.csv")
+    assert [fault for fault in result.faults if "column 'tail' is missing" in fault]
 
 
 def test_our_own_names_and_mappings_go_first() -> None:
-    own = match_columns(LINKS, ["tail", "head", "From", "To", "capacity_mbps"], where="x.csv")
-    assert (own.names["tail"], own.names["head"], own.ignored) == ("tail", "head", ["From", "To"])
+    own_values = match_columns(LINKS, ["tail", "head", "From", "To", "capacity_mbps"], where="x.csv")
+    assert (own_values.names["tail"], own_values.names["head"], own_values.ignored) == (
+        "tail",
+        "head",
+        ["From", "To"],
+    )
     mapping = {"tail": "To", "head": "From"}
     mapped = match_columns(LINKS, ["From", "To", "capacity_mbps"], where="x.csv", mapping=mapping)
     assert (mapped.names["tail"], mapped.names["head"], mapped.faults) == ("To", "From", [])
 
 
 def test_a_table_with_ends_of_links_and_of_demands_is_not_guessed() -> None:
-    found = match_columns(FLOWS, ["From", "To", "rate_mbps", "capacity_mbps"], where="x.csv")
-    assert not {"tail", "head", "source", "target"} & found.names.keys()
+    result = match_columns(FLOWS, ["From", "To", "rate_mbps", "capacity_mbps"], where="x.csv")
+    assert not {"tail", "head", "source", "target"} & result.names.keys()
 
 
 def test_ends_between_racks_and_blocks_are_read_too() -> None:
     ends = {"source_rack": label("a"), "target_rack": label("b")}
     table = Table(name="demands", about="x", columns={**ends, "bits": number("c")})
-    found = match_columns(table, ["Src ToR", "Dst ToR", "bits"], where="x.csv")
-    assert found.names == {"source_rack": "Src ToR", "target_rack": "Dst ToR", "bits": "bits"}
+    result = match_columns(table, ["Src ToR", "Dst ToR", "bits"], where="x.csv")
+    assert result.names == {"source_rack": "Src ToR", "target_rack": "Dst ToR", "bits": "bits"}

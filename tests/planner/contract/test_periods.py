@@ -82,7 +82,7 @@ def test_time_zones_tell_apart_the_hour_that_comes_twice() -> None:
 )
 def test_steps_and_gaps_are_said(values: Any, note: str) -> None:
     _, notes = read(values)
-    assert any(one.startswith(note) for one in notes), notes
+    assert any(item.startswith(note) for item in notes), notes
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_cost_without_a_weight_is_asked_about(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("reading", "metric"), [("weight", None), ("cost", 1.0)])
 def test_either_reading_of_a_cost_can_be_written(tmp_path: Path, reading: str, metric: float | None) -> None:
     result = planner.solve(scenario(tmp_path, "Cost", f'[problem.columns.links]\n{reading} = "Cost"'))
-    expected = busiest_link_mbps({(tail, head): metric or given for tail, head, given in ROWS})
+    expected = busiest_link_mbps({(tail, head): metric or inputs for tail, head, inputs in ROWS})
     assert result.metrics["max_utilization"] == pytest.approx(expected / 100)
     assert ("assumed: links.csv: all links weigh 1" in notes_of(result.problem)) == (reading == "cost")
 

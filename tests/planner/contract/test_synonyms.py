@@ -42,39 +42,39 @@ DEMANDS = Table(
 )
 def test_quantities_are_found_by_names_of_others(table: Table, name: str, factor: float) -> None:
     ours = table.required_columns[2]
-    found = match_columns(table, ["From", "To", name], where="x.csv")
-    assert (found.faults, found.names[ours]) == ([], name)
-    assert float(found.factors.get(ours, 1)) == factor
+    result = match_columns(table, ["From", "To", name], where="x.csv")
+    assert (result.faults, result.names[ours]) == ([], name)
+    assert float(result.factors.get(ours, 1)) == factor
 
 
 @pytest.mark.parametrize("name", ["Bandwidth cost", "Bandwidth (GB)", "Delay (ms)", "peak gbps"])
 def test_a_quantity_of_another_kind_is_none(name: str) -> None:
-    found = match_columns(LINKS, ["From", "To", name], where="x.csv")
-    assert "capacity_mbps" not in found.names
-    assert any("'capacity_mbps' is missing" in fault for fault in found.faults)
+    result = match_columns(LINKS, ["From", "To", name], where="x.csv")
+    assert "capacity_mbps" not in result.names
+    assert any("'capacity_mbps' is missing" in fault for fault in result.faults)
 
 
 def test_our_name_goes_first_and_the_other_is_named_as_ignored() -> None:
-    found = match_columns(DEMANDS, ["From", "To", "Peak Gbps", "Rate (Gbps)"], where="x.csv")
-    assert (found.faults, found.names["rate_mbps"], found.ignored) == ([], "Rate (Gbps)", ["Peak Gbps"])
+    result = match_columns(DEMANDS, ["From", "To", "Peak Gbps", "Rate (Gbps)"], where="x.csv")
+    assert (result.faults, result.names["rate_mbps"], result.ignored) == ([], "Rate (Gbps)", ["Peak Gbps"])
 
 
 def test_two_names_of_others_are_refused_with_what_chooses_one_of_them() -> None:
-    given = ["From", "To", "Peak Gbps", "Average Gbps"]
-    (fault,) = match_columns(DEMANDS, given, where="x.csv", option="--column").faults
+    inputs = ["From", "To", "Peak Gbps", "Average Gbps"]
+    (fault,) = match_columns(DEMANDS, inputs, where="x.csv", option="--column").faults
     assert "'Peak Gbps' and 'Average Gbps' are both rate_mbps" in fault
     assert "--column 'demands.rate_mbps=Peak Gbps'" in fault
-    chosen = match_columns(DEMANDS, given, where="x.csv", mapping={"rate_mbps": "Average Gbps"})
-    assert (chosen.faults, chosen.names["rate_mbps"]) == ([], "Average Gbps")
-    assert chosen.factors["rate_mbps"] == 1000
+    selected = match_columns(DEMANDS, inputs, where="x.csv", mapping={"rate_mbps": "Average Gbps"})
+    assert (selected.faults, selected.names["rate_mbps"]) == ([], "Average Gbps")
+    assert selected.factors["rate_mbps"] == 1000
 
 
 def test_a_name_without_unit_is_asked_for_it_and_a_mapping_gives_it() -> None:
-    given = ["From", "To", "bw"]
-    (fault,) = match_columns(LINKS, given, where="x.csv", mapping_key="problem.columns.links").faults
+    inputs = ["From", "To", "bw"]
+    (fault,) = match_columns(LINKS, inputs, where="x.csv", mapping_key="problem.columns.links").faults
     assert "column 'bw' names no unit" in fault
     assert '[problem.columns.links] capacity_gbps = "bw" for Gbit/s' in fault
-    mapped = match_columns(LINKS, given, where="x.csv", mapping={"capacity_gbps": "bw"})
+    mapped = match_columns(LINKS, inputs, where="x.csv", mapping={"capacity_gbps": "bw"})
     assert (mapped.faults, mapped.names["capacity_mbps"], mapped.factors["capacity_mbps"]) == ([], "bw", 1000)
 
 

@@ -59,20 +59,20 @@ def test_the_quick_check_says_what_the_whole_one_says(
     key = data.draw(st.sampled_from([(), ("part",), ("part", "step"), ("part", "kind")]))
     table = Table(name="t", about="", columns=columns, key=key, compact=compact, may_be_empty=may_be_empty)
     names = data.draw(st.lists(st.sampled_from(sorted(CELLS)), unique=True, min_size=1))
-    given = pd.DataFrame(
+    inputs = pd.DataFrame(
         {name: data.draw(st.lists(CELLS[name], min_size=rows, max_size=rows)) for name in names}
     )
     with mock.patch.object(tables, "is_valid", return_value=False):
         try:
-            valid = validate(table, given)
+            valid = validate(table, inputs)
         except InputError:
-            assert not is_valid(table, given)
+            assert not is_valid(table, inputs)
             return
         again = validate(table, valid)
     assert is_valid(table, valid) or not rows  # no rows of categories have no type
     pd.testing.assert_frame_equal(validate(table, valid), again, check_exact=True)
-    if is_valid(table, given):
-        pd.testing.assert_frame_equal(given, valid, check_exact=True)
+    if is_valid(table, inputs):
+        pd.testing.assert_frame_equal(inputs, valid, check_exact=True)
 
 
 def test_defaults_types_and_order() -> None:
@@ -99,8 +99,8 @@ def test_only_shares_are_written_in_percent() -> None:
 def test_percent_signs_and_decimal_commas_in_a_file(tmp_path: Path) -> None:
     table = Table(name="t", about="", columns={"part": number("", share=True), "size": number("")})
     (tmp_path / "t.csv").write_text("part;size\n12,5 %;1,5\n7%;2\n")
-    found = read_table(table, tmp_path / "t.csv")
-    assert found.to_numpy().tolist() == [[0.125, 1.5], [0.07, 2.0]]
+    result = read_table(table, tmp_path / "t.csv")
+    assert result.to_numpy().tolist() == [[0.125, 1.5], [0.07, 2.0]]
 
 
 def test_missing_columns_name_where_a_scenario_maps_them(tmp_path: Path) -> None:
@@ -154,7 +154,10 @@ def test_rows_of_a_file_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "parts.csv"
     path.write_text("part,mass_kg\n\na,1\n\nb,2\n")
     frame = read_table(PARTS, path)
-    assert [row_name(frame, "parts", place) for place in (0, 1)] == ["parts.csv row 3", "parts.csv row 5"]
+    assert [row_name(frame, "parts", position) for position in (0, 1)] == [
+        "parts.csv row 3",
+        "parts.csv row 5",
+    ]
 
 
 NAMES = st.text(
@@ -200,11 +203,11 @@ def test_text_with_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 def test_digests_tell_contents_apart() -> None:
-    one = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "q"]})}
+    item = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "q"]})}
     same = {"a": pd.DataFrame({"x": [1, 2], "n": ["p", "q"]})}
     other = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "r"]})}
-    assert digest(one) == digest(same)
-    assert len({digest(one), digest(other), digest({"b": one["a"]}), digest({})}) == 4
+    assert digest(item) == digest(same)
+    assert len({digest(item), digest(other), digest({"b": item["a"]}), digest({})}) == 4
 
 
 LINKED = Table(
@@ -263,9 +266,9 @@ def test_numbers_and_their_texts_are_one_name() -> None:
 
 def test_long_tables_have_the_digest_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame({"n": [str(i) for i in range(10)]})
-    whole = digest({"a": frame})
+    full = digest({"a": frame})
     monkeypatch.setattr("planner.contract.tables.DIGEST_ROWS", 3)
-    assert digest({"a": frame}) == whole
+    assert digest({"a": frame}) == full
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -288,9 +291,9 @@ def test_tables_that_are_given_are_validated_together() -> None:
     names = Table(name="names", about="", columns={"name": label("a name")})
     rates = Table(name="rates", about="", columns={"rate": number("a rate", at_least=0)})
     present = {"names": pd.DataFrame({"name": ["a"]}, index=[7])}
-    found = validate_tables((names, rates), present, required=("names",))
-    assert found["names"]["name"].tolist() == ["a"]
-    assert "rates" not in found
+    result = validate_tables((names, rates), present, required=("names",))
+    assert result["names"]["name"].tolist() == ["a"]
+    assert "rates" not in result
     with pytest.raises(InputError) as caught:
         validate_tables((names, rates), {"rates": pd.DataFrame({"rate": [-1.0]})}, required=("names",))
     assert caught.value.faults == ("names: is missing", "rates row 1: rate is -1.0, must be at least 0")
@@ -299,6 +302,6 @@ def test_tables_that_are_given_are_validated_together() -> None:
 def test_tables_of_fields_are_collected_with_rows_from_zero() -> None:
     owner = SimpleNamespace(names=pd.DataFrame({"name": ["a", "b"]}, index=[4, 2]), rates=None)
     tables = [Table(name=name, about="", columns={}) for name in ("names", "rates")]
-    found = collect_tables(owner, tables)
-    assert list(found) == ["names"]
-    assert found["names"].index.tolist() == [0, 1]
+    result = collect_tables(owner, tables)
+    assert list(result) == ["names"]
+    assert result["names"].index.tolist() == [0, 1]

@@ -15,6 +15,6 @@ def test_a_name_of_a_million_letters_has_no_unit(text: str) -> None:
 def test_a_name_of_the_longest_length_has_a_unit() -> None:
     unit = " (Gbit/s)"
     name = "c" * (LONGEST_NAME - len(unit))
-    stem, (found,) = split_unit(name + unit)[0]
-    assert (stem, found.symbol) == (name, "Gbit/s")
+    stem, (result,) = split_unit(name + unit)[0]
+    assert (stem, result.symbol) == (name, "Gbit/s")
     assert not list(split_unit("c" + name + unit))

@@ -49,20 +49,22 @@ def test_the_table_has_its_nineteen_systems() -> None:
 
 
 def test_constraints_decide_and_not_what_a_system_does_today() -> None:
-    found = {one.system.id: one for one in review()}
-    assert {name for name, one in found.items() if not one.same} == DIFFER
-    assert found["dash"].recommended == (Mechanism.TRANSPARENCY,)
-    assert found["cdn_selection_isp_te"].recommended == (Mechanism.PRIORITY_RANKING,)
-    assert found["ospf_areas"].recommended == (Mechanism.TRANSPARENCY,)
-    assert Mechanism.TRANSPARENCY in found["competing_cc"].recommended
-    assert found["cc_aqm"].recommended == ()
-    assert "ECN" in found["cc_aqm"].why
+    result = {item.system.id: item for item in review()}
+    assert {name for name, item in result.items() if not item.same} == DIFFER
+    assert result["dash"].recommended == (Mechanism.TRANSPARENCY,)
+    assert result["cdn_selection_isp_te"].recommended == (Mechanism.PRIORITY_RANKING,)
+    assert result["ospf_areas"].recommended == (Mechanism.TRANSPARENCY,)
+    assert Mechanism.TRANSPARENCY in result["competing_cc"].recommended
+    assert result["cc_aqm"].recommended == ()
+    assert "ECN" in result["cc_aqm"].why
 
 
-@pytest.mark.parametrize("system", [one for one in table_1_1() if one.mechanism is not Mechanism.REACTION])
+@pytest.mark.parametrize(
+    "system", [field for field in table_1_1() if field.mechanism is not Mechanism.REACTION]
+)
 def test_systems_that_coordinate_do_what_their_constraints_allow(system: object) -> None:
-    one = next(one for one in review() if one.system is system)
-    assert one.same, one.why
+    item = next(entry for entry in review() if entry.system is system)
+    assert item.same, item.why
 
 
 @pytest.mark.parametrize(
@@ -131,15 +133,15 @@ def test_every_separation_is_known() -> None:
 
 
 def test_the_command_shows_the_space_and_recommends() -> None:
-    whole = planner("recipes")
-    assert whole.code == 0, whole.err
+    result = planner("recipes")
+    assert result.code == 0, result.err
     for words in (
         "partitioning",
         "no prior work",
         "DASH: reaction today, transparency",
         "outside the recipes",
     ):
-        assert words in whole.out
+        assert words in result.out
     advice = planner("recipes", "--resources", "disjoint", "--separation", "companies")
     assert advice.out.startswith("priority ranking\n")
     assert "VDX" in advice.out

@@ -33,7 +33,7 @@ def runs(**rows: dict[str, Any]) -> pd.DataFrame:
         "mechanism": "none", "exit_code": 0, "status": "heuristic", "objective_metric": None, "bound": None,
         "omniscient": True, "message": None, "seconds": 0.5, "messages": 0.0, "signalling_bytes": 0.0,
     }  # fmt: skip
-    return pd.DataFrame([{"label": label, **base, **given} for label, given in rows.items()])
+    return pd.DataFrame([{"label": label, **base, **inputs} for label, inputs in rows.items()])
 
 
 def traffic(**study: Any) -> System:
@@ -46,7 +46,7 @@ def measured(frame: pd.DataFrame, **study: Any) -> measurement.Measurement:
 
 
 def test_shares_go_from_the_first_design_to_the_tightest_bound_in_truth() -> None:
-    found = measured(
+    result = measured(
         runs(
             alone={"concurrent_flow": 1.0},
             worse={"concurrent_flow": 0.9, "mechanism": "reaction"},
@@ -62,60 +62,60 @@ def test_shares_go_from_the_first_design_to_the_tightest_bound_in_truth() -> Non
             other={"concurrent_flow": 1.9, "objective_metric": "cost", "bound": 0.1},
         )
     )
-    assert found.bound == 2.0
-    assert found.frame["share"].tolist() == pytest.approx([0.0, -0.1, 0.5, 1.0, 0.9, 0.9, 0.9])
-    assert any("worse (reaction) is worse than no coordination" in text for text in found.sentences())
+    assert result.bound == 2.0
+    assert result.frame["share"].tolist() == pytest.approx([0.0, -0.1, 0.5, 1.0, 0.9, 0.9, 0.9])
+    assert any("worse (reaction) is worse than no coordination" in text for text in result.sentences())
     assert any(
         "best (none) achieves 100.0% of the possible gain in concurrent flow over alone" in text
-        for text in found.sentences()
+        for text in result.sentences()
     )
 
 
 def test_less_is_better_where_the_metric_says_so() -> None:
-    found = measured(
+    result = measured(
         runs(
             alone={"max_utilization": 1.2},
             best={"max_utilization": 0.8, "objective_metric": "max_utilization", "bound": 0.7},
         ),
         performance="max_utilization",
     )
-    assert found.frame["share"].tolist() == pytest.approx([0.0, 0.8])
+    assert result.frame["share"].tolist() == pytest.approx([0.0, 0.8])
 
 
 def test_without_a_bound_there_is_no_share_and_failures_are_listed() -> None:
-    found = measured(
+    result = measured(
         runs(
             alone={"concurrent_flow": 1.0},
             broken={"concurrent_flow": None, "exit_code": 3, "status": "infeasible", "message": "too much"},
         )
     )
-    assert found.bound is None
-    assert found.frame["share"].tolist() == [None]
-    assert found.sentences() == ["traffic: broken has no result: too much"]
+    assert result.bound is None
+    assert result.frame["share"].tolist() == [None]
+    assert result.sentences() == ["traffic: broken has no result: too much"]
 
 
 def test_times_are_seconds_whatever_the_metric_is_in() -> None:
-    found = measured(
+    result = measured(
         runs(alone={"concurrent_flow": 1.0, "mean_latency_ms": 250.0}), responsiveness="mean_latency_ms"
     )
-    assert found.frame["answers_in_s"].tolist() == [0.25]
+    assert result.frame["answers_in_s"].tolist() == [0.25]
 
 
 def test_a_first_design_without_a_plan_leaves_no_share() -> None:
     """Shares are relative to the first design; no other design replaces it."""
-    found = measured(
+    result = measured(
         runs(
             alone={"concurrent_flow": None, "exit_code": 4, "status": "undecided", "message": "too slow"},
             next={"concurrent_flow": 1.5},
             best={"concurrent_flow": 2.0, "objective_metric": "concurrent_flow", "bound": 2.0},
         )
     )
-    assert found.frame["share"].tolist() == [None, None]
-    assert found.sentences() == ["traffic: alone has no result: too slow"]
+    assert result.frame["share"].tolist() == [None, None]
+    assert result.sentences() == ["traffic: alone has no result: too slow"]
 
 
 def test_a_bound_counts_only_where_its_design_had_all_information() -> None:
-    found = measured(
+    result = measured(
         runs(
             alone={"concurrent_flow": 1.0},
             blind={
@@ -132,18 +132,18 @@ def test_a_bound_counts_only_where_its_design_had_all_information() -> None:
             },
         )
     )
-    assert found.bound == 2.0
+    assert result.bound == 2.0
 
 
 def test_a_design_that_only_bounds_gives_the_bound_and_no_failure() -> None:
     proof = {"objective_metric": "concurrent_flow", "bound": 2.0, "status": "bound only", "exit_code": 0}
-    found = measured(runs(alone={"concurrent_flow": 1.0}, bound={"concurrent_flow": None, **proof}))
-    assert (found.bound, found.failed, list(found.frame["design"])) == (2.0, {}, ["alone"])
+    result = measured(runs(alone={"concurrent_flow": 1.0}, bound={"concurrent_flow": None, **proof}))
+    assert (result.bound, result.failed, list(result.frame["design"])) == (2.0, {}, ["alone"])
 
 
 def test_a_plan_without_the_metric_has_no_result() -> None:
-    found = measured(runs(alone={"concurrent_flow": 1.0}, odd={"concurrent_flow": None}))
-    assert found.failed == {"odd": "its plan has no concurrent_flow"}
+    result = measured(runs(alone={"concurrent_flow": 1.0}, odd={"concurrent_flow": None}))
+    assert result.failed == {"odd": "its plan has no concurrent_flow"}
 
 
 # --- curves -------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def degraded_runs(
     label: str, values: dict[float, list[float | None]], parameter: str = "noise"
 ) -> pd.DataFrame:
     """Runs of a design at values of a parameter, one for each seed; None has no plan."""
-    found = {
+    result = {
         f"{value} {seed}": {
             "label": label,
             f"designs.{label}.information.{parameter}": value,
@@ -175,7 +175,7 @@ def degraded_runs(
         for value, performances in values.items()
         for seed, performance in enumerate(performances)
     }
-    return runs(**found)
+    return runs(**result)
 
 
 def all_runs(*frames: pd.DataFrame) -> pd.DataFrame:
@@ -196,8 +196,8 @@ PLAIN = runs(
 
 def test_a_curve_is_the_median_over_seeds_and_constant_for_a_design_without_the_parameter() -> None:
     noisy = degraded_runs("best", {0: [2.0], 0.5: [1.3, 1.9, 1.4], 1: [0.5, 0.7, 0.9]})
-    found = curved(all_runs(PLAIN, noisy), NOISE)
-    rows = found.frame.set_index(["design", "value"])
+    result = curved(all_runs(PLAIN, noisy), NOISE)
+    rows = result.frame.set_index(["design", "value"])
     assert rows.loc["best", "performance"].tolist() == [2.0, 1.4, 0.7]
     assert rows.loc["best", "share"].tolist() == pytest.approx([1.0, 0.4, -0.3])
     assert rows.loc[("best", 0.5), ["least", "most", "seeds", "has_parameter"]].tolist() == [
@@ -208,9 +208,9 @@ def test_a_curve_is_the_median_over_seeds_and_constant_for_a_design_without_the_
     ]
     assert rows.loc["local", "performance"].tolist() == [1.2] * 3
     assert set(rows.loc["local", "has_parameter"]) == {False}
-    assert found.measured.frame["share"].tolist() == pytest.approx([0.0, 0.2, 1.0])
-    assert not found.failed
-    assert found.sentences() == [
+    assert result.measured.frame["share"].tolist() == pytest.approx([0.0, 0.2, 1.0])
+    assert not result.failed
+    assert result.sentences() == [
         (
             "traffic: best (transparency) is better than alone and all others with less information up to "
             "noise 0.5; at noise 1, local is as good or better"
@@ -234,21 +234,21 @@ def test_less_is_better_in_curves_too() -> None:
     noisy = degraded_runs("best", {0: [0.5], 0.5: [0.8], 1: [0.85]}).rename(
         columns={"concurrent_flow": "max_utilization"}
     )
-    found = curved(all_runs(plain, noisy), NOISE, performance="max_utilization")
-    assert set(found.frame["share"]) == {None}, "without a bound"
-    assert found.sentences()[0].endswith("all others with less information at every noise tried, up to 1")
+    result = curved(all_runs(plain, noisy), NOISE, performance="max_utilization")
+    assert set(result.frame["share"]) == {None}, "without a bound"
+    assert result.sentences()[0].endswith("all others with less information at every noise tried, up to 1")
 
 
 def test_failed_runs_are_listed_and_not_counted() -> None:
     noisy = degraded_runs("best", {0: [2.0], 0.5: [1.8, None, 1.6], 1: [None, None, None]})
-    found = curved(all_runs(PLAIN, noisy), NOISE)
-    rows = found.frame[found.frame["design"] == "best"]
+    result = curved(all_runs(PLAIN, noisy), NOISE)
+    rows = result.frame[result.frame["design"] == "best"]
     assert rows["seeds"].tolist() == [1, 2, 0]
     assert rows["performance"].tolist() == [2.0, pytest.approx(1.7), None]
     assert rows["share"].iloc[2] is None
-    assert found.failed == {"best at noise 0.5": "too slow", "best at noise 1": "too slow"}
-    assert found.sentences()[-1] == "traffic: best at noise 1 has no result: too slow"
-    assert "with less information at every noise tried, up to 0.5" in found.sentences()[0]
+    assert result.failed == {"best at noise 0.5": "too slow", "best at noise 1": "too slow"}
+    assert result.sentences()[-1] == "traffic: best at noise 1 has no result: too slow"
+    assert "with less information at every noise tried, up to 0.5" in result.sentences()[0]
 
 
 def test_one_kind_of_degradation_is_applied_at_a_time() -> None:
@@ -267,8 +267,8 @@ def test_one_kind_of_degradation_is_applied_at_a_time() -> None:
 
 def test_curves_draw_in_a_panel_for_each_system() -> None:
     noisy = degraded_runs("best", {0: [2.0], 0.5: [1.3, 1.9, 1.4], 1: [-3.5, -3.7, -3.9]})
-    found = curved(all_runs(PLAIN, noisy), NOISE)
-    figure = charts.curves(found.frame, "noise")
+    result = curved(all_runs(PLAIN, noisy), NOISE)
+    figure = charts.curves(result.frame, "noise")
     assert [len(trace.x) for trace in figure.data] == [3, 3, 3]
     assert {note.text for note in figure.layout.annotations} >= {"alone", "local", "best −470%"}
     best = figure.data[2]
@@ -308,10 +308,10 @@ def test_values_are_written_in_convenient_units(value: float, unit: str, text: s
 
 
 def test_labels_of_lines_do_not_overlap() -> None:
-    places = coordination_charts._spread_labels([0.0, 0.1, 0.2, 9.8, 9.9, 10.0], 1.0, 0.0, 10.0)
-    assert all(high - low >= 1.0 - 1e-9 for low, high in itertools.pairwise(places))
-    assert min(places) >= 0.0
-    assert max(places) <= 10.0
+    positions = coordination_charts._spread_labels([0.0, 0.1, 0.2, 9.8, 9.9, 10.0], 1.0, 0.0, 10.0)
+    assert all(high - low >= 1.0 - 1e-9 for low, high in itertools.pairwise(positions))
+    assert min(positions) >= 0.0
+    assert max(positions) <= 10.0
 
 
 def test_released_measurements_match_the_declarations_of_the_systems() -> None:
@@ -366,13 +366,13 @@ def test_an_interrupted_measurement_says_how_to_continue(
 def test_the_command_prints_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     noisy = degraded_runs("best", {0: [2.0], 0.5: [1.3, None, 1.4], 1: [0.5, 0.7, 0.9]})
-    found = curved(all_runs(PLAIN, noisy), NOISE)
-    monkeypatch.setattr(measurement, "curves", mock.Mock(return_value=[found]))
-    done = planner("recipes", "--curves", "--html", tmp_path / "r.html")
-    assert done.code == 0, done.err
-    assert "share of gain by noise" in done.out
-    assert "local is as good or better" in done.out
-    assert "best at noise 0.5 has no result: too slow" in done.out
+    result = curved(all_runs(PLAIN, noisy), NOISE)
+    monkeypatch.setattr(measurement, "curves", mock.Mock(return_value=[result]))
+    evaluation = planner("recipes", "--curves", "--html", tmp_path / "r.html")
+    assert evaluation.code == 0, evaluation.err
+    assert "share of gain by noise" in evaluation.out
+    assert "local is as good or better" in evaluation.out
+    assert "best at noise 0.5 has no result: too slow" in evaluation.out
     page = (tmp_path / "r.html").read_text()
     assert "Performance with worse information: noise" in page
     assert "too slow" in page
@@ -391,16 +391,16 @@ SMALL = {
 @pytest.mark.slow
 def test_curves_of_a_small_problem_share_their_runs_with_the_measure(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    given = {"out": store, "changes": {"traffic": SMALL}, "workers": 1}
-    (found,) = measurement.curves(["traffic"], **given)
+    inputs = {"out": store, "changes": {"traffic": SMALL}, "workers": 1}
+    (result,) = measurement.curves(["traffic"], **inputs)
     seen: list[tuple[int, int, int]] = []
-    (again,) = measurement.measure(["traffic"], **given, advance=lambda *now: seen.append(now))
+    (again,) = measurement.measure(["traffic"], **inputs, advance=lambda *now: seen.append(now))
     assert seen == [(4, 0, 4)], "all runs were stored"
-    pd.testing.assert_frame_equal(again.frame, found.measured.frame)
-    assert not found.failed
-    assert (found.frame["share"].astype(float) <= 1 + 1e-6).all()
+    pd.testing.assert_frame_equal(again.frame, result.measured.frame)
+    assert not result.failed
+    assert (result.frame["share"].astype(float) <= 1 + 1e-6).all()
     for kind in ("age", "noise", "granularity"):
-        rows = found.frame[found.frame["kind"] == kind]
+        rows = result.frame[result.frame["kind"] == kind]
         best = rows.loc[rows["design"] == "optimum", "share"].astype(float)
         assert best.iloc[0] == pytest.approx(1.0)
         assert best.iloc[-1] < best.iloc[0] - 0.05
@@ -420,15 +420,15 @@ def test_every_system_has_the_metrics_of_its_coordination_study(name: str) -> No
 
 @pytest.mark.slow
 def test_the_command_measures_and_stores_its_runs(tmp_path: Path) -> None:
-    given = ("recipes", "--measure", "--system", "traffic", "--workers", "1", "--out", tmp_path / "store")
-    done = planner(*given, "--json")
-    assert done.code == 0, done.err
-    rows = {row["design"]: row for row in json.loads(done.out)}
+    inputs = ("recipes", "--measure", "--system", "traffic", "--workers", "1", "--out", tmp_path / "store")
+    result = planner(*inputs, "--json")
+    assert result.code == 0, result.err
+    rows = {row["design"]: row for row in json.loads(result.out)}
     assert rows["ecmp"]["share"] == 0.0
     assert rows["optimum"]["share"] == pytest.approx(1.0, abs=1e-6)
     assert rows["localflow"]["messages"] == 0
     assert rows["optimum"]["bytes"] > 0
-    again = planner(*given, "--html", tmp_path / "r.html")
+    again = planner(*inputs, "--html", tmp_path / "r.html")
     assert again.code == 0, again.err
     assert "worse than no coordination" in again.out, "LocalFlow is made for symmetric networks"
     assert (tmp_path / "r.html").exists()

@@ -46,10 +46,10 @@ def write_entity(path: Path) -> None:
     made = path.with_name("plain.xlsx")
     sheet(["tail", "head", "capacity_mbps"], ["a", "b", 1])(made)  # type: ignore[operator]
     with zipfile.ZipFile(made) as old, zipfile.ZipFile(path, "w") as new:
-        for part in old.namelist():
-            text = old.read(part)
-            if part == "xl/worksheets/sheet1.xml":
+        for share in old.namelist():
+            text = old.read(share)
+            if share == "xl/worksheets/sheet1.xml":
                 head = b'<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
                 text = text.replace(b"<worksheet", head + b"<worksheet", 1).replace(b">b<", b">&secret;<")
-            new.writestr(part, text)
+            new.writestr(share, text)
     made.unlink()

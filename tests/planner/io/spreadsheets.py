@@ -21,7 +21,7 @@ Content = bytes | str | Callable[[Path], None]
 def table_of(name: str) -> Table:
     """Return a table of a problem by `system.table`."""
     system, _, table = name.partition(".")
-    return next(one for one in find_system(system).problem.tables if one.name == table)
+    return next(item for item in find_system(system).problem.tables if item.name == table)
 
 
 def sheet(
@@ -63,7 +63,9 @@ def ods(*rows: list[Any], name: str = "links") -> Content:
     def write(path: Path) -> None:
         cells = "".join(
             ODS_ROW.format(
-                "".join((ODS_TEXT if isinstance(one, str) else ODS_NUMBER).format(one) for one in row)
+                "".join(
+                    (ODS_TEXT if isinstance(picture, str) else ODS_NUMBER).format(picture) for picture in row
+                )
             )
             for row in rows
         )

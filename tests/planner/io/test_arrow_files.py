@@ -49,7 +49,7 @@ def long_texts(rows: int) -> pa.Table:
 
 
 def wide_numbers(rows: int) -> pa.Table:
-    columns = {f"x{place}": pa.nulls(rows, pa.float64()) for place in range(900)}
+    columns = {f"x{index}": pa.nulls(rows, pa.float64()) for index in range(900)}
     return pa.table({"part": coded("a", rows), "mass_kg": np.ones(rows), **columns})
 
 
@@ -190,7 +190,7 @@ def test_parts_of_a_file_are_read_one_after_the_other(tmp_path: Path) -> None:
     content = pa.table({"part": coded("a", 1000), "mass_kg": np.arange(1000.0)})
     write_parquet(content, tmp_path / "parts.parquet")
     parts = list(read_parquet_parts(tmp_path / "parts.parquet", 300))
-    assert [len(part) for part in parts] == [300, 300, 300, 100]
+    assert [len(share) for share in parts] == [300, 300, 300, 100]
     assert pd.concat(parts)["mass_kg"].tolist() == list(range(1000))
 
 
@@ -202,8 +202,8 @@ def test_a_damaged_feather_file_is_one_line(tmp_path: Path) -> None:
         path.write_bytes(content[:cut])
         with pytest.raises(InputError, match=r"^parts\.feather: "):
             read_table(PARTS, path)
-    for place in range(8, len(content), 5):
-        path.write_bytes(bytes([*content[:place], 0xFF, *content[place + 1 :]]))
+    for index in range(8, len(content), 5):
+        path.write_bytes(bytes([*content[:index], 0xFF, *content[index + 1 :]]))
         with contextlib.suppress(InputError):
             read_table(PARTS, path)
 

@@ -67,7 +67,7 @@ def test_a_renamed_file_is_refused_by_its_kind_with_the_ending_to_use(
                 read_tables([LINKS], {"links": path})
             assert str(error.value).endswith(f"; name it with the ending {ending}"), (ending, other)
             assert str(error.value).startswith(f"links{other}: is a"), (ending, other)
-            assert [one.fault for one in list_sheets(path)] == [str(error.value)]
+            assert [item.fault for item in list_sheets(path)] == [str(error.value)]
 
 
 @pytest.mark.parametrize(

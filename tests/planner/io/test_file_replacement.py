@@ -31,7 +31,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, small_disk: None) -> No
         replace_text(path, "x" * 1_000)
     assert caught.value.filename == str(path)
     assert path.read_text() == "old"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_full_disk_is_one_line(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_disk: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = planner(*command)
-    assert done.code == 1, done.err
-    (line,) = (line for line in done.err.splitlines() if "compiling" not in line)
+    result = planner(*command)
+    assert result.code == 1, result.err
+    (line,) = (line for line in result.err.splitlines() if "compiling" not in line)
     assert line.startswith("out/")
     assert "too large" in line
     assert not list(tmp_path.rglob("*.partial"))
@@ -66,8 +66,8 @@ def test_links_stay_and_devices_are_written(tmp_path: Path) -> None:
     replace_text(tmp_path / "link.txt", "new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
-    with replace_file(Path(os.devnull)) as place:
-        assert place == Path(os.devnull)
+    with replace_file(Path(os.devnull)) as position:
+        assert position == Path(os.devnull)
 
 
 def test_a_durable_file_is_whole(tmp_path: Path) -> None:
@@ -76,17 +76,17 @@ def test_a_durable_file_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_folder_takes_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
-    place = tmp_path / "a" / "plan"
-    with replace_folder(place) as partial:
+    position = tmp_path / "a" / "plan"
+    with replace_folder(position) as partial:
         (partial / "x").write_text("old")
-        assert not place.exists()
-    with pytest.raises(ValueError, match="no"), replace_folder(place) as partial:
+        assert not position.exists()
+    with pytest.raises(ValueError, match="no"), replace_folder(position) as partial:
         raise ValueError("no")
-    assert [one.read_text() for one in place.iterdir()] == ["old"]
-    with replace_folder(place) as partial:
+    assert [path.read_text() for path in position.iterdir()] == ["old"]
+    with replace_folder(position) as partial:
         (partial / "y").write_text("new")
-    assert [one.name for one in place.iterdir()] == ["y"]
-    assert [one.name for one in place.parent.iterdir()] == ["plan"]
+    assert [path.name for path in position.iterdir()] == ["y"]
+    assert [path.name for path in position.parent.iterdir()] == ["plan"]
 
 
 def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_only_old_partial_folders_are_removed(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).mkdir()
     remove_partial_folders(tmp_path, older_than_s=60.0)
-    assert {one.name for one in tmp_path.iterdir()} == names
+    assert {path.name for path in tmp_path.iterdir()} == names
     remove_partial_folders(tmp_path)
-    assert {one.name for one in tmp_path.iterdir()} == {"plan", "partial"}
+    assert {path.name for path in tmp_path.iterdir()} == {"plan", "partial"}
 
 
 @pytest.mark.parametrize("step_s", [-3600.0, 3600.0, 1e9])
@@ -122,5 +122,5 @@ def test_a_partial_folder_that_is_being_written_stays_where_the_clock_is_set(
         monkeypatch.setattr(time, "time", lambda: now() + step_s)
         remove_partial_folders(tmp_path, older_than_s=3600.0)
         remove_partial_folders(tmp_path)
-    assert {one.name for one in tmp_path.iterdir()} == {"plan", f".{writer}-1.partial"}
+    assert {path.name for path in tmp_path.iterdir()} == {"plan", f".{writer}-1.partial"}
     assert (tmp_path / "plan" / "table").read_text() == "1"

@@ -97,11 +97,11 @@ def test_a_graph_becomes_a_problem_and_the_same_graph_again() -> None:
     again = Traffic.from_networkx(graph, graph.graph["demands"], unit="Mbit/s")
     for name, frame in problem.to_tables().items():
         order = list(frame.columns)
-        one, other = (
+        item, other = (
             table.sort_values(order[:2], ignore_index=True)[order].astype({order[0]: str})
             for table in (frame, again.to_tables()[name])
         )
-        pd.testing.assert_frame_equal(one, other, check_dtype=False)
+        pd.testing.assert_frame_equal(item, other, check_dtype=False)
 
 
 def test_parallel_edges_are_parallel_links() -> None:

@@ -36,8 +36,8 @@ def test_what_generate_writes_reads_back_equal(name: str, table_format: str, tmp
     path = tmp_path / "tables.xlsx" if table_format == "xlsx" else tmp_path
     notes: list[str] = []
     with observe_notes(notes.append):
-        found = find_tables(system.problem.tables, path, system.problem.optional_tables)
-        again = system.problem.from_tables(read_tables(system.problem.tables, found))
+        files = find_tables(system.problem.tables, path, system.problem.optional_tables)
+        again = system.problem.from_tables(read_tables(system.problem.tables, files))
     # a workbook holds 16 digits of a number
     for table, frame in again.to_tables().items():
         pd.testing.assert_frame_equal(
@@ -108,8 +108,8 @@ BAD_LAYOUTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 
 @pytest.mark.parametrize("name", BAD_LAYOUTS)
 def test_a_bad_layout_is_one_line(name: str, tmp_path: Path) -> None:
-    given, fault = BAD_LAYOUTS[name]
-    document = {"system": "traffic", "problem": {"source": "tables", "path": ".", **given}}
+    inputs, fault = BAD_LAYOUTS[name]
+    document = {"system": "traffic", "problem": {"source": "tables", "path": ".", **inputs}}
     with pytest.raises(InputError) as caught:
         from_document(document, name="s", folder=tmp_path)
     assert caught.value.faults == (f"s: {fault}",)
@@ -175,7 +175,7 @@ def test_interchanged_coordinates_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in scenario_names() if load(one).raw["problem"]["source"] == "tables"]
+    "name", [field for field in scenario_names() if load(field).raw["problem"]["source"] == "tables"]
 )
 def test_shipped_tables_raise_no_doubt(name: str) -> None:
     assert [note for note in notes_of(load(name).make_problem()) if note.startswith("warning: ")] == []
@@ -255,9 +255,9 @@ def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
     write(tmp_path / "mine" / "net.xlsx")  # type: ignore[operator]
-    done = planner(*command.split())
-    assert done.code == 0
-    assert f"```text\n{done.err}```" in page
+    result = planner(*command.split())
+    assert result.code == 0
+    assert f"```text\n{result.err}```" in page
     written = tomllib.loads(Path("mine/scenario.toml").read_text())
     by_hand = tomllib.loads(shown)
     assert written["problem"] == by_hand["problem"]
@@ -282,8 +282,8 @@ def test_the_tables_of_a_page_are_the_sheets_of_a_workbook_too(page: str, tmp_pa
     document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
     workbook = {"system": "traffic", "problem": {"source": "tables", "path": "net.xlsx"}}
     folder, again = (
-        from_document(one, name="s", folder=tmp_path).make_problem().to_tables()
-        for one in (document, workbook)
+        from_document(item, name="s", folder=tmp_path).make_problem().to_tables()
+        for item in (document, workbook)
     )
     assert {name.lower() for name in sheets} <= set(again)
     for table, frame in folder.items():

@@ -61,21 +61,25 @@ def test_a_label_never_leads_out_of_the_folder(label: str, tmp_path: Path) -> No
     text = tomli_w.dumps(document)
     assert tomllib.loads(text) == document
     (tmp_path / "scenario.toml").write_text(text)
-    done = planner("solve", tmp_path / "scenario.toml", "--out", tmp_path / "out")
-    assert done.code == 1
-    assert "plain name" in done.err or "short name" in done.err
+    result = planner("solve", tmp_path / "scenario.toml", "--out", tmp_path / "out")
+    assert result.code == 1
+    assert "plain name" in result.err or "short name" in result.err
     assert (victim / "links.csv").read_text() == "precious"
     assert not (tmp_path / "out").exists()
 
 
 def test_files_that_are_not_ours_are_never_deleted(tmp_path: Path) -> None:
     assert planner("solve", "traffic/abilene", "--design", "ecmp", "--out", tmp_path).code == 0
-    own = tmp_path / "ecmp" / "plan" / "own.csv"
-    own.write_text("precious")
-    done = planner("solve", "traffic/abilene", "--design", "ecmp", "--out", tmp_path, "--table-format", "csv")
-    assert done.code == 0, done.err
-    assert own.read_text() == "precious"
-    assert {path.suffix for path in own.parent.iterdir()} == {".csv"}, "tables of the earlier run are gone"
+    own_values = tmp_path / "ecmp" / "plan" / "own.csv"
+    own_values.write_text("precious")
+    result = planner(
+        "solve", "traffic/abilene", "--design", "ecmp", "--out", tmp_path, "--table-format", "csv"
+    )
+    assert result.code == 0, result.err
+    assert own_values.read_text() == "precious"
+    assert {path.suffix for path in own_values.parent.iterdir()} == {".csv"}, (
+        "tables of the earlier run are gone"
+    )
 
 
 @given(st.text(min_size=1, max_size=400), st.text(min_size=1, max_size=400))

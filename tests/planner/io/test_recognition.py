@@ -36,15 +36,15 @@ def test_a_spreadsheet_is_the_right_table_or_a_question(name: str, tmp_path: Pat
     path = tmp_path / variant.file
     write(variant.content, path)
     system, _, right = variant.table.partition(".")
-    sheets, found = recognize_files(path)
-    reading = found.reading(system)
+    sheets, result = recognize_files(path)
+    reading = result.reading(system)
     if reading is None:  # nothing is recognized: the user is told why, or asked
-        assert found.system != system
+        assert result.system != system
         assert variant.faults or variant.layout or "JSON" in name, sheets
         return
-    assert found.system in (None, system), found.system
-    chosen = [choice.table for choice in reading.choices]
-    assert set(chosen) <= {right, None}, "a wrong table, without a question"
+    assert result.system in (None, system), result.system
+    selected = [choice.table for choice in reading.choices]
+    assert set(selected) <= {right, None}, "a wrong table, without a question"
     for sheet, choice in zip(sheets, reading.choices, strict=True):
         if choice.is_complete and not variant.layout and not variant.faults:
             frame = read_table(table_of(variant.table), sheet.file())
@@ -55,14 +55,14 @@ def test_a_spreadsheet_is_the_right_table_or_a_question(name: str, tmp_path: Pat
 @pytest.mark.parametrize("name", system_names())
 def test_the_tables_of_each_system_are_recognized(name: str, renamed: bool, tmp_path: Path) -> None:
     paths = []
-    for place, (table, frame) in enumerate(tables_of(name).items()):
+    for index, (table, frame) in enumerate(tables_of(name).items()):
         if len(frame):
-            paths.append(tmp_path / (f"sheet {place}.csv" if renamed else f"{table}.csv"))
+            paths.append(tmp_path / (f"sheet {index}.csv" if renamed else f"{table}.csv"))
             write_table(frame, paths[-1])
     tables = [table for table, frame in tables_of(name).items() if len(frame)]
-    _, found = recognize_files(*paths)
-    assert found.system == name, found
-    reading = found.reading(name)
+    _, result = recognize_files(*paths)
+    assert result.system == name, result
+    reading = result.reading(name)
     assert reading is not None
     for table, choice in zip(tables, reading.choices, strict=True):
         assert choice.table == table or (renamed and choice.table is None and table in choice.fitting)
@@ -73,30 +73,30 @@ def test_the_tables_of_each_system_are_recognized(name: str, renamed: bool, tmp_
 def test_the_workbook_of_a_stranger_is_recognized(name: str, tmp_path: Path) -> None:
     sheets = {table.title(): in_other_words(frame) for table, frame in tables_of(name).items() if len(frame)}
     write_workbook({**sheets, "Notes": pd.DataFrame({"who": ["me"]})}, tmp_path / "mine.xlsx")
-    _, found = recognize_files(tmp_path / "mine.xlsx")
-    assert found.system == name
-    reading = found.reading(name)
+    _, result = recognize_files(tmp_path / "mine.xlsx")
+    assert result.system == name
+    reading = result.reading(name)
     assert reading is not None
     assert [choice.table for choice in reading.choices] == [*(name.lower() for name in sheets), None]
 
 
 def test_links_alone_are_a_question(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,1\n")
-    _, found = recognize_files(tmp_path / "links.csv")
-    assert found.system is None
-    assert {one.system for one in found.readings} >= {"traffic", "livevideo"}
+    _, result = recognize_files(tmp_path / "links.csv")
+    assert result.system is None
+    assert {reading.system for reading in result.readings} >= {"traffic", "livevideo"}
     (tmp_path / "demand.csv").write_text("Source;Target;Rate (Gbit/s)\na;b;1\n")
-    _, found = recognize_files(tmp_path / "links.csv", tmp_path / "demand.csv")
-    assert found.system == "traffic"
-    assert [choice.table for choice in found.readings[0].choices] == ["links", "demands"]
+    _, result = recognize_files(tmp_path / "links.csv", tmp_path / "demand.csv")
+    assert result.system == "traffic"
+    assert [choice.table for choice in result.readings[0].choices] == ["links", "demands"]
 
 
 def test_content_goes_before_the_name(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("source,target,rate_mbps\na,b,1\n")
     (tmp_path / "demands.csv").write_text("tail,head,capacity_mbps\na,b,1\n")
-    _, found = recognize_files(tmp_path / "demands.csv", tmp_path / "links.csv")
-    assert found.system == "traffic"
-    assert [choice.table for choice in found.readings[0].choices] == ["links", "demands"]
+    _, result = recognize_files(tmp_path / "demands.csv", tmp_path / "links.csv")
+    assert result.system == "traffic"
+    assert [choice.table for choice in result.readings[0].choices] == ["links", "demands"]
 
 
 def test_a_name_that_contradicts_the_columns_is_a_question(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_a_name_that_contradicts_the_columns_is_a_question(tmp_path: Path) -> No
     for table, frame in {**frames, "demands": coflow}.items():
         write_table(frame, tmp_path / f"{table}.csv")
     paths = [tmp_path / "racks.csv", tmp_path / "demands.csv", tmp_path / "switch.csv"]
-    _, found = recognize_files(*paths)
-    reading = found.reading("circuits")
+    _, result = recognize_files(*paths)
+    reading = result.reading("circuits")
     assert reading is not None
     assert reading.choices[1].table is None
     assert set(reading.choices[1].fitting) == {"demands", "coflows"}
@@ -115,9 +115,9 @@ def test_a_name_that_contradicts_the_columns_is_a_question(tmp_path: Path) -> No
 def test_two_files_of_one_table_are_a_question(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / f"{name}.csv").write_text("source,target,rate_mbps\na,b,1\n")
-    _, found = recognize_files(tmp_path / "new.csv", tmp_path / "old.csv")
-    assert [choice.table for choice in found.readings[0].choices] == [None, None]
-    assert [choice.fitting for choice in found.readings[0].choices] == [("demands",), ("demands",)]
+    _, result = recognize_files(tmp_path / "new.csv", tmp_path / "old.csv")
+    assert [choice.table for choice in result.readings[0].choices] == [None, None]
+    assert [choice.fitting for choice in result.readings[0].choices] == [("demands",), ("demands",)]
 
 
 def test_a_mapping_reads_names_that_planner_does_not_know(tmp_path: Path) -> None:

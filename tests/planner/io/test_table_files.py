@@ -604,19 +604,19 @@ FOLDERS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str], str]]] = {
 @pytest.mark.parametrize("in_workbook", [False, True], ids=["folder", "workbook"])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_files_and_sheets_are_tables_by_names_of_others(name: str, in_workbook: bool, tmp_path: Path) -> None:
-    given, expected, fault = FOLDERS[name]
+    inputs, expected, fault = FOLDERS[name]
     system = find_system("traffic").problem
     demands = pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [1.0]})
     frames = {
-        one: demands if one in ("flows", "TM", "traffic matrix") else pd.DataFrame(RIGHT) for one in given
+        item: demands if item in ("flows", "TM", "traffic matrix") else pd.DataFrame(RIGHT) for item in inputs
     }
     path = tmp_path / "net.xlsx" if in_workbook else tmp_path
     if in_workbook:
         write_sheets(frames, path)
     else:
-        for one, frame in frames.items():
-            frame.to_csv(tmp_path / f"{one}.csv", index=False)
-    layouts = {one: Layout(key=f"problem.tables.{one}") for one in system.table_by_name}
+        for item, frame in frames.items():
+            frame.to_csv(tmp_path / f"{item}.csv", index=False)
+    layouts = {item: Layout(key=f"problem.tables.{item}") for item in system.table_by_name}
     files, faults = locate_tables(system.tables, path, system.optional_tables, layouts)
     if fault:
         assert any(fault in line for line in faults), faults

@@ -23,8 +23,8 @@ def is_land(latitude: float, longitude: float, box: Box) -> bool:
         x0, y0 = ring.T
         x1, y1 = np.roll(ring, -1, axis=0).T
         crosses = (y0 > y) != (y1 > y)
-        at = x0 + (y - y0) * (x1 - x0) / np.where(crosses, y1 - y0, 1)
-        inside ^= bool(np.count_nonzero(crosses & (x < at)) % 2)
+        index = x0 + (y - y0) * (x1 - x0) / np.where(crosses, y1 - y0, 1)
+        inside ^= bool(np.count_nonzero(crosses & (x < index)) % 2)
     return inside
 
 

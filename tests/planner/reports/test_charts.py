@@ -49,8 +49,8 @@ def test_markup_in_names_is_shown_and_never_a_link() -> None:
 
 def test_names_of_near_points_lie_on_different_sides() -> None:
     dots = np.array([[120.0, 200.0], [160.0, 200.0], [160.0, 203.0], [438.0, 100.0]])
-    places = charts.label_places(dots, ["optimum", "rebalance, pisces", "", "a long name"])
-    assert places == ["top center", "bottom center", "top center", "middle left"]
+    positions = charts.label_places(dots, ["optimum", "rebalance, pisces", "", "a long name"])
+    assert positions == ["top center", "bottom center", "top center", "middle left"]
 
 
 def test_shares_are_shown_in_percent() -> None:

@@ -65,8 +65,8 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def test_a_report_is_whole_and_reads_without_scripts(scenario: Path, tmp_path: Path) -> None:
-    done = planner("compare", scenario, "--html", tmp_path / "deep" / "r.html")
-    assert done.code == 0, done.err
+    result = planner("compare", scenario, "--html", tmp_path / "deep" / "r.html")
+    assert result.code == 0, result.err
     page = (tmp_path / "deep" / "r.html").read_text(encoding="utf-8")
     text = Text(page)
     assert not text.fetches, "a page to send to a colleague brings everything along"
@@ -87,18 +87,18 @@ def test_solve_explain_and_reproduce_write_reports_too(scenario: Path, tmp_path:
         ("explain", ["explain", scenario]),
         ("reproduce", ["reproduce", "traffic/figure_1"]),
     ):
-        done = planner(*command, "--html", tmp_path / f"{name}.html")
-        assert done.code == 0, done.err
-        assert f"{name}.html" in done.err
+        result = planner(*command, "--html", tmp_path / f"{name}.html")
+        assert result.code == 0, result.err
+        assert f"{name}.html" in result.err
     assert "shadow" in (tmp_path / "explain.html").read_text(encoding="utf-8")
     assert "reproduced" in Text((tmp_path / "reproduce.html").read_text(encoding="utf-8")).cells
 
 
 def test_a_design_that_fails_is_told_in_the_report(scenario: Path, tmp_path: Path) -> None:
-    done = planner(
+    result = planner(
         "compare", scenario, "--html", tmp_path / "r.html", "--set", "designs.optimum.objective=cost"
     )
-    assert done.code == 1
+    assert result.code == 1
     page = Text((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert any(cell.startswith("optimum: ") for cell in page.cells)
 
@@ -106,16 +106,16 @@ def test_a_design_that_fails_is_told_in_the_report(scenario: Path, tmp_path: Pat
 def test_a_report_that_cannot_be_written_is_one_line(scenario: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder.html"
     folder.mkdir()
-    done = planner("compare", scenario, "--html", folder)
-    assert done.code == 1
-    assert f"{folder}: is a folder, must be a file" in done.err
+    result = planner("compare", scenario, "--html", folder)
+    assert result.code == 1
+    assert f"{folder}: is a folder, must be a file" in result.err
 
 
 @pytest.mark.parametrize("name", ["page.pdf", "page", "page.html.txt"])
 def test_another_format_is_refused_before_any_work(name: str) -> None:
-    done = planner("compare", "missing.toml", "--html", name)
-    assert done.code == 1
-    assert done.err == f"{name}: a report is a web page, its name must end in .html\n"
+    result = planner("compare", "missing.toml", "--html", name)
+    assert result.code == 1
+    assert result.err == f"{name}: a report is a web page, its name must end in .html\n"
 
 
 DRAWINGS = (
@@ -174,10 +174,10 @@ def test_without_a_browser_pictures_fail_in_one_line(
         raise RuntimeError("Kaleido requires Google Chrome to be installed.\nmany more lines")
 
     monkeypatch.setattr(charts.go.Figure, "write_image", missing)
-    done = planner("solve", scenario, "--design", "optimum", "--pictures", tmp_path / "pictures")
-    assert done.code == 1
-    assert len([line for line in done.err.splitlines() if not line.startswith("assumed: ")]) == 1
-    assert "Chrome" in done.err
+    result = planner("solve", scenario, "--design", "optimum", "--pictures", tmp_path / "pictures")
+    assert result.code == 1
+    assert len([line for line in result.err.splitlines() if not line.startswith("assumed: ")]) == 1
+    assert "Chrome" in result.err
 
 
 def browser() -> str | None:
@@ -200,11 +200,11 @@ def test_a_browser_draws_every_chart_without_an_error(scenario: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_sweep_draws_its_figures_along_its_axes(tmp_path: Path) -> None:
-    done = planner(
+    result = planner(
         "sweep", "traffic/abilene", "--designs", "ecmp,shortest_path", "--workers", "1",
         "--set", "problem.scale=0.5,1.0,1.5", "--out", tmp_path / "store", "--html", tmp_path / "r.html",
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     figures = json.loads(re.findall(r'id="figures">(.*?)</script>', page, re.DOTALL)[0])
     titles = {figure["layout"]["title"]["text"]: figure for figure in figures.values()}

@@ -26,9 +26,9 @@ def test_a_network_around_the_pacific_is_not_torn_apart() -> None:
     nodes = pd.DataFrame(
         {"node": list("abc"), "latitude": [35.0, 21.0, 37.0], "longitude": [139, -158, -122]}
     )
-    places = lay_out(nodes, LINKS).places
-    assert places[0, 0] < places[1, 0] < places[2, 0]
-    assert abs(np.ptp(places[:, 0]) - STEPS) < 1
+    positions = lay_out(nodes, LINKS).places
+    assert positions[0, 0] < positions[1, 0] < positions[2, 0]
+    assert abs(np.ptp(positions[:, 0]) - STEPS) < 1
 
 
 def test_places_that_are_given_are_kept_with_y_upwards() -> None:

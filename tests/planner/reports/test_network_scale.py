@@ -48,10 +48,10 @@ def test_the_largest_value_is_in_the_last_band(largest: float) -> None:
 
 
 def test_nodes_on_the_scale_of_links_have_their_bands() -> None:
-    own = drawing([0.0, 5.0], None)
-    nodes = own.nodes.assign(value=np.arange(len(own.nodes), dtype=float))
-    assert node_scale(replace(own, nodes=nodes)).edges == (40.0, 60.0, 80.0, 100.0)
-    assert node_scale(replace(own, nodes=nodes, one_scale=True)).edges == (1.0, 2.0, 3.0, 4.0)
+    own_values = drawing([0.0, 5.0], None)
+    nodes = own_values.nodes.assign(value=np.arange(len(own_values.nodes), dtype=float))
+    assert node_scale(replace(own_values, nodes=nodes)).edges == (40.0, 60.0, 80.0, 100.0)
+    assert node_scale(replace(own_values, nodes=nodes, one_scale=True)).edges == (1.0, 2.0, 3.0, 4.0)
 
 
 def test_changes_have_a_band_for_about_the_same() -> None:

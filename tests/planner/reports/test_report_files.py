@@ -65,8 +65,8 @@ def _texts(shape: Any) -> list[str]:
 def test_a_comparison_is_written_in_each_format(scenario: Path, tmp_path: Path) -> None:
     files = {ending: tmp_path / "deep" / f"r.{ending}" for ending in ("html", "pdf", "pptx")}
     options = [word for ending, path in files.items() for word in (f"--{ending}", path)]
-    done = command("compare", scenario, "--set", "problem.scale=1.5", *options)
-    assert done.code == 0, done.err
+    result = command("compare", scenario, "--set", "problem.scale=1.5", *options)
+    assert result.code == 0, result.err
     assert files["pdf"].read_bytes().startswith(b"%PDF-")
     slides = slide_texts(files["pptx"].read_bytes())
     assert slides[0][0].startswith("optimum delivers")
@@ -90,9 +90,9 @@ def test_a_name_of_another_format_is_refused_before_anything_runs(tmp_path: Path
         ("--pdf", "r.html", "a PDF file, its name must end in .pdf"),
         ("--pptx", "r.ppt", "a PowerPoint file, its name must end in .pptx"),
     ):
-        done = command("compare", "traffic/abilene", option, tmp_path / name)
-        assert done.code == 1
-        assert done.err == f"{tmp_path / name}: a report is {rule}\n"
+        result = command("compare", "traffic/abilene", option, tmp_path / name)
+        assert result.code == 1
+        assert result.err == f"{tmp_path / name}: a report is {rule}\n"
 
 
 def test_a_result_of_python_knows_its_scenario(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def hostile_page() -> Page:
         caption=HOSTILE,
         row_headers=1,
     )
-    part = Part(
+    share = Part(
         title=HOSTILE,
         sentences=[Text(f"{HOSTILE}. {HOSTILE}", "strong"), f"- {HOSTILE}"],
         tables=[table],
@@ -144,7 +144,7 @@ def hostile_page() -> Page:
     return Page(
         title=HOSTILE,
         about=HOSTILE,
-        parts=[part],
+        parts=[share],
         warnings=[HOSTILE],
         highlights=[Highlight(HOSTILE, HOSTILE, Text(HOSTILE))],
         assumptions=Part(title="Assumptions", tables=[table], texts=[HOSTILE]),
@@ -156,8 +156,8 @@ def test_no_text_of_a_user_is_markup() -> None:
     texts = [text for slide in slide_texts(slides.pptx(hostile_page())) for text in slide]
     assert any('<script>alert("1")</script>' in text for text in texts)
     assert any("\\x00" in text for text in texts), "control characters as their escapes"
-    (part,) = hostile_page().parts
-    for drawing in part.drawings():
+    (share,) = hostile_page().parts
+    for drawing in share.drawings():
         assert isinstance(drawing, Curve | Points | Distribution)
         svg = chart_svg(drawing)
         assert "<script" not in svg
@@ -173,12 +173,14 @@ def test_a_name_without_spaces_is_cut_where_it_fits_no_slide() -> None:
 def test_no_text_of_a_user_is_markup_or_hidden_in_html(tmp_path: Path) -> None:
     html.write(hostile_page(), tmp_path / "report.html")
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    own = re.sub(r"<script\b.*?</script>", "", written, flags=re.DOTALL)  # the library of charts, and data
-    assert "&lt;script&gt;alert(" in own
+    own_values = re.sub(
+        r"<script\b.*?</script>", "", written, flags=re.DOTALL
+    )  # the library of charts, and data
+    assert "&lt;script&gt;alert(" in own_values
     assert "<script>alert(" not in written
-    assert HIDDEN.search(own.replace("\t", " ")) is None
+    assert HIDDEN.search(own_values.replace("\t", " ")) is None
     assert not any(letter in written for letter in "\u202e\ufffe")
-    assert "\\u202e" in own
+    assert "\\u202e" in own_values
 
 
 def test_a_font_of_the_machine_is_used_for_letters_that_typst_lacks_only() -> None:
@@ -193,31 +195,33 @@ def test_a_font_of_the_machine_is_used_for_letters_that_typst_lacks_only() -> No
 def long_page() -> Page:
     """Return a page with more of everything than a slide holds."""
     words = "A long sentence about a plan that violates many constraints of its links. " * 12
-    columns = [Column(label="name"), *(Column(label=f"design {at}", numeric=True) for at in range(14))]
-    rows = [[f"row {at}", *(f"{at * 1000 + place:,}" for place in range(14))] for at in range(60)]
-    frame = pd.DataFrame({"design": [f"design {at}" for at in range(50)], "value": range(50)})
-    part = Part(
+    columns = [Column(label="name"), *(Column(label=f"design {index}", numeric=True) for index in range(14))]
+    rows = [
+        [f"row {index}", *(f"{index * 1000 + position:,}" for position in range(14))] for index in range(60)
+    ]
+    frame = pd.DataFrame({"design": [f"design {index}" for index in range(50)], "value": range(50)})
+    share = Part(
         title="A title that is long enough to need two lines on a slide of this width, or three",
         sentences=[words, *(f"- {words}" for _ in range(5))],
         tables=[Table(columns=columns, rows=rows, row_headers=1, title="t", caption=words)],
         drawings=lambda: [Curve(title=words, frame=frame, bars=True)] * 8,
     )
     highlights = [Highlight("Delivered traffic, shortest_path", "1,234.5 Gbit/s", Text("loses 5"))] * 4
-    return Page(title=words, about=words, parts=[part], highlights=highlights, warnings=[words] * 4)
+    return Page(title=words, about=words, parts=[share], highlights=highlights, warnings=[words] * 4)
 
 
 @pytest.mark.parametrize("page", [hostile_page(), long_page()], ids=["hostile", "long"])
 def test_all_fits_its_slide_and_nothing_overlaps(page: Page) -> None:
     for slide in _slides(slides.pptx(page)):
         boxes = [_box(shape) for shape in slide.shapes]
-        for left, top, right, bottom in boxes:
-            assert left >= 0
+        for remaining, top, right, bottom in boxes:
+            assert remaining >= 0
             assert top >= 0
             assert right <= slide_deck.WIDTH + 1e-3
             assert bottom <= slide_deck.HEIGHT + 1e-3
-        for one, other in itertools.combinations(boxes, 2):
-            apart = one[2] <= other[0] + 0.02 or other[2] <= one[0] + 0.02
-            assert apart or one[3] <= other[1] + 0.02 or other[3] <= one[1] + 0.02, (one, other)
+        for item, other in itertools.combinations(boxes, 2):
+            apart = item[2] <= other[0] + 0.02 or other[2] <= item[0] + 0.02
+            assert apart or item[3] <= other[1] + 0.02 or other[3] <= item[1] + 0.02, (item, other)
         for shape in slide.shapes:
             if shape.has_text_frame and shape.text_frame.text.strip():
                 _assert_fits(shape)
@@ -225,15 +229,15 @@ def test_all_fits_its_slide_and_nothing_overlaps(page: Page) -> None:
 
 def _box(shape: Any) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of a shape in inches."""
-    left, top = shape.left / 914_400, shape.top / 914_400
-    return left, top, left + shape.width / 914_400, top + shape.height / 914_400
+    remaining, top = shape.left / 914_400, shape.top / 914_400
+    return remaining, top, remaining + shape.width / 914_400, top + shape.height / 914_400
 
 
 def _assert_fits(shape: Any) -> None:
-    paragraphs = [one for one in shape.text_frame.paragraphs if one.runs]
+    paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if paragraph.runs]
     size = paragraphs[0].runs[0].font.size.pt
     width = shape.width / 914_400
-    needed = slide_deck.text_height([one.text for one in paragraphs], width, size)
+    needed = slide_deck.text_height([paragraph.text for paragraph in paragraphs], width, size)
     assert needed <= shape.height / 914_400 + 0.12, (shape.text_frame.text[:60], needed)
 
 
@@ -252,8 +256,8 @@ def test_a_wide_table_is_split_and_repeats_its_leading_columns() -> None:
 def test_bars_are_as_long_as_their_values() -> None:
     frame = pd.DataFrame({"design": ["a", "b", "c"], "delivered": [10.0, 5.0, float("nan")]})
     svg = chart_svg(Curve(title="Delivered", frame=frame, units={"delivered": "Gbit/s"}, bars=True))
-    whole, half = (float(one) for one in re.findall(r'<rect x="[^"]*" y="[^"]*" width="([^"]*)"', svg))
-    assert whole == pytest.approx(2 * half, rel=0.01)
+    full, half = (float(match) for match in re.findall(r'<rect x="[^"]*" y="[^"]*" width="([^"]*)"', svg))
+    assert full == pytest.approx(2 * half, rel=0.01)
     assert "Delivered [Gbit/s]" in svg
 
 
@@ -263,13 +267,13 @@ def test_labels_of_points_cover_no_other_point() -> None:
     )
     svg = chart_svg(Points(title="Points", frame=frame))
     dots = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([^"]*)" cy="([^"]*)"', svg)]
-    places = {
+    positions = {
         text: (float(x), float(y))
         for x, y, text in re.findall(r'<text x="([^"]*)" y="([^"]*)"[^>]*>(first_design|second|third)<', svg)
     }
-    assert set(places) == set(frame["design"])
+    assert set(positions) == set(frame["design"])
     (_, height), (second, _), _ = dots
-    x, y = places["first_design"]
+    x, y = positions["first_design"]
     assert x < second  # beside its own point, where the next one would be covered at the same height
     assert abs(y - height) > 4
 

@@ -31,7 +31,7 @@ def network(**more: Any) -> NetworkMap:
             "width": [1000.0, 1000.0, 2500.0, 2500.0],
         }
     )
-    given: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "title": "Links by utilization",
         "nodes": nodes,
         "links": links,
@@ -41,12 +41,12 @@ def network(**more: Any) -> NetworkMap:
         "width_unit": "Mbit/s",
         "link_kind": "link",
     }
-    return NetworkMap(**given | more)
+    return NetworkMap(**inputs | more)
 
 
 def read(text: str) -> ElementTree.Element:
-    found: ElementTree.Element = defusedxml.ElementTree.fromstring(text)
-    return found
+    levels: ElementTree.Element = defusedxml.ElementTree.fromstring(text)
+    return levels
 
 
 def texts(text: str) -> list[str]:
@@ -67,15 +67,15 @@ def test_title_legend_and_map_are_optional() -> None:
 def test_links_tell_their_values() -> None:
     told = [element.text or "" for element in read(network_svg(network())).iter(f"{SVG}title")]
     assert "<b>&\"' → Köln\nutilization 311 %\ncapacity 1 Gbit/s" in told
-    assert any("utilization unknown" in one for one in told)
+    assert any("utilization unknown" in item for item in told)
 
 
 def test_links_that_only_the_plan_before_has_are_dotted() -> None:
-    whole = network()
-    failed = replace(whole, links=whole.links.iloc[2:].reset_index(drop=True))
-    text = network_svg(replace(failed, whole=whole))
+    full = network()
+    failed = replace(full, links=full.links.iloc[2:].reset_index(drop=True))
+    text = network_svg(replace(failed, whole=full))
     assert text.count('stroke-dasharray="2 4"') == 1
-    assert 'stroke-dasharray="2 4"' not in network_svg(whole)
+    assert 'stroke-dasharray="2 4"' not in network_svg(full)
 
 
 def test_flows_that_only_the_plan_before_has_are_left_out() -> None:
@@ -146,21 +146,21 @@ def test_a_timeline_has_lanes_bars_and_times() -> None:
 @pytest.mark.parametrize("name", ["\x01\x1b[31m", "\u202eevil", "\ufffe\uffff", "</text><script>", "]]>&"])
 def test_a_hostile_name_is_text_of_a_drawing_that_opens(name: str) -> None:
     """No SVG may hold a control character or half a character: one would make a report in PDF fail."""
-    given = network()
-    renamed = {column: given.links[column].replace("c", name) for column in ("tail", "head")}
-    nodes = given.nodes.assign(node=given.nodes["node"].replace("c", name))
-    drawing = replace(given, nodes=nodes, links=given.links.assign(**renamed), title=name)
+    inputs = network()
+    renamed = {column: inputs.links[column].replace("c", name) for column in ("tail", "head")}
+    nodes = inputs.nodes.assign(node=inputs.nodes["node"].replace("c", name))
+    drawing = replace(inputs, nodes=nodes, links=inputs.links.assign(**renamed), title=name)
     shown = texts(network_svg(drawing))
     assert printable(name) in shown
     assert printable(name) in texts(timeline_svg(timeline(lane=[name, "r2", "r2"])))
 
 
 def test_a_very_long_name_is_shortened_where_many_links_repeat_it() -> None:
-    given = network()
+    inputs = network()
     long = "x" * 100_000
-    renamed = {column: given.links[column].replace("c", long) for column in ("tail", "head")}
-    nodes = given.nodes.assign(node=given.nodes["node"].replace("c", long))
-    assert len(network_svg(replace(given, nodes=nodes, links=given.links.assign(**renamed)))) < 50_000
+    renamed = {column: inputs.links[column].replace("c", long) for column in ("tail", "head")}
+    nodes = inputs.nodes.assign(node=inputs.nodes["node"].replace("c", long))
+    assert len(network_svg(replace(inputs, nodes=nodes, links=inputs.links.assign(**renamed)))) < 50_000
 
 
 def test_a_timeline_shows_the_plan_before_only_in_its_own_lanes() -> None:

@@ -26,11 +26,11 @@ def test_a_system_is_shown_whole(name: str, width: int) -> None:
     assert "…" not in text
     tables = text.splitlines()[2:]  # the terminal itself folds the sentences before
     assert max(map(len, tables)) <= width
-    names = [*(one.name for one in system.designs), *(one.name for one in system.metrics)]
+    names = [*(design.name for design in system.designs), *(metric.name for metric in system.metrics)]
     for parameters in section_parameters(system).values():
         names += parameters
     words = set(text.split())
-    assert [one for one in names if one not in words] == []
+    assert [item for item in names if item not in words] == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_sizes_count_in_english(count: int, what: str, said: str) -> None:
 def test_the_first_column_of_a_wide_table_is_never_cut(width: int) -> None:
     """Each piece of a table that is split repeats the whole row headers; long ones are folded."""
     changes = ["links Frankfurt->Nuremberg and back with 10 Gbit/s more", "no change", "a" * 30]
-    figures = {f"metric_{place}": [1234.5, None, 1e9] for place in range(8)}
+    figures = {f"metric_{index}": [1234.5, None, 1e9] for index in range(8)}
     other = {"sentence": ["words that may be broken over many lines " * 2] * 3}
     frame = pd.DataFrame({"change": changes, **other, **figures})
     shown = Console(width=width, file=io.StringIO(), record=True)

@@ -167,11 +167,12 @@ def test_a_scenario_without_designs_compares_the_usual_ones_and_names_the_others
     file = tmp_path / "s.toml"
     file.write_text(WITHOUT_DESIGNS)
     usual = list(find_system("traffic").usual)
-    assert [one.label for one in entries(planner.load(file))] == usual
-    done = commands.planner("compare", file)
-    assert done.code == 0
+    assert [item.label for item in entries(planner.load(file))] == usual
+    result = commands.planner("compare", file)
+    assert result.code == 0
     assert (
-        f"designs: compares {', '.join(usual)}; --designs names others of traffic: shortest_path" in done.err
+        f"designs: compares {', '.join(usual)}; --designs names others of traffic: shortest_path"
+        in result.err
     )
     named = commands.planner("compare", file, "--designs", "ecmp,shortest_path")
     assert "designs: compares" not in named.err
@@ -184,7 +185,7 @@ def test_a_scenario_without_designs_compares_the_usual_ones_and_names_the_others
 def test_designs_that_a_scenario_names_stay(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(WITHOUT_DESIGNS + "[designs.ecmp]\n")
-    assert [one.label for one in entries(planner.load(file))] == ["ecmp"]
+    assert [item.label for item in entries(planner.load(file))] == ["ecmp"]
     assert "designs: compares" not in commands.planner("compare", file).err
 
 

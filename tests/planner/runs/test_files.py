@@ -20,8 +20,8 @@ def test_a_link_in_the_folder_of_a_run_stays_a_link(
     (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,5\n")
     (tmp_path / "s.toml").write_text(SCENARIO)
     command = ("solve", "s.toml", "--design", "ecmp", "--out", "out", "--table-format", table_format)
-    done = planner(*command)
-    assert done.code == 0, done.err
+    result = planner(*command)
+    assert result.code == 0, result.err
     run = tmp_path / "out" / "ecmp"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -48,14 +48,14 @@ def verdicts(values: dict[str, Any], **more: Any) -> dict[str, str]:
         find=lambda _study: TargetValues(values=values),
         **more,
     )
-    done = reproduction.run_target(find_system("traffic"), target)
-    return {row.id or row.quantity: str(row.verdict) for row in done.rows}
+    result = reproduction.run_target(find_system("traffic"), target)
+    return {row.id or row.quantity: str(row.verdict) for row in result.rows}
 
 
 def test_what_is_within_the_tolerance_is_reproduced() -> None:
     values = {"one": 11.4, "two": 23.1, "three": 30.0, "zero": 0.1, "words": True}
-    found = verdicts(values, tolerances={"three": 1e-6})
-    assert found == {
+    result = verdicts(values, tolerances={"three": 1e-6})
+    assert result == {
         "one": "reproduced",
         "two": "not reproduced",
         "three": "reproduced",
@@ -77,19 +77,19 @@ def test_what_is_within_the_tolerance_is_reproduced() -> None:
     ],
 )
 def test_an_order_is_judged_value_by_value(ours: dict[str, Any], expected: list[str]) -> None:
-    found = verdicts(ours, orders=(("one", "two", "three", "tie"),))
-    assert [found[name] for name in ("one", "two", "three", "tie")] == expected
+    result = verdicts(ours, orders=(("one", "two", "three", "tie"),))
+    assert [result[name] for name in ("one", "two", "three", "tie")] == expected
 
 
 def test_a_value_that_was_fitted_is_called_calibrated_only_where_it_agrees() -> None:
-    found = verdicts({"one": 10.0, "two": 40.0}, calibrated=frozenset({"one", "two"}))
-    assert (found["one"], found["two"]) == ("calibrated", "not reproduced")
+    result = verdicts({"one": 10.0, "two": 40.0}, calibrated=frozenset({"one", "two"}))
+    assert (result["one"], result["two"]) == ("calibrated", "not reproduced")
 
 
 @pytest.mark.parametrize(("value", "kept"), [(1000.0, True), (999.0, True), (1, True), (1001.0, False)])
 def test_a_bound_is_kept_or_not(value: float, kept: bool) -> None:
-    found = verdicts({"most": value}, bounds={"most": "at most"})
-    assert found["most"] == ("reproduced" if kept else "not reproduced")
+    result = verdicts({"most": value}, bounds={"most": "at most"})
+    assert result["most"] == ("reproduced" if kept else "not reproduced")
 
 
 def test_what_is_lost_is_not_available() -> None:
@@ -97,8 +97,8 @@ def test_what_is_lost_is_not_available() -> None:
 
 
 def test_a_setting_is_compared_with_no_number() -> None:
-    found = verdicts({"one": 10.0}, numberless=frozenset({"one", "two"}))
-    assert (found["one"], found["two"]) == ("no number to compare",) * 2
+    result = verdicts({"one": 10.0}, numberless=frozenset({"one", "two"}))
+    assert (result["one"], result["two"]) == ("no number to compare",) * 2
 
 
 def test_the_reason_names_settings_and_claims_without_a_number() -> None:
@@ -110,13 +110,13 @@ def test_the_reason_names_settings_and_claims_without_a_number() -> None:
         find=lambda _study: TargetValues(values={"size": 8.0}, notes={"size": "as shipped"}),
         numberless=frozenset({"size", "words"}),
     )
-    done = reproduction.run_target(find_system("traffic"), both)
-    assert [row.note for row in done.rows] == ["a setting of the paper; as shipped", ""]
+    result = reproduction.run_target(find_system("traffic"), both)
+    assert [row.note for row in result.rows] == ["a setting of the paper; as shipped", ""]
     reason = "Settings of the paper, with which our values are found: 1; claims without a number: 1."
-    assert done.reason == reason
-    one = dataclasses.replace(both, rows=("words",))
-    done = reproduction.run_target(find_system("traffic"), one)
-    assert done.reason == "The source gives no number to compare."
+    assert result.reason == reason
+    item = dataclasses.replace(both, rows=("words",))
+    result = reproduction.run_target(find_system("traffic"), item)
+    assert result.reason == "The source gives no number to compare."
 
 
 def test_words_take_no_number_and_numbers_no_words() -> None:
@@ -131,10 +131,10 @@ def test_a_target_that_fails_is_recorded_and_judges_nothing() -> None:
         raise InputError("no such thing")
 
     target = Target(name="t", place="", about="", rows=("one",), find=fail)
-    done = reproduction.run_target(find_system("traffic"), target)
-    assert str(done.error) == "no such thing"
-    assert not done.rows
-    assert set(done.counts().values()) == {0}
+    result = reproduction.run_target(find_system("traffic"), target)
+    assert str(result.error) == "no such thing"
+    assert not result.rows
+    assert set(result.counts().values()) == {0}
 
 
 def test_a_study_runs_shipped_scenarios_quickly_or_whole() -> None:
@@ -145,9 +145,9 @@ def test_a_study_runs_shipped_scenarios_quickly_or_whole() -> None:
 
     target = Target(name="t", place="", about="", rows=("one",), find=find)
     once = find_system("traffic")
-    done = reproduction.run_target(once, target, quick=True)
-    assert done.error is None
-    assert done.rows[0].ours is not None
+    result = reproduction.run_target(once, target, quick=True)
+    assert result.error is None
+    assert result.rows[0].ours is not None
 
 
 def test_verdicts_and_curves_are_saved_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ def test_verdicts_and_curves_are_saved_and_shown(monkeypatch: pytest.MonkeyPatch
     system = dataclasses.replace(find_system("traffic"), studies=Studies(targets=(target,)))
     monkeypatch.setattr(reproduction, "system_names", lambda: ["traffic"])
     monkeypatch.setattr(reproduction, "find_system", lambda _name: system)
-    done = planner("reproduce", "traffic/table_1", "--out", tmp_path)
-    assert done.code == 0, done.err
+    result = planner("reproduce", "traffic/table_1", "--out", tmp_path)
+    assert result.code == 0, result.err
     for words in ("First", "reproduced", "does not hold", "not available", "a note", "0.9"):
-        assert words in done.out
+        assert words in result.out
     saved = pd.read_csv(tmp_path / "verdicts.csv")
     assert saved["verdict"].tolist() == ["reproduced", "not reproduced", "not available"]
     assert pd.read_csv(tmp_path / "traffic" / "table_1" / "share_by_size.csv")["share"].sum() == 1.1
@@ -192,8 +192,8 @@ def test_every_target_judges_rows_that_are_published_once(name: str, monkeypatch
     twice = [row for row, count in rows.items() if count > 1]
     assert not twice
     assert not any(count > 1 for count in Counter(target.name for target in targets).values())
-    known = set(reproduction.read_published(name)) if rows else set()
-    assert set(rows) <= known
+    names = set(reproduction.read_published(name)) if rows else set()
+    assert set(rows) <= names
     for target in targets:
         named = {*target.tolerances, *target.bounds, *target.calibrated, *sum(target.orders, ())}
         assert named <= set(target.rows), target.name

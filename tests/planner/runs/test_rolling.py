@@ -42,10 +42,10 @@ def metrics(folder: Path) -> pd.DataFrame:
 
 
 def test_each_window_is_measured_and_kept(scenario: Path, tmp_path: Path) -> None:
-    done = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
-    assert done.code == 0, done.err
-    assert "saved 8 windows" in done.err
-    assert "4 windows, mean and worst" in done.out
+    result = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
+    assert result.code == 0, result.err
+    assert "saved 8 windows" in result.err
+    assert "4 windows, mean and worst" in result.out
     optimum = metrics(tmp_path / "out" / "optimum")
     assert optimum["window"].tolist() == ["8:00", "9:00", "../x", "10:00"]
     assert optimum["max_utilization"].tolist() == pytest.approx([0.2, 0.4, 0.8, 0.6])
@@ -58,9 +58,9 @@ def test_each_window_is_measured_and_kept(scenario: Path, tmp_path: Path) -> Non
 def test_a_roll_that_was_stopped_goes_on_and_ends_the_same(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = rolling.start_roll(load(scenario), out=tmp_path / "whole")
-    expected = [window.row() for window in whole]
-    assert len(expected) == len(whole) == 8
+    full = rolling.start_roll(load(scenario), out=tmp_path / "whole")
+    expected = [window.row() for window in full]
+    assert len(expected) == len(full) == 8
 
     started = iter(rolling.start_roll(load(scenario), out=tmp_path / "out"))
     for _ in range(3):
@@ -74,16 +74,16 @@ def test_a_roll_that_was_stopped_goes_on_and_ends_the_same(
     solved: list[Any] = []
     evaluate = evaluation.evaluate
     monkeypatch.setattr(
-        rolling, "evaluate", lambda *given, **more: solved.append(given) or evaluate(*given, **more)
+        rolling, "evaluate", lambda *inputs, **more: solved.append(inputs) or evaluate(*inputs, **more)
     )
-    done = planner("roll", scenario, "--out", tmp_path / "out", "--json")
-    assert done.code == 0, done.err
+    result = planner("roll", scenario, "--out", tmp_path / "out", "--json")
+    assert result.code == 0, result.err
     assert len(solved) == 5
-    assert "of which 3 existed before" in done.err
+    assert "of which 3 existed before" in result.err
     for design in ("optimum", "ecmp"):
         again, before = metrics(tmp_path / "out" / design), metrics(tmp_path / "whole" / design)
         pd.testing.assert_frame_equal(again, before)
-    assert [row["window"] for row in json.loads(done.out)["runs"]] == [row["window"] for row in expected]
+    assert [row["window"] for row in json.loads(result.out)["runs"]] == [row["window"] for row in expected]
 
 
 def test_a_window_starts_from_the_last_plan_there_is(scenario: Path, tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_a_window_that_fails_is_told_and_the_rest_go_on(scenario: Path, tmp_path
     )
     (scenario.parent / "net" / "links.csv").write_text(links)
     (scenario.parent / "steps.csv").write_text(STEPS.replace("t,12", "t,99"))
-    done = planner("roll", scenario, "--out", tmp_path / "out")
-    assert done.code == 3
-    assert "optimum, ../x:" in done.out
+    result = planner("roll", scenario, "--out", tmp_path / "out")
+    assert result.code == 3
+    assert "optimum, ../x:" in result.out
     table = metrics(tmp_path / "out" / "optimum")
     assert table["status"].tolist() == ["optimal", "optimal", "infeasible", "optimal"]
     again = planner("roll", scenario, "--out", tmp_path / "out")
@@ -136,9 +136,9 @@ def test_a_window_that_fails_is_told_and_the_rest_go_on(scenario: Path, tmp_path
 
 
 def test_what_cannot_be_rolled_is_one_line(scenario: Path, tmp_path: Path) -> None:
-    one = planner("roll", "traffic/germany50", "--out", tmp_path / "out")
-    assert one.code == 1
-    assert one.err.startswith("traffic/germany50: problem.source gives one problem, but a roll needs")
+    result = planner("roll", "traffic/germany50", "--out", tmp_path / "out")
+    assert result.code == 1
+    assert result.err.startswith("traffic/germany50: problem.source gives one problem, but a roll needs")
     many = planner("compare", scenario)
     assert many.code == 1
     assert "planner roll" in many.err
@@ -170,11 +170,11 @@ def test_a_damaged_window_is_said_and_computed_again(
     path = windows[1] / damage
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])  # as after a power cut
-    done = planner("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum")
-    assert done.code == 0, done.err
+    result = planner("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum")
+    assert result.code == 0, result.err
     assert f"{windows[1].name}: is damaged and computed again" in caplog.text
-    assert f"saved {len(windows)} windows" in done.err
-    assert f"of which {len(windows) - 1} existed before" in done.err
+    assert f"saved {len(windows)} windows" in result.err
+    assert f"of which {len(windows) - 1} existed before" in result.err
     again = metrics(tmp_path / "out" / "optimum")
     columns = [name for name in before if name not in ("seconds", "gap")]
     pd.testing.assert_frame_equal(again[columns], before[columns])
@@ -187,21 +187,21 @@ EVENT = '["s<->a"]'
 
 
 def test_an_event_is_the_same_change_by_hand_from_its_window_on(scenario: Path, tmp_path: Path) -> None:
-    done = planner(
+    result = planner(
         *("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum", "--table-format", "csv"),
         *("--at", f"9:00 problem.fail_links={EVENT}", "--at", "10:00 problem.fail_links=[]"),
     )
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     failed = load(scenario, changes={"problem.fail_links": ["s<->a"]})
-    for place, by_hand in enumerate((load(scenario), failed, failed, load(scenario))):
+    for index, by_hand in enumerate((load(scenario), failed, failed, load(scenario))):
         assert by_hand.make_series is not None
-        problem = dict(list(by_hand.make_series()))[["8:00", "9:00", "../x", "10:00"][place]]
-        found = evaluation.evaluate(
+        problem = dict(list(by_hand.make_series()))[["8:00", "9:00", "../x", "10:00"][index]]
+        results = evaluation.evaluate(
             by_hand.system, problem, by_hand.entry("optimum"), options=by_hand.options
         )
-        row = metrics(tmp_path / "out" / "optimum").iloc[place]
+        row = metrics(tmp_path / "out" / "optimum").iloc[index]
         for name in ("delivered_mbps", "shed_mbps", "max_utilization"):
-            assert row[name] == pytest.approx(found.metrics[name]), (place, name)
+            assert row[name] == pytest.approx(results.metrics[name]), (index, name)
     assert 'fail_links = ["s<->a"]' in (tmp_path / "out" / "scenario.toml").read_text().replace(
         "\n", ""
     ).replace('[    "s<->a",]', EVENT)
@@ -211,8 +211,8 @@ def test_an_event_is_the_same_change_by_hand_from_its_window_on(scenario: Path, 
 
 
 def test_events_in_a_scenario_and_in_python_are_the_same(scenario: Path, tmp_path: Path) -> None:
-    given = {"9:00": {"problem.scale": 0.5}}
-    in_python = rolling.roll(str(scenario), designs="ecmp", events=given)
+    inputs = {"9:00": {"problem.scale": 0.5}}
+    in_python = rolling.roll(str(scenario), designs="ecmp", events=inputs)
     other = tmp_path / "events.toml"
     other.write_text(scenario.read_text() + '[events."9:00"]\nproblem.scale = 0.5\n')
     in_file = rolling.roll(str(other), designs="ecmp")
@@ -221,7 +221,7 @@ def test_events_in_a_scenario_and_in_python_are_the_same(scenario: Path, tmp_pat
     assert in_python.metrics["offered_mbps"].tolist() == [3, 3, 6, 4.5]
     series = load(scenario).make_series
     assert series is not None
-    in_memory = rolling.roll(dict(list(series())), designs="ecmp", events=given)
+    in_memory = rolling.roll(dict(list(series())), designs="ecmp", events=inputs)
     pd.testing.assert_frame_equal(in_memory.metrics.drop(**drop), in_file.metrics.drop(**drop))
 
 
@@ -241,9 +241,9 @@ def test_events_in_a_scenario_and_in_python_are_the_same(scenario: Path, tmp_pat
     ],
 )
 def test_a_wrong_event_is_one_line(at: str, line: str, scenario: Path, tmp_path: Path) -> None:
-    done = planner("roll", scenario, "--out", tmp_path / "out", "--at", at)
-    assert done.code == 1
-    assert line in done.err + done.out
+    result = planner("roll", scenario, "--out", tmp_path / "out", "--at", at)
+    assert result.code == 1
+    assert line in result.err + result.out
 
 
 def test_events_need_a_series(scenario: Path) -> None:
@@ -254,14 +254,14 @@ def test_events_need_a_series(scenario: Path) -> None:
 
 
 def test_one_problem_is_repeated_and_changes_by_events_only(tmp_path: Path) -> None:
-    done = planner(
+    result = planner(
         *("roll", "traffic/abilene", "--out", tmp_path / "out", "--designs", "ecmp", "--windows", "3"),
         *("--at", "2 problem.scale=0.5"),
     )
-    assert done.code == 0, done.err
-    found = metrics(tmp_path / "out" / "ecmp")
-    assert found["window"].tolist() == [1, 2, 3]
-    offered = found["offered_mbps"]
+    assert result.code == 0, result.err
+    results = metrics(tmp_path / "out" / "ecmp")
+    assert results["window"].tolist() == [1, 2, 3]
+    offered = results["offered_mbps"]
     assert offered.tolist() == pytest.approx([offered[0], offered[0] / 2, offered[0] / 2])
     again = load(tmp_path / "out" / "scenario.toml")
     assert again.raw["series"] == {"windows": 3}

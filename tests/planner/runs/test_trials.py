@@ -61,12 +61,12 @@ def require_one_problem(scenario: Scenario, folder: Path, *, try_actions: bool) 
     trials = Trials.of(scenario)
     assert digest(trials.make_problem(trials.adjustments).to_tables()) == digest(problem.to_tables())
     unfailed = without_failures(scenario)
-    whole = problem if unfailed is None else unfailed.make_problem()
+    full = problem if unfailed is None else unfailed.make_problem()
     refused: list[str] = []
     for kind in scenario.system.problem.elements:
-        names = list(kind.names(whole))
+        names = list(kind.names(full))
         for action in kind.actions[:2]:
-            tried = [name for _, one, name in trials.candidates(action.role, [kind]) if one is action]
+            tried = [name for _, item, name in trials.candidates(action.role, [kind]) if item is action]
             assert set(tried) <= set(names)
             assert len(tried) == len(names) or unfailed is not None
         for action in kind.actions if names and try_actions else ():
@@ -77,9 +77,11 @@ def require_one_problem(scenario: Scenario, folder: Path, *, try_actions: bool) 
                     refused.append(str(error))
                     continue
                 section = action.apply({**trials.adjustments}, name)
-                rest = {key: value for key, value in scenario.raw["problem"].items() if key not in section}
+                remainder = {
+                    key: value for key, value in scenario.raw["problem"].items() if key not in section
+                }
                 again = from_document(
-                    {"system": scenario.system.name, "problem": {**rest, **section}},
+                    {"system": scenario.system.name, "problem": {**remainder, **section}},
                     name="again",
                     folder=folder,
                     problem=scenario.problem,

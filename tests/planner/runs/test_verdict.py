@@ -261,8 +261,8 @@ RANKED = toy(decide=thrifty, then="sent_mbps")
 
 
 def ranked(problem: Link = OVERLOADED, name: str = "own", **parameters: float) -> Run:
-    chosen = replace(entry(RANKED, name), label=name, parameters=parameters)
-    return evaluate(RANKED, problem, chosen)
+    selected = replace(entry(RANKED, name), label=name, parameters=parameters)
+    return evaluate(RANKED, problem, selected)
 
 
 def test_a_headline_of_two_ranks_proves_each_of_them() -> None:
@@ -395,6 +395,6 @@ def test_the_headline_of_a_simulation_names_its_metrics(name: str) -> None:
     simulation = find_system(name).studies.simulation
     if simulation is None or simulation.headline is None:
         return
-    headline, known = simulation.headline, {metric.name for metric in simulation.metrics}
+    headline, names = simulation.headline, {metric.name for metric in simulation.metrics}
     named = {headline.metric, *headline.losses, *headline.fallbacks}
-    assert named | ({headline.then} if headline.then else set()) <= known
+    assert named | ({headline.then} if headline.then else set()) <= names

@@ -36,10 +36,10 @@ def compiled_design() -> Any:
 def test_every_design_is_compiled_once() -> None:
     system = toy(sample=lambda: Link(1.0, 1.0), decide=compiled_design())
     seen: list[None] = []
-    done = warm(system, lambda: seen.append(None))
-    assert (done.system, done.kernels, done.designs) == ("toy", 1, len(system.designs))
+    result = warm(system, lambda: seen.append(None))
+    assert (result.system, result.kernels, result.designs) == ("toy", 1, len(system.designs))
     assert len(seen) == len(system.designs)
-    assert done.seconds > 0.0
+    assert result.seconds > 0.0
     assert warm(system).kernels == 0
     assert evaluate(system, Link(2.0, 1.0), entry(system, "own")).proof.compile_s == 0.0
 
@@ -62,5 +62,5 @@ def test_kernels_that_python_may_run_are_compiled_too() -> None:
 
 
 def test_a_system_without_kernels_needs_nothing() -> None:
-    done = warm(toy(decide=compiled_design()))
-    assert (done.kernels, done.designs) == (0, 0)
+    result = warm(toy(decide=compiled_design()))
+    assert (result.kernels, result.designs) == (0, 0)

@@ -72,8 +72,8 @@ def flood(problem: Link) -> Decision[Admitted]:
 
 def bound(problem: Link) -> Decision[Admitted]:
     """Compute the most that the link carries."""
-    most = min(problem.offered_mbps, problem.capacity_mbps)
-    return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, bound=most, metric="delivered_mbps"))
+    upper = min(problem.offered_mbps, problem.capacity_mbps)
+    return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, bound=upper, metric="delivered_mbps"))
 
 
 def half(problem: Link) -> Decision[Admitted]:
@@ -101,7 +101,7 @@ def toy(
     then: str = "",
 ) -> System[Link, Admitted]:
     """Return the system; `decide` joins it as design "own", and `then` ranks plans that deliver the same."""
-    chosen = {**DESIGNS, **({"own": decide} if decide else {})}
+    selected = {**DESIGNS, **({"own": decide} if decide else {})}
     return System(
         name="toy",
         question="How much does the link carry?",
@@ -132,7 +132,7 @@ def toy(
         ),
         designs=tuple(
             Design(name=name, decide=function, source="tests", is_bound=name == "bound")
-            for name, function in chosen.items()
+            for name, function in selected.items()
         ),
     )
 

@@ -53,9 +53,9 @@ def test_files_of_any_name_are_recognized_and_stay_as_they_are(tables: Path) -> 
     }
     assert any("'Capacity (Gbit/s)' as capacity_mbps (times 1,000)" in note for note in notes)
     problem = load(written.path).make_problem()
-    found = problem.to_tables()
-    assert list(found["links"]["capacity_mbps"]) == [10_000, 10_000, 4_500, 4_500]
-    assert list(found["demands"]["rate_mbps"]) == [3_000, 1_500]
+    result = problem.to_tables()
+    assert list(result["links"]["capacity_mbps"]) == [10_000, 10_000, 4_500, 4_500]
+    assert list(result["demands"]["rate_mbps"]) == [3_000, 1_500]
 
 
 def test_a_question_to_the_tables_is_said_when_the_scenario_is_written(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_a_question_to_the_tables_is_said_when_the_scenario_is_written(tmp_path:
         written = write_scenario([tmp_path], system="capacity")
     (question,) = (note for note in notes if note.startswith("warning: "))
     assert question.startswith("warning: links.csv: every row has its opposite")
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         load(written.path).make_problem()
-    assert question == f"warning: {found.value.faults[0]}"
+    assert question == f"warning: {result.value.faults[0]}"
     answered = written.path.read_text().replace(
         'source = "tables"', 'source = "tables"\ndirection = "directed"'
     )
@@ -91,14 +91,14 @@ def test_a_workbook_with_sheets_of_any_name(tmp_path: Path) -> None:
         for row in (columns, *rows):
             sheet.append(row)
     book.save(tmp_path / "net.xlsx")
-    done = planner("new", "scenario", tmp_path / "net.xlsx", "--out", tmp_path / "new" / "net.toml")
-    assert done.code == 0, done.err
-    table = [line.split("  ") for line in done.err.splitlines()]
+    result = planner("new", "scenario", tmp_path / "net.xlsx", "--out", tmp_path / "new" / "net.toml")
+    assert result.code == 0, result.err
+    table = [line.split("  ") for line in result.err.splitlines()]
     rows = [[word.strip() for word in line if word.strip()] for line in table]
     assert ["net.xlsx, sheet Backbone", "tail", "links.tail"] in rows
     assert ["capacity_gbps", "links.capacity_mbps", "Gbit/s, times 1,000"] in rows
     assert ["owner", "not read"] in rows
-    assert "traffic, 3 nodes, 4 links, 2 demands" in done.err
+    assert "traffic, 3 nodes, 4 links, 2 demands" in result.err
     assert planner("check", tmp_path / "new" / "net.toml").code == 0
 
 
@@ -160,10 +160,10 @@ def test_what_is_missing_is_one_line(
     tables: Path, words: list[str], line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tables)
-    done = planner("new", "scenario", ".", *words)
-    assert done.code == 1
-    assert line in done.err
-    assert "Traceback" not in done.err
+    result = planner("new", "scenario", ".", *words)
+    assert result.code == 1
+    assert line in result.err
+    assert "Traceback" not in result.err
     assert not (tables / "scenario.toml").exists()
 
 
@@ -225,9 +225,9 @@ def test_names_that_others_give_to_sheets_and_columns(words: str, tmp_path: Path
     assert written.system.name == "traffic"
     tables = load(written.path).make_problem().to_tables()
     for table, ends, amounts in (("links", CIRCUITS, "capacity_mbps"), ("demands", FLOWS, "rate_mbps")):
-        found = tables[table].head(len(ends))  # opposite links come after the rows
-        assert found.iloc[:, :2].to_numpy().tolist() == [list(row[:2]) for row in ends]
-        assert found[amounts].tolist() == pytest.approx([row[2] * 1000 for row in ends])
+        result = tables[table].head(len(ends))  # opposite links come after the rows
+        assert result.iloc[:, :2].to_numpy().tolist() == [list(row[:2]) for row in ends]
+        assert result[amounts].tolist() == pytest.approx([row[2] * 1000 for row in ends])
     opposite = tables["links"].iloc[len(CIRCUITS) :]
     assert opposite[["head", "tail"]].to_numpy().tolist() == [list(row[:2]) for row in CIRCUITS]
 
@@ -238,7 +238,7 @@ def test_a_matrix_below_a_title_is_the_same_problem_as_rows(tmp_path: Path) -> N
     amounts = {(source, target): rate for source, target, rate in FLOWS}
     matrix = [
         ("Source", *cities),
-        *((one, *(amounts.get((one, other)) for other in cities)) for one in cities),
+        *((city, *(amounts.get((city, other)) for other in cities)) for city in cities),
     ]
     sheets = {"Circuits": [("Backbone 2026",), (), ("From", "To", "Bandwidth (Gbps)"), *CIRCUITS]}
     notes: list[str] = []
@@ -246,8 +246,8 @@ def test_a_matrix_below_a_title_is_the_same_problem_as_rows(tmp_path: Path) -> N
         written = write_scenario([workbook(tmp_path / "net.xlsx", {**sheets, "Traffic matrix": matrix})])
     assert any("entries are in Gbit/s, as columns of the other tables are" in note for note in notes)
     demands = load(written.path).make_problem().to_tables()["demands"]
-    found = {(one, other): rate for one, other, rate in demands.iloc[:, :3].itertuples(index=False)}
-    assert found == pytest.approx({pair: rate * 1000 for pair, rate in amounts.items()})
+    result = {(item, other): rate for item, other, rate in demands.iloc[:, :3].itertuples(index=False)}
+    assert result == pytest.approx({pair: rate * 1000 for pair, rate in amounts.items()})
     written.path.unlink()
     other = write_scenario([tmp_path / "net.xlsx"], units={"demands": "Mbit/s"})
     demands = load(other.path).make_problem().to_tables()["demands"]
@@ -264,7 +264,7 @@ def test_whether_a_row_is_a_line_both_ways_is_asked_set_or_assumed(
     asked: list[str] = []
     notes: list[str] = []
     with observe_notes(notes.append):
-        written = write_scenario([book], ask=lambda one: asked.append(one.text) or answer)
+        written = write_scenario([book], ask=lambda item: asked.append(item.text) or answer)
     assert len(asked) == 1
     is_said = [note for note in notes if "--set problem.both_directions=false" in note]
     assert len(is_said) == (answer is None)
@@ -291,9 +291,9 @@ def test_the_options_that_an_error_names_work_as_they_are(tmp_path: Path) -> Non
             "Sheet2": [("From", "To", "Peak"), *FLOWS],
         },
     )
-    done = planner("new", "scenario", book, "--system", "traffic")
-    assert done.code == 1
-    options = re.findall(r"--(table|column) '?([^'= ]+)='?([^']+)'", done.err)
+    result = planner("new", "scenario", book, "--system", "traffic")
+    assert result.code == 1
+    options = re.findall(r"--(table|column) '?([^'= ]+)='?([^']+)'", result.err)
     assert ("column", "links.capacity_mbps", "NAME") in options
     assert ("column", "demands.rate_gbps", "Peak") in options
     names = {"links.tail": "Here", "links.head": "There", "links.capacity_mbps": "Pipe"}
@@ -301,8 +301,8 @@ def test_the_options_that_an_error_names_work_as_they_are(tmp_path: Path) -> Non
     for option, key, value in options:
         if key != "demands.rate_mbps":  # the other reading
             words += [f"--{option}", f"{key}={names.get(key, value)}"]
-    done = planner("new", "scenario", book, "--system", "traffic", *words)
-    assert done.code == 0, done.err
+    result = planner("new", "scenario", book, "--system", "traffic", *words)
+    assert result.code == 0, result.err
     tables = load(tmp_path / "scenario.toml").make_problem().to_tables()
     assert tables["demands"]["rate_mbps"].tolist() == pytest.approx([row[2] * 1000 for row in FLOWS])
     assert tables["links"]["capacity_mbps"].tolist()[:4] == [100, 40, 40, 10]
@@ -337,7 +337,7 @@ def test_rows_for_each_direction_of_lines_to_buy_for_are_asked_about_and_an_opti
     (tmp_path / "modules.csv").write_text("module,capacity_gbps,Price\n10G,10,1\n")
     asked: list[str] = []
     written = write_scenario(
-        [tmp_path], system="capacity", ask=lambda one: asked.append(one.parameter) or "directed"
+        [tmp_path], system="capacity", ask=lambda item: asked.append(item.parameter) or "directed"
     )
     assert asked == ["direction"]
     assert load(written.path).make_problem().direction == "directed"
@@ -352,10 +352,10 @@ def test_a_file_with_the_name_of_a_required_table_is_that_table(tmp_path: Path) 
         "Time,Region,Mbps\n2026-03-01 00:00,EU,120\n2026-03-01 00:05,EU,130\n"
     )
     (tmp_path / "contracts.csv").write_text("Provider,Region,Billing,Price per Mbps\ncogent,EU,95th,0.35\n")
-    done = planner("new", "scenario", tmp_path, "--system", "contracts")
-    assert done.code == 1
-    assert "contracts.csv: column 'capacity_mbps' is missing" in done.err
-    assert "no file is the table" not in done.err
+    result = planner("new", "scenario", tmp_path, "--system", "contracts")
+    assert result.code == 1
+    assert "contracts.csv: column 'capacity_mbps' is missing" in result.err
+    assert "no file is the table" not in result.err
 
 
 def test_times_in_doubt_beside_other_faults_are_said_with_them(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_times_in_doubt_beside_other_faults_are_said_with_them(tmp_path: Path) -
     (tmp_path / "contracts.csv").write_text(
         "CDN,Region,Billing,Price per Mbps,Committed Mbps,Capacity Gbps\ncogent,EU,95th percentile,0.35,,1\n"
     )
-    done = planner("new", "scenario", tmp_path, "--system", "contracts")
-    assert done.code == 1
-    assert "'01/03/2026 00:00' is 2026-03-01 or 2026-01-03; write the year first" in done.err
-    assert "contracts.csv row 2: commitment_mbps is empty; write 0, the default" in done.err
+    result = planner("new", "scenario", tmp_path, "--system", "contracts")
+    assert result.code == 1
+    assert "'01/03/2026 00:00' is 2026-03-01 or 2026-01-03; write the year first" in result.err
+    assert "contracts.csv row 2: commitment_mbps is empty; write 0, the default" in result.err

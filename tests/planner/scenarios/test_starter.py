@@ -24,9 +24,9 @@ def test_the_scenario_is_valid_with_and_without_its_comments(system: str, tmp_pa
     assert max(map(len, text.splitlines())) <= WIDTH
     assert f"planner generate {system} --preset" in text
     plain = load(path)
-    found = find_system(system)
-    first = [*dict.fromkeys([found.default_design.name, *(design.name for design in found.designs)])]
-    assert [entry.label for entry in plain.designs] == (list(found.usual) or first[:MOST_DESIGNS])
+    result = find_system(system)
+    first = [*dict.fromkeys([result.default_design.name, *(design.name for design in result.designs)])]
+    assert [entry.label for entry in plain.designs] == (list(result.usual) or first[:MOST_DESIGNS])
     assert plain.make_problem().size() == load(path).make_problem().size()
     active, count = COMMENTED.subn("", text)
     assert count > 1

@@ -18,9 +18,9 @@ RUNS = 400
 PAGE = 4096
 
 
-def record(place: int, **values: object) -> Record:
+def record(position: int, **values: object) -> Record:
     fields: dict[str, object] = {
-        "digest": f"{place:016x}",
+        "digest": f"{position:016x}",
         "scenario": "s",
         "label": "d",
         "system": "traffic",
@@ -28,8 +28,8 @@ def record(place: int, **values: object) -> Record:
         "mechanism": "none",
         "status": "optimal",
         "exit_code": 0,
-        "metrics": {"delivered_mbps": float(place)},
-        "settings": {"problem.scale": place},
+        "metrics": {"delivered_mbps": float(position)},
+        "settings": {"problem.scale": position},
         "messages": [("reason", "x" * 100)],
         "request": "{}",
     }
@@ -39,7 +39,7 @@ def record(place: int, **values: object) -> Record:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     with Store(tmp_path / "store", write=True) as opened:
-        opened.add([record(place) for place in range(RUNS)])
+        opened.add([record(index) for index in range(RUNS)])
     return tmp_path / "store"
 
 
@@ -60,9 +60,9 @@ def test_a_damaged_page_loses_its_rows_only(store: Path, page: int) -> None:
         frame = opened.runs()
     assert len(frame) == saved.runs
     assert frame["status"].eq("optimal").all()
-    known = frame.dropna(subset=["delivered_mbps"]) if "delivered_mbps" in frame else frame
-    assert len(known) >= RUNS // 2
-    assert (known["delivered_mbps"] == known["problem.scale"]).mean() > 0.5
+    names = frame.dropna(subset=["delivered_mbps"]) if "delivered_mbps" in frame else frame
+    assert len(names) >= RUNS // 2
+    assert (names["delivered_mbps"] == names["problem.scale"]).mean() > 0.5
 
 
 def test_any_page_may_be_damaged(store: Path, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_any_page_may_be_damaged(store: Path, tmp_path: Path) -> None:
         except InputError:  # the root of the table of runs
             nothing += 1
             continue
-        for kept in store.glob("*damaged*"):
-            kept.unlink()
+        for selected in store.glob("*damaged*"):
+            selected.unlink()
     assert nothing <= 1
 
 
@@ -86,9 +86,9 @@ def test_the_command_salvages_and_lists(store: Path) -> None:
     before = planner("runs", store)
     assert before.code == 1
     assert "--salvage" in before.err
-    done = planner("runs", store, "--salvage", "--limit", 3)
-    assert done.code == 0, done.err
-    assert f"salvaged {RUNS} runs" in done.err
+    result = planner("runs", store, "--salvage", "--limit", 3)
+    assert result.code == 0, result.err
+    assert f"salvaged {RUNS} runs" in result.err
     assert planner("runs", store).code == 0
 
 
@@ -99,7 +99,7 @@ def test_what_is_no_store_is_not_salvaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing of it can be read"):
         salvage(tmp_path)
     assert (tmp_path / "runs.sqlite").read_bytes() == b"nothing" * 1000
-    assert [one.name for one in tmp_path.iterdir()] == ["runs.sqlite"]
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.sqlite"]
 
 
 @pytest.mark.parametrize("kind", ["lost", "cut", "changed", "without a list", "list cut"])

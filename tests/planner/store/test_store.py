@@ -170,12 +170,12 @@ def test_several_write_to_one_store_while_others_read(tmp_path: Path) -> None:
 
     def read() -> None:
         try:
-            with Store(folder) as own:
+            with Store(folder) as served:
                 seen = 0
                 while seen < 120:
-                    assert len(own) >= seen
-                    seen = len(own)
-                    assert len(own.runs(limit=5)) == min(seen, 5)
+                    assert len(served) >= seen
+                    seen = len(served)
+                    assert len(served.runs(limit=5)) == min(seen, 5)
         except BaseException as error:
             failures.append(error)
 
@@ -186,8 +186,8 @@ def test_several_write_to_one_store_while_others_read(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(timeout=120)
     assert not failures
-    with Store(folder) as own:
-        assert len(own) == 120
+    with Store(folder) as own_values:
+        assert len(own_values) == 120
 
 
 # --- reading ------------------------------------------------------------------------------
@@ -340,8 +340,8 @@ def test_a_chart_equals_the_same_aggregation_in_pandas(many: Store) -> None:
         ours = many.chart(
             "max_utilization", by="problem.scale", series="design", where="objective > 1", how=how
         )
-        known = frame.dropna(subset=["max_utilization"])
-        theirs = known.pivot_table(
+        names = frame.dropna(subset=["max_utilization"])
+        theirs = names.pivot_table(
             index="problem.scale", columns="design", values="max_utilization", aggfunc=how
         )
         pd.testing.assert_frame_equal(
@@ -578,12 +578,12 @@ def test_another_writer_that_never_ends(store: Store, monkeypatch: pytest.Monkey
 
 
 def test_runs_lists_filters_and_exports(many: Store, tmp_path: Path) -> None:
-    done = planner("runs", many.folder, "--where", "design = ecmp", "--columns", "digest,problem.scale")
-    assert done.code == 0
-    assert all(record(number).digest in done.out for number in (0, 2, 4, 6, 8, 10))
-    assert "6 of 6 runs" in done.err
-    done = planner("runs", many.folder, "--limit", 3)
-    assert "3 of 12 runs" in done.err
+    result = planner("runs", many.folder, "--where", "design = ecmp", "--columns", "digest,problem.scale")
+    assert result.code == 0
+    assert all(record(number).digest in result.out for number in (0, 2, 4, 6, 8, 10))
+    assert "6 of 6 runs" in result.err
+    result = planner("runs", many.folder, "--limit", 3)
+    assert "3 of 12 runs" in result.err
     csv, parquet = tmp_path / "out" / "r.csv", tmp_path / "r.parquet"
     assert planner("runs", many.folder, "--csv", csv, "--parquet", parquet).code == 0
     theirs = many.runs()

@@ -46,13 +46,13 @@ def random_network(seed: int) -> tuple[Traffic, nx.DiGraph]:
 
 
 def delivered_without(graph: nx.DiGraph, kind: str, name: str) -> float:
-    rest = graph.copy()
+    remainder = graph.copy()
     if kind == "node":
-        rest.remove_edges_from([edge for edge in graph.edges if name in edge])
+        remainder.remove_edges_from([edge for edge in graph.edges if name in edge])
     else:
         a, b = name.split("<->")
-        rest.remove_edges_from([(a, b), (b, a)])
-    return float(nx.maximum_flow_value(rest, "n0", "n2"))
+        remainder.remove_edges_from([(a, b), (b, a)])
+    return float(nx.maximum_flow_value(remainder, "n0", "n2"))
 
 
 def test_faults_of_a_failure_are_told_apart() -> None:
@@ -68,15 +68,15 @@ def test_each_failure_costs_what_a_maximum_flow_says(seed: int) -> None:
     lines = graph.number_of_edges() // 2
     assert len(result.failures) == result.total == lines + 6
     before = float(nx.maximum_flow_value(graph, "n0", "n2"))
-    for one in result.failures:
-        expected = delivered_without(graph, one.kind, one.element)
-        assert one.metrics["delivered_mbps"] == pytest.approx(expected, abs=1e-6)
-        assert one.cost == pytest.approx(before - expected, abs=1e-6)
-        assert one.share == pytest.approx((before - expected) / 100.0, abs=1e-8)
-        assert one.is_harmless == (expected >= before - 1e-6)
-    costs = [one.cost for one in result.failures]
+    for failure in result.failures:
+        expected = delivered_without(graph, failure.kind, failure.element)
+        assert failure.metrics["delivered_mbps"] == pytest.approx(expected, abs=1e-6)
+        assert failure.cost == pytest.approx(before - expected, abs=1e-6)
+        assert failure.share == pytest.approx((before - expected) / 100.0, abs=1e-8)
+        assert failure.is_harmless == (expected >= before - 1e-6)
+    costs = [failure.cost for failure in result.failures]
     assert costs == sorted(costs, key=lambda cost: -(cost or 0.0))
-    assert result.harmless == sum(one.is_harmless for one in result.failures)
+    assert result.harmless == sum(failure.is_harmless for failure in result.failures)
     worst = result.failures[0]
     assert f"The failure of {worst.kind} {worst.element} hurts most" in result.verdict
     count = f"{result.harmless} of" if result.harmless else "each of the"
@@ -92,15 +92,15 @@ def triangle() -> Traffic:
 def test_only_elements_that_can_fail_are_tried() -> None:
     kinds = {kind.name for kind in TRAFFIC.problem.elements if kind.with_role("failure")}
     result = planner.failures(triangle())
-    assert {one.kind for one in result.failures} == kinds
+    assert {failure.kind for failure in result.failures} == kinds
     only = planner.failures(triangle(), kinds="link")
-    assert {one.kind for one in only.failures} == {"link"}
-    assert {one.element for one in only.failures} == {"a<->b", "b<->c", "a<->c"}
+    assert {failure.kind for failure in only.failures} == {"link"}
+    assert {failure.element for failure in only.failures} == {"a<->b", "b<->c", "a<->c"}
 
 
 def test_elements_that_have_failed_already_are_not_tried() -> None:
     result = planner.failures(triangle(), kinds=["link"], changes={"problem.fail_links": ["a<->b"]})
-    assert {one.element for one in result.failures} == {"b<->c", "a<->c"}
+    assert {failure.element for failure in result.failures} == {"b<->c", "a<->c"}
     assert result.run.metrics["delivered_mbps"] == pytest.approx(2.0)
 
 
@@ -137,16 +137,16 @@ def test_odd_names_select_themselves_only() -> None:
     problem = network(both, [(ODD[0], ODD[3], 8.0)])
     result = planner.failures(problem, design="optimum")
     assert len(result.failures) == 2 * len(ODD)
-    assert not [one.error for one in result.failures if one.error]
-    for one in result.failures:
-        if one.kind == "link":
-            assert one.metrics["delivered_mbps"] == pytest.approx(5.0)
+    assert not [failure.error for failure in result.failures if failure.error]
+    for failure in result.failures:
+        if failure.kind == "link":
+            assert failure.metrics["delivered_mbps"] == pytest.approx(5.0)
     json.dumps(result.to_dict(), allow_nan=False)
 
 
 def interrupt_after(count: int) -> Callable[[int, int, int], None]:
-    def advance(done: int, failed: int, total: int) -> None:
-        if done == count:
+    def advance(finished: int, failed: int, total: int) -> None:
+        if finished == count:
             raise KeyboardInterrupt
 
     return advance
@@ -158,9 +158,11 @@ def test_an_interruption_keeps_what_was_found() -> None:
     assert result.exit_code == 130
     assert len(result.failures) == 2
     assert "Interrupted: 4 of 6 failures were not tried." in result.verdict
-    whole = planner.failures(triangle())
-    found = {(one.kind, one.element): one.cost for one in whole.failures}
-    assert all(found[one.kind, one.element] == pytest.approx(one.cost) for one in result.failures)
+    failures = planner.failures(triangle())
+    results = {(failure.kind, failure.element): failure.cost for failure in failures.failures}
+    assert all(
+        results[failure.kind, failure.element] == pytest.approx(failure.cost) for failure in result.failures
+    )
 
 
 def test_what_is_found_is_shown_while_the_search_runs() -> None:
@@ -174,10 +176,14 @@ def test_the_map_has_what_each_failure_costs() -> None:
     result = planner.failures(triangle(), design="optimum")
     drawing = result.map
     assert drawing is not None
-    costs = {one.element: 100 * (one.share or 0.0) for one in result.failures if one.kind == "link"}
+    costs = {
+        failure.element: 100 * (failure.share or 0.0) for failure in result.failures if failure.kind == "link"
+    }
     for row in drawing.links.itertuples():
         assert row.value == pytest.approx(max(0.0, costs[str(row.element)]))
-    nodes = {one.element: 100 * (one.share or 0.0) for one in result.failures if one.kind == "node"}
+    nodes = {
+        failure.element: 100 * (failure.share or 0.0) for failure in result.failures if failure.kind == "node"
+    }
     assert dict(zip(drawing.nodes["node"], drawing.nodes["value"], strict=True)) == pytest.approx(nodes)
     assert drawing.unit == "%"
     assert result.plot() is not None
@@ -193,26 +199,30 @@ def test_a_problem_without_a_plan_tries_nothing() -> None:
 
 @pytest.mark.slow
 def test_the_command_fits_a_terminal_and_answers_as_python() -> None:
-    done = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp")
-    assert done.code == 0, done.err
-    assert "hurts most" in done.out
-    table = [line for line in done.out.splitlines() if "<->" in line and "hurts" not in line]
+    evaluation = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp")
+    assert evaluation.code == 0, evaluation.err
+    assert "hurts most" in evaluation.out
+    table = [line for line in evaluation.out.splitlines() if "<->" in line and "hurts" not in line]
     assert len(table) == 15, "one table, not several beside each other"
     plain = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp", "--json")
     result = planner.failures("traffic/abilene", kinds="link", design="ecmp")
-    found = json.loads(plain.out)
-    assert found["verdict"] == result.verdict
-    assert [one["element"] for one in found["failures"]] == [one.element for one in result.failures]
+    results = json.loads(plain.out)
+    assert results["verdict"] == result.verdict
+    assert [failure["element"] for failure in results["failures"]] == [
+        failure.element for failure in result.failures
+    ]
 
 
 @pytest.mark.slow
 def test_workers_find_the_same() -> None:
     alone = planner.failures("traffic/abilene", kinds="link", design="optimum")
     shared = planner.failures("traffic/abilene", kinds="link", design="optimum", workers=2)
-    assert [one.cost for one in shared.failures] == pytest.approx([one.cost for one in alone.failures])
+    assert [failure.cost for failure in shared.failures] == pytest.approx(
+        [failure.cost for failure in alone.failures]
+    )
     # elements whose failures cost the same have any order
-    assert {one.element: one.cost for one in shared.failures} == pytest.approx(
-        {one.element: one.cost for one in alone.failures}
+    assert {failure.element: failure.cost for failure in shared.failures} == pytest.approx(
+        {failure.element: failure.cost for failure in alone.failures}
     )
 
 
@@ -238,18 +248,18 @@ def test_the_compiled_analysis_says_what_the_design_says(
     slow = planner.failures(problem, design=design)
     assert not slow.restoration
     assert fast.harmless == slow.harmless
-    by_name = {one.name: one for one in slow.failures}
-    assert by_name.keys() == {one.name for one in fast.failures}
-    for one in fast.failures:
-        expected = by_name[one.name]
-        assert one.cost == pytest.approx(expected.cost, abs=1e-9)
-        assert one.losses == pytest.approx(expected.losses)
-        assert one.adjustments == expected.adjustments
+    by_name = {failure.name: failure for failure in slow.failures}
+    assert by_name.keys() == {failure.name for failure in fast.failures}
+    for failure in fast.failures:
+        expected = by_name[failure.name]
+        assert failure.cost == pytest.approx(expected.cost, abs=1e-9)
+        assert failure.losses == pytest.approx(expected.losses)
+        assert failure.adjustments == expected.adjustments
         for metric in COMPARED:
-            assert one.metrics[metric] == pytest.approx(expected.metrics[metric]), metric
-        if one.busiest is not None:
+            assert failure.metrics[metric] == pytest.approx(expected.metrics[metric]), metric
+        if failure.busiest is not None:
             assert expected.busiest is not None
-            assert one.busiest.value == pytest.approx(expected.busiest.value)
+            assert failure.busiest.value == pytest.approx(expected.busiest.value)
 
 
 def with_failures() -> Traffic:
@@ -261,30 +271,30 @@ def with_failures() -> Traffic:
 @pytest.mark.parametrize("design", ["ecmp", "optimum"])
 def test_failures_of_the_table_have_probabilities(design: str) -> None:
     result = planner.failures(with_failures(), design=design)
-    assert {one.name for one in result.failures} == {"duct", "site"}
+    assert {failure.name for failure in result.failures} == {"duct", "site"}
     assert result.probability_of_none == pytest.approx(0.85)
-    lost = {one.name: sum(one.losses.values()) for one in result.failures}
+    lost = {failure.name: sum(failure.losses.values()) for failure in result.failures}
     before = sum(result.run.constraints.lost.values())
     expected = 0.85 * before + 0.1 * lost["duct"] + 0.05 * lost["site"]
     assert result.expected_loss == pytest.approx(expected)
     assert "the expected loss is" in result.verdict
     assert result.to_dict()["expected_loss"] == pytest.approx(expected)
     again = planner.failures(with_failures(), design=design, failures="links")
-    assert {one.kind for one in again.failures} == {"link"}
+    assert {failure.kind for failure in again.failures} == {"link"}
     assert again.expected_loss is None
 
 
 def test_pairs_of_links_cost_at_least_as_much_as_each_alone() -> None:
     problem = triangle()
     single = {
-        one.element: one.cost or 0.0
-        for one in planner.failures(problem, design="optimum", kinds="link").failures
+        failure.element: failure.cost or 0.0
+        for failure in planner.failures(problem, design="optimum", kinds="link").failures
     }
     pairs = planner.failures(problem, design="optimum", failures="double_links")
     assert pairs.total == 3
     assert "failures of link pairs" in pairs.verdict
-    for one in pairs.failures:
-        assert (one.cost or 0.0) >= max(single[name] for name in one.element.split(" + ")) - 1e-9
+    for failure in pairs.failures:
+        assert (failure.cost or 0.0) >= max(single[name] for name in failure.element.split(" + ")) - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -311,9 +321,11 @@ def test_sets_of_failures_are_evaluated_on_a_cluster() -> None:
     local = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with distributed.LocalCluster(**local) as cluster:
         for design, restoration in (("ecmp", None), ("robust", None), ("ecmp", "reoptimize")):
-            given: dict[str, Any] = {"design": design, "restoration": restoration}
-            here = planner.failures("traffic/wan_safe", **given)
-            there = planner.failures("traffic/wan_safe", cluster=cluster.scheduler_address, **given)
+            inputs: dict[str, Any] = {"design": design, "restoration": restoration}
+            here = planner.failures("traffic/wan_safe", **inputs)
+            there = planner.failures("traffic/wan_safe", cluster=cluster.scheduler_address, **inputs)
             assert there.verdict == here.verdict
             pd.testing.assert_frame_equal(there.to_frame()[columns], here.to_frame()[columns])
-            assert [one.title for one in there.sections] == [one.title for one in here.sections]
+            assert [section.title for section in there.sections] == [
+                section.title for section in here.sections
+            ]

@@ -98,8 +98,8 @@ def test_zipped_axes_go_in_parallel(folder: Path) -> None:
 def test_the_size_of_a_grid_follows_from_its_axes(shared: list[int], own: list[int]) -> None:
     keys = ["problem.seed", "solver.seed", "solver.time_limit_s"]
     axes: dict[str, Any] = {key: list(range(1, count + 1)) for key, count in zip(keys, shared, strict=False)}
-    mine = ["designs.optimum.paths", "designs.optimum.max_hops"]
-    axes |= {key: list(range(5, count + 5)) for key, count in zip(mine, own, strict=False)}
+    current = ["designs.optimum.paths", "designs.optimum.max_hops"]
+    axes |= {key: list(range(5, count + 5)) for key, count in zip(current, own, strict=False)}
     if "designs.optimum.max_hops" in axes:
         axes.setdefault("designs.optimum.paths", [2])
     document = {
@@ -122,11 +122,11 @@ def test_the_size_of_a_grid_follows_from_its_axes(shared: list[int], own: list[i
 
 
 def test_given_axes_override_those_of_the_scenario(folder: Path) -> None:
-    own = scenario(folder, sweep={"problem": {"scale": [1, 2]}, "solver.seed": [1, 2, 3]})
-    assert own.sweep == {"problem.scale": [1, 2], "solver.seed": [1, 2, 3]}
-    assert len(lay_out([own])) == 2 * 6
-    assert len(lay_out([own], axes={"solver.seed": [9]})) == 2 * 2
-    assert len(lay_out([own], designs=["ecmp"])) == 6
+    own_values = scenario(folder, sweep={"problem": {"scale": [1, 2]}, "solver.seed": [1, 2, 3]})
+    assert own_values.sweep == {"problem.scale": [1, 2], "solver.seed": [1, 2, 3]}
+    assert len(lay_out([own_values])) == 2 * 6
+    assert len(lay_out([own_values], axes={"solver.seed": [9]})) == 2 * 2
+    assert len(lay_out([own_values], designs=["ecmp"])) == 6
 
 
 def test_several_scenarios_of_several_systems_in_one_grid(folder: Path) -> None:
@@ -176,9 +176,9 @@ def test_a_scenario_with_a_wrong_sweep_is_refused_by_every_command(folder: Path)
         'system = "traffic"\n[problem]\nsource = "tables"\npath = "net"\n[designs.ecmp]\n'
         '[sweep]\n"problem.scale" = [1, "x"]\n"problm.seed" = [1]\n"designs.optimum.paths" = [2]\n'
     )
-    done = planner("check", folder / "s.toml")
-    assert done.code == 1
-    assert done.err.splitlines() == [
+    result = planner("check", folder / "s.toml")
+    assert result.code == 1
+    assert result.err.splitlines() == [
         f"{folder}/s.toml: sweep.problm.seed: no such key; did you mean 'problem'?",
         f"{folder}/s.toml: sweep: problem.scale is 'x', must be a number",
         f"{folder}/s.toml: sweep.designs.optimum.paths: no such design of this scenario; valid: ecmp",
@@ -300,10 +300,10 @@ def test_warm_runs_have_the_same_answers(objective: str) -> None:
         "problem": {"source": "generate", "preset": "abilene"},
         "designs": {"optimum": {"objective": objective}},
     }
-    one = from_document(document, name="s", folder=Path())
+    item = from_document(document, name="s", folder=Path())
     axes = {"problem.scale": [0.8, 1, 1.2], "designs.optimum.information.noise": [0.0, 0.1]}
     answers = [
-        run_requests([point.request for point in lay_out([one], axes=axes, warm=warm).points])
+        run_requests([point.request for point in lay_out([item], axes=axes, warm=warm).points])
         for warm in (False, True)
     ]
     for cold, warm in zip(*answers, strict=True):

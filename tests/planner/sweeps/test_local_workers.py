@@ -133,7 +133,9 @@ def test_workers_that_do_not_start_are_one_clear_line(monkeypatch: pytest.Monkey
 @pytest.mark.skipif(not sockets.IS_KNOWN, reason="the system does not list sockets there")
 def test_no_process_of_the_pool_listens(workers: LocalWorkers) -> None:
     assert workers.submit(abs, -1).result(LIMIT_S) == 1
-    processes = {os.getpid()} | {one.process.pid for one in workers._workers if one.process is not None}
+    processes = {os.getpid()} | {
+        worker.process.pid for worker in workers._workers if worker.process is not None
+    }
     assert len(processes) == 3
     assert sockets.listening_sockets(processes) == set()
 

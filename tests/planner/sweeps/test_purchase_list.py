@@ -27,8 +27,8 @@ def test_the_list_is_the_plan(found: Upgrades) -> None:
     assert found.cost == pytest.approx(found.run.metrics["purchase_cost"])
     assert {step.element for step in found.steps} == set(plan.purchases["link"])
     for step in found.steps:
-        mine = plan.purchases[plan.purchases["link"] == step.element]
-        assert step.cost == pytest.approx(mine["cost"].sum() + mine["setup_cost"].sum())
+        current = plan.purchases[plan.purchases["link"] == step.element]
+        assert step.cost == pytest.approx(current["cost"].sum() + current["setup_cost"].sum())
     assert found.metrics == found.run.metrics
 
 

@@ -90,14 +90,14 @@ class FakeWorkers:
         if fate < len(self.workers):
             self._die(self.workers[fate])
         for worker in list(self.workers):
-            mine = [each for each in self.calls if each.worker == worker and each.is_pending]
-            if not mine:
+            current = [each for each in self.calls if each.worker == worker and each.is_pending]
+            if not current:
                 continue
-            if any(each.label in self.deadly for each in mine[0].requests):
+            if any(each.label in self.deadly for each in current[0].requests):
                 self._die(worker)
                 continue
-            self.made.update(each.label for each in mine[0].requests)
-            mine[0].future.set_result([record(each) for each in mine[0].requests])
+            self.made.update(each.label for each in current[0].requests)
+            current[0].future.set_result([record(each) for each in current[0].requests])
         return tuple(self.workers)
 
     def _die(self, worker: str) -> None:
@@ -105,21 +105,21 @@ class FakeWorkers:
         self.workers.append(f"w{self.born}")
         self.born += 1
         if self.is_local:
-            mine = [each for each in self.calls if each.worker == worker and each.is_pending]
-            for position, call in enumerate(mine):
+            current = [each for each in self.calls if each.worker == worker and each.is_pending]
+            for position, call in enumerate(current):
                 call.future.set_exception(WorkerDied("a worker died", deaths=0 if position else 1))
 
 
 def run_in_pool(workers: FakeWorkers, groups: list[list[Request]], **given: Any) -> list[Record]:
-    kept: list[Record] = []
+    selected: list[Record] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_pool, "POLL_S", 0.001)
         patch.setattr(run_pool, "WORKER_CHECK_S", 0.0)
         patch.setattr(
             run_pool, "failure_record", lambda request, message, exit_code: record(request, "failed")
         )
-        RunPool(workers).run(groups, kept.extend, **given)
-    return kept
+        RunPool(workers).run(groups, selected.extend, **given)
+    return selected
 
 
 @given(
@@ -136,10 +136,10 @@ def test_every_run_ends_as_one_record(
         [request(str(next(numbers)), f"p{group}") for _ in range(size)] for group, size in enumerate(sizes)
     ]
     workers = FakeWorkers(fates, {str(number) for number in deadly}, is_local=is_local)
-    kept = run_in_pool(workers, groups)
+    selected = run_in_pool(workers, groups)
     labels = [each.label for group in groups for each in group]
-    assert sorted(each.label for each in kept) == sorted(labels)
-    failed = {each.label for each in kept if each.status == "failed"}
+    assert sorted(each.label for each in selected) == sorted(labels)
+    failed = {each.label for each in selected if each.status == "failed"}
     assert workers.deadly & set(labels) <= failed
     if not fates:
         assert failed == workers.deadly & set(labels), "a run failed that killed no worker"
@@ -165,17 +165,17 @@ def test_short_runs_are_batched() -> None:
 def test_runs_that_are_no_longer_needed_are_skipped() -> None:
     workers = FakeWorkers([], set())
     requests = [request(str(number)) for number in range(10)]
-    kept = run_in_pool(workers, [requests], is_needed=lambda one: int(one.label) % 2 == 0)
-    assert sorted(each.label for each in kept) == ["0", "2", "4", "6", "8"]
+    selected = run_in_pool(workers, [requests], is_needed=lambda item: int(item.label) % 2 == 0)
+    assert sorted(each.label for each in selected) == ["0", "2", "4", "6", "8"]
 
 
 def test_after_a_stop_nothing_more_is_submitted() -> None:
     workers = FakeWorkers([], set())
     requests = [request(str(number)) for number in range(50)]
-    kept = run_in_pool(workers, [requests], is_stopping=lambda: sum(workers.made.values()) >= 5)
+    selected = run_in_pool(workers, [requests], is_stopping=lambda: sum(workers.made.values()) >= 5)
     submitted = [run.label for each in workers.calls for run in each.requests]
-    assert sorted(each.label for each in kept) == sorted(submitted), "submitted runs are stored"
-    assert 5 <= len(kept) < 50
+    assert sorted(each.label for each in selected) == sorted(submitted), "submitted runs are stored"
+    assert 5 <= len(selected) < 50
 
 
 def test_a_cluster_without_workers_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,11 +79,11 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     assert "estimated time: unknown" in dry.out
     assert not (tmp_path / "st").exists(), "a dry run leaves nothing"
 
-    done = planner("sweep", scenario, "--out", "st", "--workers", 1, "--json")
-    assert done.code == 1, "two runs failed"
-    assert done.err.splitlines()[-1] == "4 of 4 points are in st, 4 runs made now"
-    assert "objective 'cost'" in done.err
-    plain = json.loads(done.out)
+    result = planner("sweep", scenario, "--out", "st", "--workers", 1, "--json")
+    assert result.code == 1, "two runs failed"
+    assert result.err.splitlines()[-1] == "4 of 4 points are in st, 4 runs made now"
+    assert "objective 'cost'" in result.err
+    plain = json.loads(result.out)
     assert (plain["points"], plain["made"], plain["failed"], plain["interrupted"]) == (4, 4, 2, False)
     rows = {(row["label"], row["problem.seed"]): row for row in plain["runs"]}
     assert rows["ecmp", 2]["status"] == "heuristic"
@@ -95,8 +95,8 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
         assert value is None or rows["ecmp", 2][metric] == pytest.approx(value), "a run is what solve makes"
 
     with Store("st") as store:
-        kept = store.runs()
-        flows = store.plan(kept.loc[kept["plan"].notna(), "plan"].iloc[0])["flows"]
+        selected = store.runs()
+        flows = store.plan(selected.loc[selected["plan"].notna(), "plan"].iloc[0])["flows"]
         assert len(flows)
     again = planner("sweep", scenario, "--out", "st", "--designs", "ecmp", "--json")
     assert again.code == 0
@@ -104,7 +104,7 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     dry = planner("sweep", scenario, "--out", "st", "--set", "problem.seed=1,2,3", "--dry-run", "--json")
     cost = json.loads(dry.out)
     assert (cost["runs"], cost["done"], cost["unknown"]) == (6, 2, 3), "failed runs are tried again"
-    assert cost["seconds"] == pytest.approx(kept["wall_s"].dropna().median())
+    assert cost["seconds"] == pytest.approx(selected["wall_s"].dropna().median())
 
 
 @pytest.mark.slow
@@ -140,10 +140,10 @@ assert abs(ours - both.metrics["share_of_bound"]).max() < 1e-9, (ours, both.metr
 frame = frame[frame["label"] == "ecmp"]
 print(result.exit_code, result.made, seen[-1], frame["problem.seed"].tolist(), frame["label"].tolist())
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-"], input=code, capture_output=True, text=True, cwd=tmp_path, check=False
     )
-    assert done.stdout.split("\n")[0] == "0 4 (4, 0, 4) [1, 1, 2] ['ecmp', 'ecmp', 'ecmp']", done.stderr
+    assert result.stdout.split("\n")[0] == "0 4 (4, 0, 4) [1, 1, 2] ['ecmp', 'ecmp', 'ecmp']", result.stderr
     with Store(tmp_path / "st") as store:
         assert store.runs("design = ecmp")["status"].tolist() == ["heuristic", "heuristic"]
         assert "plan" not in store.runs() or store.runs()["plan"].isna().all()
@@ -177,10 +177,10 @@ def test_a_bad_sweep_is_one_clear_line(
     from planner.sweeps import cluster_workers
 
     monkeypatch.setattr(cluster_workers, "CONNECTION_LIMIT_S", 2.0)
-    done = planner("sweep", *words, "--out", "st")
-    assert done.code == 1
-    assert len(done.err.splitlines()) == 1
-    assert done.err.startswith(message)
+    result = planner("sweep", *words, "--out", "st")
+    assert result.code == 1
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith(message)
 
 
 def test_values_of_an_axis_may_have_commas() -> None:
@@ -220,13 +220,13 @@ def test_after_ctrl_c_running_batches_end_and_the_same_command_continues(scenari
     assert lines[0] == "finishing the submitted runs; interrupt again to end at once"
     assert lines[-1] == "interrupted before the end; the same command continues from here"
     with Store("st") as store:
-        kept = store.runs()
-    assert 3 <= len(kept) < 400
-    assert (kept["status"] == "heuristic").all()
-    fewer = "problem.seed=" + ",".join(map(str, range(len(kept) + 2)))
-    done = planner("sweep", *words[1:], "--set", fewer, "--json")
-    assert done.code == 0
-    assert json.loads(done.out)["made"] == 2
+        selected = store.runs()
+    assert 3 <= len(selected) < 400
+    assert (selected["status"] == "heuristic").all()
+    fewer = "problem.seed=" + ",".join(map(str, range(len(selected) + 2)))
+    result = planner("sweep", *words[1:], "--set", fewer, "--json")
+    assert result.code == 0
+    assert json.loads(result.out)["made"] == 2
 
 
 @pytest.mark.slow
@@ -323,22 +323,22 @@ def test_a_full_disk_ends_a_sweep_in_one_clear_line(scenario: Path) -> None:
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=limited)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    result = subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=limited)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
     assert line.startswith(
         "st: the disk is full, or a limit on the size of files is reached; every run stored"
     )
     with Store("st") as store:
         before = store.runs()
     assert 0 < len(before) < 120
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["made"] == 120 - (before["status"] != "failed").sum()
+    result = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False)
+    assert json.loads(result.stdout)["made"] == 120 - (before["status"] != "failed").sum()
     with Store("st") as store:
         after = store.runs()
     assert len(after) == 120
-    kept = before[before["status"] != "failed"].set_index("digest")
-    columns = [column for column in kept if column in after]
+    selected = before[before["status"] != "failed"].set_index("digest")
+    columns = [column for column in selected if column in after]
     pd.testing.assert_frame_equal(
-        kept[columns], after.set_index("digest").loc[kept.index, columns], check_dtype=False
+        selected[columns], after.set_index("digest").loc[selected.index, columns], check_dtype=False
     )

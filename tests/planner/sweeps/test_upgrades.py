@@ -35,14 +35,14 @@ def ring(seed: int, *, has_costs: bool) -> Traffic:
 def delivered_by_set(problem: Traffic) -> dict[frozenset[str], float]:
     """Return the delivered traffic with each set of doubled links."""
     trials = Trials.of(as_scenario(problem), "optimum")
-    (kind,) = [one for one in TRAFFIC.problem.elements if one.with_role("upgrade")]
+    (kind,) = [element for element in TRAFFIC.problem.elements if element.with_role("upgrade")]
     names = kind.names(problem)
-    found = {}
+    result = {}
     for count in range(len(names) + 1):
-        for chosen in itertools.combinations(names, count):
-            outcome = trials.outcome({DOUBLED: dict.fromkeys(chosen, 2.0)} if chosen else {})
-            found[frozenset(chosen)] = float(outcome.metrics["delivered_mbps"] or 0.0)
-    return found
+        for selected in itertools.combinations(names, count):
+            outcome = trials.outcome({DOUBLED: dict.fromkeys(selected, 2.0)} if selected else {})
+            result[frozenset(selected)] = float(outcome.metrics["delivered_mbps"] or 0.0)
+    return result
 
 
 def costs_of(problem: Traffic) -> Mapping[str, float]:
@@ -69,13 +69,13 @@ def test_each_step_is_the_best_single_one_and_no_point_beats_brute_force(seed: i
             assert step.metrics["delivered_mbps"] == pytest.approx(values[have], rel=1e-6)
     have = frozenset(step.element for step in result.steps)
     assert result.cost == pytest.approx(sum(cost[name] for name in have))
-    rest = {name: values[have | {name}] - values[have] for name in set(names) - have}
-    assert not [name for name, gain in rest.items() if gain > 1e-4], "more can be gained"
+    remainder = {name: values[have | {name}] - values[have] for name in set(names) - have}
+    assert not [name for name, gain in remainder.items() if gain > 1e-4], "more can be gained"
     for point in result.points:
         assert point.value == pytest.approx(values[frozenset(point.elements)], rel=1e-6)
         assert point.cost == pytest.approx(sum(cost[name] for name in point.elements))
-        allowed = [one for one in values if sum(cost[name] for name in one) <= point.cost + 1e-9]
-        best = max(values[one] for one in allowed)
+        allowed = [value for value in values if sum(cost[name] for name in value) <= point.cost + 1e-9]
+        best = max(values[item] for item in allowed)
         assert point.value <= best * (1 + 1e-6)
     reached = [point.value for point in result.points]
     assert reached == sorted(reached)
@@ -166,7 +166,7 @@ def test_odd_names_are_bought_by_themselves() -> None:
 def interrupt_after(count: int) -> Callable[[int, int, int], None]:
     calls = itertools.count(1)
 
-    def advance(done: int, failed: int, total: int) -> None:
+    def advance(finished: int, failed: int, total: int) -> None:
         if next(calls) == count:
             raise KeyboardInterrupt
 
@@ -174,18 +174,18 @@ def interrupt_after(count: int) -> Callable[[int, int, int], None]:
 
 
 def test_an_interruption_keeps_the_steps_found() -> None:
-    whole = planner.upgrades(ring(0, has_costs=False), design="ecmp")
+    upgrades = planner.upgrades(ring(0, has_costs=False), design="ecmp")
     result = planner.upgrades(ring(0, has_costs=False), design="ecmp", advance=interrupt_after(7))
     assert result.is_interrupted
     assert result.exit_code == 130
-    assert [step.element for step in result.steps] == [whole.steps[0].element]
+    assert [step.element for step in result.steps] == [upgrades.steps[0].element]
     assert result.points
 
 
 def test_each_step_is_shown_when_it_is_found() -> None:
     seen: list[Upgrades] = []
     result = planner.upgrades(ring(0, has_costs=False), design="optimum", found=seen.append)
-    assert [len(one.steps) for one in seen][:2] == [1, 2]
+    assert [len(item.steps) for item in seen][:2] == [1, 2]
     assert seen[-1].steps == result.steps
 
 
@@ -210,17 +210,17 @@ def test_pareto_points_cost_less_or_reach_more() -> None:
         Point(cost=cost, value=value, elements=())
         for cost, value in [(0.0, 1.0), (2.0, 5.0), (1.0, 3.0), (2.0, 4.0), (3.0, 5.0), (4.0, 2.0)]
     ]
-    found = pareto_points(points, TRAFFIC.metric("delivered_mbps"))
-    assert [(one.cost, one.value) for one in found] == [(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]
+    result = pareto_points(points, TRAFFIC.metric("delivered_mbps"))
+    assert [(item.cost, item.value) for item in result] == [(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]
 
 
 def test_the_command_prints_what_applies_the_list() -> None:
     words = ["traffic/abilene", "--set", "problem.scale=2", "--design", "ecmp", "--budget", "1"]
-    done = commands.planner("upgrades", *words)
-    assert done.code == 0, done.err
-    assert "planner solve traffic/abilene --design ecmp --set problem.scale=2 --set" in done.out
-    assert max(len(line) for line in done.out.splitlines() if "each way" in line) <= 80
-    found = json.loads(commands.planner("upgrades", *words, "--json").out)
-    (step,) = found["steps"]
-    assert f'"{step["element"]}" = 2.0' in done.out
-    assert found["adjustments"] == {"scale": 2, **step["adjustments"]}
+    result = commands.planner("upgrades", *words)
+    assert result.code == 0, result.err
+    assert "planner solve traffic/abilene --design ecmp --set problem.scale=2 --set" in result.out
+    assert max(len(line) for line in result.out.splitlines() if "each way" in line) <= 80
+    results = json.loads(commands.planner("upgrades", *words, "--json").out)
+    (step,) = results["steps"]
+    assert f'"{step["element"]}" = 2.0' in result.out
+    assert results["adjustments"] == {"scale": 2, **step["adjustments"]}

@@ -68,9 +68,9 @@ def test_a_bound_covers_the_plans_of_its_scope(
 def test_a_bound_where_all_is_served_covers_plans_that_serve_all() -> None:
     strict = replace(run_of(1.0, 2.0), options=Options(service="all"))
     check_bounds([strict, run_of(3.0, None)])  # which sheds
-    whole = run_of(3.0, None, problem=Link(offered_mbps=3.0, capacity_mbps=3.0))
+    full = run_of(3.0, None, problem=Link(offered_mbps=3.0, capacity_mbps=3.0))
     with pytest.raises(AssertionError, match=r"beats the bound delivered_mbps 2\.0 of own\(service=all\)"):
-        check_bounds([strict, whole])
+        check_bounds([strict, full])
 
 
 def test_a_plan_better_than_a_proven_optimum_is_found_whatever_the_design() -> None:
@@ -83,8 +83,8 @@ def test_a_plan_better_than_a_proven_optimum_is_found_whatever_the_design() -> N
 
 def test_a_run_is_named_with_what_was_asked() -> None:
     run = run_of(1.0, None)
-    given = replace(run, entry=replace(run.entry, parameters={"paths": 4}), options=Options(service="all"))
-    assert (describe(run), describe(given)) == ("own", "own(paths=4, service=all)")
+    inputs = replace(run, entry=replace(run.entry, parameters={"paths": 4}), options=Options(service="all"))
+    assert (describe(run), describe(inputs)) == ("own", "own(paths=4, service=all)")
 
 
 @pytest.mark.parametrize(("sent_mbps", "is_beaten"), [(1.0, False), (3.0, True)])

@@ -92,8 +92,8 @@ def test_an_error_that_is_small_beside_the_sample_alone_is_found() -> None:
 
     false = dataclasses.replace(ours, name="careless", decide=careless, model=None)
     wrong = dataclasses.replace(base.system, designs=(false,))
-    with pytest.raises(AssertionError) as found:
+    with pytest.raises(AssertionError) as result:
         check_magnitudes(wrong, problems=[base.problem])
-    lines = str(found.value).splitlines()[1:]
+    lines = str(result.value).splitlines()[1:]
     assert {line.split(", ")[1].split(":")[0] for line in lines} >= {"amounts times 1e-06"}
     assert not any("amounts times 1e+06" in line for line in lines)

@@ -47,12 +47,14 @@ def test_values_are_those_that_may_change_a_search(name: str, values: list[Any])
 
 @pytest.mark.parametrize("system", system_names())
 def test_every_value_is_valid_and_no_choice_is_left_out(system: str) -> None:
-    for one in find_system(system).designs:
-        for parameter in one.parameters.values():
+    for item in find_system(system).designs:
+        for parameter in item.parameters.values():
             values = values_to_try(parameter)
             for value in values:
-                given = {parameter.name: value}
-                assert not check_parameters(one.decide, given, where="design", what=one.name)[1]
-            choices = [part for part in parameter.schema.get("anyOf", [parameter.schema]) if "enum" in part]
-            declared = {choice for part in choices for choice in part["enum"]}
+                inputs = {parameter.name: value}
+                assert not check_parameters(item.decide, inputs, where="design", what=item.name)[1]
+            choices = [
+                share for share in parameter.schema.get("anyOf", [parameter.schema]) if "enum" in share
+            ]
+            declared = {choice for share in choices for choice in share["enum"]}
             assert all(choice in [*values, parameter.default] for choice in declared)

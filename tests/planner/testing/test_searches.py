@@ -77,7 +77,7 @@ def failures_of(decide: Callable[..., Decision[Any]]) -> list[str]:
 )
 def test_false_claims_of_one_value_are_found(decide: Callable[..., Decision[Any]], line: str) -> None:
     failures = failures_of(decide)
-    assert any(line in one for one in failures), failures
+    assert any(line in failure for failure in failures), failures
 
 
 def test_a_value_that_is_refused_alone_is_tried_with_others() -> None:

@@ -249,10 +249,10 @@ def without_units(tables: Mapping[str, pd.DataFrame]) -> Any:
     ours = find_system("contracts").problem.tables[1]
     frame = tables["contracts"]
     renamed = {
-        given: name
-        for given in frame
+        inputs: name
+        for inputs in frame
         for name in ours.columns
-        if "capacity" in name and str(given).lower().startswith("capacity")
+        if "capacity" in name and str(inputs).lower().startswith("capacity")
     }
     return find_system("contracts").problem.from_tables(
         {**tables, "contracts": frame.rename(columns=renamed)}
@@ -271,8 +271,8 @@ def test_readers_that_misread_are_found(read: Callable[..., Any], name: str) -> 
     system = find_system("contracts")
     wrong = dataclasses.replace(system, problem=dataclasses.replace(system.problem, from_tables=read))
     problem = SMALL["contracts"](system.problem.presets)
-    for one, fails in ((system, False), (wrong, True)):
-        case = next(case for case in conformance_cases(one, problems=[problem]) if case.name.endswith(name))
+    for item, fails in ((system, False), (wrong, True)):
+        case = next(case for case in conformance_cases(item, problems=[problem]) if case.name.endswith(name))
         if fails:
             with pytest.raises(AssertionError):
                 case.run()

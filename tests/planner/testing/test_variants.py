@@ -25,7 +25,7 @@ def test_variants_differ_by_their_seed(name: str) -> None:
     first, again, other = (random_variant(system, problem, seed) for seed in (1, 1, 2))
     assert isinstance(first, system.problem.type)
     assert digest(first.to_tables()) == digest(again.to_tables())
-    assert len({digest(one.to_tables()) for one in (problem, first, other)}) == 3
+    assert len({digest(item.to_tables()) for item in (problem, first, other)}) == 3
 
 
 def low_bound(problem: Link) -> Decision[Admitted]:

@@ -21,19 +21,19 @@ from tests.models.analytics.problems import tables
 
 def two_intervals(combine: str = "coarsest", sites: int = 2, **columns: Any) -> Analytics:
     """Return sites that carry 500 bytes in the first minute, and 4,000 in the second; 10 s need 400."""
-    given = tables(sites=sites, intervals=2, combine=(combine,))
-    names = given["sites"]["site"].tolist()
+    inputs = tables(sites=sites, intervals=2, combine=(combine,))
+    names = inputs["sites"]["site"].tolist()
     rate = 8 / 60 / 1e6
-    given["bandwidth"] = pd.DataFrame(
+    inputs["bandwidth"] = pd.DataFrame(
         {
             "link": np.repeat([*names, "p"], 2),
             "interval": [1.0, 2.0] * (sites + 1),
             "mbps": [*([500 * rate, 4_000 * rate] * sites), 1.0, 1.0],
         }
     )
-    given["backfill"] = pd.DataFrame({"query": ["q0"], "window_s": [60.0], "half_life_s": [120.0]})
-    given["sites"] = given["sites"].assign(**columns)
-    return Analytics.from_tables(given)
+    inputs["backfill"] = pd.DataFrame({"query": ["q0"], "window_s": [60.0], "half_life_s": [120.0]})
+    inputs["sites"] = inputs["sites"].assign(**columns)
+    return Analytics.from_tables(inputs)
 
 
 def plan_of(problem: Analytics, **parameters: Any) -> Levels:

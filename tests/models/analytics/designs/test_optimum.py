@@ -100,9 +100,9 @@ def test_no_design_beats_the_bound_and_plans_keep_what_they_claim(problem: Analy
     for design in DESIGNS:
         decision = design.run(problem)
         assert decision.plan is not None
-        found = check(problem, decision.plan)
-        assert not len(found.of_limits(decision.guarantees)), design.name
-        if not len(found):
+        violations = check(problem, decision.plan)
+        assert not len(violations.of_limits(decision.guarantees)), design.name
+        if not len(violations):
             assert (measure(problem, decision.plan, None)["value"] or 0.0) <= bound * (1 + 1e-9) + 1e-12
 
 
@@ -117,8 +117,8 @@ def test_more_bandwidth_and_one_more_level_never_lower_the_optimum(problem: Anal
         problem, merging=None, levels=problem.levels[problem.levels["level"] != "5 s"].reset_index(drop=True)
     )
     more = replace(problem, merging=None)
-    least = optimum.plan(fewer).proof.objective or 0.0
-    assert (optimum.plan(more).proof.objective or 0.0) >= least * (1 - EXACT)
+    lower = optimum.plan(fewer).proof.objective or 0.0
+    assert (optimum.plan(more).proof.objective or 0.0) >= lower * (1 - EXACT)
 
 
 @pytest.mark.slow
@@ -136,9 +136,9 @@ def test_the_order_of_sites_does_not_matter(problem: Analytics) -> None:
 def test_branching_alone_bounds_all_choices(problem: Analytics) -> None:
     """Without the integer program that follows where an interval is small."""
     interval = Choices(problem).interval(0)
-    found, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
+    choices, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
     best = enumerate_levels(problem)
-    assert found.value <= best * (1 + EXACT) + 1e-9
+    assert choices.value <= best * (1 + EXACT) + 1e-9
     assert bound >= best * (1 - EXACT) - 1e-9
 
 
@@ -147,9 +147,9 @@ def test_branching_proves_answers_that_all_sites_share(seed: int) -> None:
     """Without queries whose values add up, a leaf has no gap: the integer program finds the same."""
     problem = diurnal(sites=8, pops=2, queries=8, hours=0.1, sum_part=0.0, seed=seed)
     interval = Choices(problem).interval(0)
-    found, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
+    choices, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
     exact = backends.solve(build_interval(interval).program, Options(gap=0.0, threads=1)).objective
-    assert found.value == pytest.approx(exact, rel=EXACT)
+    assert choices.value == pytest.approx(exact, rel=EXACT)
     assert bound == pytest.approx(exact, rel=EXACT)
 
 

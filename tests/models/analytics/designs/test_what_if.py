@@ -28,13 +28,13 @@ def test_a_coarse_site_makes_bytes_useless_that_another_query_can_use() -> None:
     problem = make(sites=3, combine=("coarsest", "sum"))
     capacity = np.array([[2400 * MBPS, 2400 * MBPS, 1600 * MBPS, 1.0]])
     problem = problem.with_capacity(capacity)
-    chosen = np.array([[[0, 1], [0, 1], [1, 1]]])  # 1,600 + 800, twice, and 800 + 800 bytes
-    answers = find_answers(problem, chosen)
-    blamed = tabulate_waste(problem, chosen, answers, 10)
+    levels = np.array([[[0, 1], [0, 1], [1, 1]]])  # 1,600 + 800, twice, and 800 + 800 bytes
+    answers = find_answers(problem, levels)
+    blamed = tabulate_waste(problem, levels, answers, 10)
     assert blamed.to_dict("records") == [
         {"site": "s2", "queries": 1, "other_sites": 2, "wasted_percent": 50, "wasted_gb": 1.6e-6}
     ]
-    gain = find_gain(problem, chosen, answers, Options())
+    gain = find_gain(problem, levels, answers, Options())
     assert gain is not None
     assert gain.freed == pytest.approx(1600)
     assert gain.usd == pytest.approx([0, 2 * 0.2 / 3])  # two sites send 1 s in place of 5 s
@@ -45,12 +45,12 @@ def test_the_explanation_names_the_link_the_hour_the_waste_and_the_cost() -> Non
     design = SYSTEM.design("local_values")
     decision = design.run(problem)
     metrics = measure(problem, decision.plan, None)  # type: ignore[arg-type]
-    found = explain(problem, Decided(design=design, parameters={}, decision=decision, metrics=metrics))
-    links = found.sections[0].frame
+    explanation = explain(problem, Decided(design=design, parameters={}, decision=decision, metrics=metrics))
+    links = explanation.sections[0].frame
     assert links["gain_usd"].min() >= 0
-    words = " ".join(found.sentences)
-    for part in ("limits answers most", "from hour", "too fine", "no query loses, solved again"):
-        assert part in words
+    words = " ".join(explanation.sentences)
+    for share in ("limits answers most", "from hour", "too fine", "no query loses, solved again"):
+        assert share in words
 
 
 def test_the_explanation_shows_what_is_measured_and_what_is_proven() -> None:
@@ -58,14 +58,14 @@ def test_the_explanation_shows_what_is_measured_and_what_is_proven() -> None:
     design = SYSTEM.design("local_values")
     decision = design.run(problem)
     metrics = measure(problem, decision.plan, None)  # type: ignore[arg-type]
-    found = explain(
+    explanation = explain(
         problem, Decided(design=design, parameters={}, decision=decision, metrics=metrics), links=0
     )
-    errors = next(one.frame for one in found.sections if "proven" in one.title)
+    errors = next(section.frame for section in explanation.sections if "proven" in section.title)
     assert len(errors)
     assert set(errors["query"]) <= {"popular_domains", "domain_counts"}
     assert (errors["proven_error"] > errors["error"]).all()
-    assert any("proves an error of at most" in sentence for sentence in found.sentences)
+    assert any("proves an error of at most" in sentence for sentence in explanation.sentences)
 
 
 def explain_optimum(problem: Analytics) -> str:
@@ -109,14 +109,14 @@ def test_a_tenth_more_may_be_less_than_a_step_to_the_next_level(sites: int, expe
 @given(problems(sites=3, queries=2, levels=3), st.integers(0, 1_000))
 def test_gains_by_freed_bytes_are_no_more_than_the_optimum(problem: Analytics, seed: int) -> None:
     counts = [len(names) for names in problem.level_names]
-    chosen = np.random.default_rng(seed).integers(0, counts, size=(1, 3, 2))
-    answers = find_answers(problem, chosen)
-    blamed = tabulate_waste(problem, chosen, answers, 10)
-    assert blamed["wasted_gb"].sum() * 1e9 <= find_loads(problem, chosen, answers).wasted.sum() * (1 + 1e-9)
-    gain = find_gain(problem, chosen, answers, Options())
-    fits = not len(check(problem, make_plan(problem, chosen)))
+    levels = np.random.default_rng(seed).integers(0, counts, size=(1, 3, 2))
+    answers = find_answers(problem, levels)
+    blamed = tabulate_waste(problem, levels, answers, 10)
+    assert blamed["wasted_gb"].sum() * 1e9 <= find_loads(problem, levels, answers).wasted.sum() * (1 + 1e-9)
+    gain = find_gain(problem, levels, answers, Options())
+    fits = not len(check(problem, make_plan(problem, levels)))
     if gain is None:
-        assert not fits or not find_loads(problem, chosen, answers).wasted.any()
+        assert not fits or not find_loads(problem, levels, answers).wasted.any()
         return
     assert (gain.usd >= -1e-6).all()
     best = enumerate_levels(problem)

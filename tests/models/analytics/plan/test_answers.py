@@ -23,11 +23,11 @@ def test_data_beyond_the_capacity_waits_and_comes_late() -> None:
     problem = make(sites=1, intervals=4).with_capacity(
         np.array([[MBPS, 9.0], [MBPS / 2, 9.0], [MBPS, 9.0], [2 * MBPS, 9.0]])
     )
-    chosen = np.zeros((4, 1, 1), dtype=np.int64)
-    delays = replay_queues(problem, find_loads(problem, chosen))
+    levels = np.zeros((4, 1, 1), dtype=np.int64)
+    delays = replay_queues(problem, find_loads(problem, levels))
     assert delays.backlog == pytest.approx([0, 800, 800, 0])
     assert delays.site_s[:, 0] == pytest.approx([0, 30, 15, 0])
-    figures = measure(problem, make_plan(problem, chosen), None)
+    figures = measure(problem, make_plan(problem, levels), None)
     assert figures["late_loss"] == 0  # deadlines are two intervals
     assert figures["backlog_gb"] == pytest.approx(800e-9)
 
@@ -56,8 +56,8 @@ def test_the_policy_of_the_paper_steps_down_as_bandwidth_falls() -> None:
     for share in np.geomspace(2.0, 0.004, 15):
         decision = rules.adapt_locally(problem.with_capacity(problem.capacity_mbps * share))
         assert decision.plan is not None
-        places = decision.plan.answers["level"].map(names.index)
-        seen.append(float(places.mean()))
+        positions = decision.plan.answers["level"].map(names.index)
+        seen.append(float(positions.mean()))
     assert (np.diff(seen) >= 0).all()
     assert seen[0] == 0
     assert seen[-1] >= names.index("30 s, 10 buckets")
@@ -68,14 +68,14 @@ def test_the_policy_of_the_paper_steps_down_as_bandwidth_falls() -> None:
 def test_proven_errors_are_those_of_the_joint_level_or_of_the_worst_site(
     second: float, expected: float | None
 ) -> None:
-    given = tables(combine=("coarsest", "sum"))
-    given["levels"]["proven_error"] = [0.1, second, 0.4, np.nan] * 2
-    problem = Analytics.from_tables(given)
-    chosen = np.array([[[0, 1], [1, 3]]])  # 1 s and 5 s make an answer of 5 s; the second site adds nothing
-    figures = measure(problem, make_plan(problem, chosen), None)
+    inputs = tables(combine=("coarsest", "sum"))
+    inputs["levels"]["proven_error"] = [0.1, second, 0.4, np.nan] * 2
+    problem = Analytics.from_tables(inputs)
+    levels = np.array([[[0, 1], [1, 3]]])  # 1 s and 5 s make an answer of 5 s; the second site adds nothing
+    figures = measure(problem, make_plan(problem, levels), None)
     assert figures["error_p95"] == pytest.approx(0.2)
     assert figures["proven_error_p95"] == (expected and pytest.approx(expected))
-    assert measure(make(), make_plan(make(), chosen[:, :, :1]), None)["proven_error_p95"] is None
+    assert measure(make(), make_plan(make(), levels[:, :, :1]), None)["proven_error_p95"] is None
 
 
 def test_observations_are_exact_or_late_noisy_or_coarse() -> None:
@@ -98,19 +98,19 @@ def test_compiled_answers_and_loads_are_those_of_plain_loops(problem: Analytics,
     """The same levels, values and bytes, site by site and query by query, as the tables say them."""
     shape = (1, len(problem.site_names), len(problem.query_names))
     counts = np.array([len(names) for names in problem.level_names])
-    chosen = np.random.default_rng(seed).integers(-1, counts, size=shape)
-    answers = find_answers(problem, chosen)
-    loads = find_loads(problem, chosen, answers)
+    selected_levels = np.random.default_rng(seed).integers(-1, counts, size=shape)
+    answers = find_answers(problem, selected_levels)
+    loads = find_loads(problem, selected_levels, answers)
     site_bytes, pop_bytes, wasted = np.zeros(shape[1]), np.zeros(len(problem.pop_names)), np.zeros(shape[1])
     sizes = [problem.level_column(name) for name in ("bytes_per_record", "bytes_per_cell")]
 
     def size(site: int, query: int, level: int) -> float:
         cube = problem.cube_of[query]
         volume = (problem.records[0, site, cube], problem.cells[0, site, cube])
-        return float(sum(part[query, level] * own for part, own in zip(sizes, volume, strict=True)))
+        return float(sum(fraction[query, level] * own for fraction, own in zip(sizes, volume, strict=True)))
 
     for query in range(shape[2]):
-        levels = chosen[0, :, query].tolist()
+        levels = selected_levels[0, :, query].tolist()
         sent = [level >= 0 and not problem.is_none[query, level] for level in levels]
         if problem.is_sum[query]:
             share = [problem.value_share[query, level] if level >= 0 else 0.0 for level in levels]
@@ -128,9 +128,9 @@ def test_compiled_answers_and_loads_are_those_of_plain_loops(problem: Analytics,
         for site, level in enumerate(levels):
             if level < 0:
                 continue
-            own, pop = size(site, query, level), problem.pop_of[site]
-            site_bytes[site] += own
-            pop_bytes[pop] += own * problem.merged_share[pop, query, level]
+            own_values, pop = size(site, query, level), problem.pop_of[site]
+            site_bytes[site] += own_values
+            pop_bytes[pop] += own_values * problem.merged_share[pop, query, level]
             if not problem.is_sum[query]:
                 able = [
                     size(site, query, other)
@@ -139,7 +139,7 @@ def test_compiled_answers_and_loads_are_those_of_plain_loops(problem: Analytics,
                     and problem.may_send[site, query, other]
                     and problem.refines[query, other, answers.level[0, query]]
                 ]
-                wasted[site] += own - (min([own, *able]) if is_answered else 0.0)
+                wasted[site] += own_values - (min([own_values, *able]) if is_answered else 0.0)
     assert loads.site[0] == pytest.approx(site_bytes)
     assert loads.pop[0] == pytest.approx(pop_bytes)
     assert loads.wasted[0] == pytest.approx(wasted)

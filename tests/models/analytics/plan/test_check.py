@@ -25,7 +25,7 @@ def asked_once(rule: str, combine: str) -> Analytics:
 
 @pytest.mark.parametrize("combine", ["coarsest", "worst", "sum"])
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("design", [one.name for one in SYSTEM.designs])
+@pytest.mark.parametrize("design", [field.name for field in SYSTEM.designs])
 def test_a_query_uses_no_level_where_it_is_not_asked(design: str, rule: str, combine: str) -> None:
     run = planner.solve(asked_once(rule, combine), design=design)
     assert run.error is None
@@ -42,5 +42,5 @@ def test_a_level_that_is_ruled_out_is_found_where_the_query_is_asked() -> None:
     problem = asked_once("forbidden", "worst")
     plan = planner.solve(problem, design="optimum").plan
     nothing = make_plan(problem, np.full_like(read_levels(problem, plan), 3))
-    found = SYSTEM.plan.check(problem, nothing).frame
-    assert set(found["where"]) == {"s0, q0, interval 1", "s1, q0, interval 1"}
+    result = SYSTEM.plan.check(problem, nothing).frame
+    assert set(result["where"]) == {"s0, q0, interval 1", "s1, q0, interval 1"}

@@ -16,7 +16,7 @@ def test_curves_add_up_to_the_value_in_time_and_uplinks_to_their_load(design: st
     plan = SYSTEM.design(design).run(problem).plan
     assert plan is not None
     figures = measure(problem, plan, None)
-    curves = [one.frame for one in draw(problem, plan) if isinstance(one, Curve)]
+    curves = [item.frame for item in draw(problem, plan) if isinstance(item, Curve)]
     by_name = {name: frame for frame in curves for name in frame}
     assert by_name["answers"]["answers"].sum() == pytest.approx(figures["value"])
     assert by_name["full quality"]["full quality"].sum() == pytest.approx(figures["offered_value"])

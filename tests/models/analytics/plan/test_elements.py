@@ -15,12 +15,12 @@ from tests.models.analytics.problems import tables
 
 
 def describe(problem: Analytics, name: str, design: str = "optimum") -> ElementReport:
-    chosen = SYSTEM.design(design)
-    decision = chosen.run(problem)
+    levels = SYSTEM.design(design)
+    decision = levels.run(problem)
     assert decision.plan is not None
     metrics = SYSTEM.plan.measure(problem, decision.plan, None)
     return describe_uplink(
-        problem, Decided(design=chosen, parameters={}, decision=decision, metrics=metrics), name, Options()
+        problem, Decided(design=levels, parameters={}, decision=decision, metrics=metrics), name, Options()
     )
 
 

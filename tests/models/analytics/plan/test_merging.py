@@ -29,22 +29,22 @@ def draw_levels(problem: Analytics, seed: int) -> np.ndarray:
 @settings(max_examples=25)
 @given(problems(), st.integers(0, 1_000))
 def test_bytes_are_fewer_exactly_where_data_is_merged(problem: Analytics, seed: int) -> None:
-    chosen = draw_levels(problem, seed)
-    plan = make_plan(problem, chosen)
+    levels = draw_levels(problem, seed)
+    plan = make_plan(problem, levels)
     again = from_tables(problem, {"levels": plan.levels, "merged": plan.merged})
     pd.testing.assert_frame_equal(again.merged, plan.merged)
     for query, name in enumerate(problem.query_names):
-        alone = np.full_like(chosen, -1)
-        alone[:, :, query] = chosen[:, :, query]
+        alone = np.full_like(levels, -1)
+        alone[:, :, query] = levels[:, :, query]
         loads = find_loads(problem, alone)
         rows = plan.merged[plan.merged["query"] == name]
-        for pop, place in enumerate(problem.pop_names):
+        for pop, pop_name in enumerate(problem.pop_names):
             sent = loads.site[0, problem.pop_of == pop].sum()
             blank = [""] if sent > 0 else []  # of points of presence with data of the query
-            own = rows[rows["pop"].isin([place, *blank])]["at"].tolist()
+            own_values = rows[rows["pop"].isin([pop_name, *blank])]["at"].tolist()
             merged = loads.pop[0, pop]
             expected = [] if sent == 0 else ["pop"] if merged < sent * (1 - 1e-12) else ["datacenter"]
-            assert own == expected
+            assert own_values == expected
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_places_that_levels_do_not_make_are_rejected(change: dict[str, object], 
 def test_a_missing_or_a_second_place_is_rejected() -> None:
     problem = make()
     plan = make_plan(problem, np.zeros((1, 2, 1), dtype=np.int64))
-    one = plan.merged.assign(pop="p")
-    assert len(check(problem, from_tables(problem, {"levels": plan.levels, "merged": one}))) == 0
-    for merged in (plan.merged.iloc[:0], pd.concat([plan.merged, one], ignore_index=True)):
+    decision = plan.merged.assign(pop="p")
+    assert len(check(problem, from_tables(problem, {"levels": plan.levels, "merged": decision}))) == 0
+    for merged in (plan.merged.iloc[:0], pd.concat([plan.merged, decision], ignore_index=True)):
         with pytest.raises(PlanRejected, match="merged"):
             check(problem, from_tables(problem, {"levels": plan.levels, "merged": merged}))
 
@@ -77,10 +77,10 @@ def test_a_missing_or_a_second_place_is_rejected() -> None:
 def test_a_promise_is_broken_by_data_that_comes_late() -> None:
     mbps = 1600 * 8 / 60 / 1e6  # carries what a site sends at 1 s in an interval
     problem = make(sites=1, intervals=3)
-    chosen = np.zeros((3, 1, 1), dtype=np.int64)
+    levels = np.zeros((3, 1, 1), dtype=np.int64)
     for capacity, expected in ((1.0, 1.0), (0.5, 1 / 3), (0.0, 0.0)):
         slow = problem.with_capacity(np.array([[capacity * mbps, 9.0]] * 3))
-        assert measure(slow, make_plan(slow, chosen), None)["promise_kept"] == pytest.approx(expected)
+        assert measure(slow, make_plan(slow, levels), None)["promise_kept"] == pytest.approx(expected)
     nothing = np.full((3, 1, 1), 3, dtype=np.int64)
     assert measure(problem, make_plan(problem, nothing), None)["promise_kept"] is None
 

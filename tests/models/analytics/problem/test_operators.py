@@ -41,8 +41,8 @@ def test_three_rounds_find_the_largest_cells_and_lists_keep_their_proven_error(
     counts = np.array(rows, dtype=float)
     total = sum((Counter(dict(enumerate(row))) for row in rows), Counter())
     largest = sorted((count for count in total.values() if count > 0), reverse=True)[:k]
-    found = operators.find_top_k(counts, k)
-    assert sorted(found.counts.tolist(), reverse=True) == largest
+    top_k = operators.find_top_k(counts, k)
+    assert sorted(top_k.counts.tolist(), reverse=True) == largest
     lists = operators.merge_lists(counts, k, k)
     if largest:
         short = counts.sum(axis=0)[lists.cells] - lists.counts
@@ -56,8 +56,8 @@ EDGES = np.array([-9.5, -4.5, -0.5, 3.5, 9.5])
 CELLS: dict[str, tuple[Callable[[list[int]], Any], Callable[[Any, Any], Any]]] = {
     "count": (len, operator.add),
     "max": (max, max),
-    "mean": (lambda own: np.array([sum(own), len(own)]), operator.add),
-    "quantile": (lambda own: np.histogram(own, bins=EDGES)[0], operator.add),
+    "mean": (lambda own_values: np.array([sum(own_values), len(own_values)]), operator.add),
+    "quantile": (lambda own_values: np.histogram(own_values, bins=EDGES)[0], operator.add),
     "distinct": (frozenset, operator.or_),
 }
 """Of each aggregate: what a cell holds of its values, and how two cells merge."""
@@ -67,7 +67,7 @@ def make_cube(aggregate: str, records: list[tuple[int, int]]) -> dict[int, Any]:
     values: dict[int, list[int]] = {}
     for cell, value in records:
         values.setdefault(cell, []).append(value)
-    return {cell: CELLS[aggregate][0](own) for cell, own in values.items()}
+    return {cell: CELLS[aggregate][0](own_values) for cell, own_values in values.items()}
 
 
 @pytest.mark.parametrize("aggregate", MERGEABLE)
@@ -81,21 +81,21 @@ def test_merged_cubes_are_the_cube_of_merged_data(
     order.shuffle(cubes)
     merged: dict[int, Any] = {}
     for cube in cubes:
-        for cell, own in cube.items():
-            merged[cell] = CELLS[aggregate][1](merged[cell], own) if cell in merged else own
-    whole = make_cube(aggregate, [record for records in sites for record in records])
-    assert merged.keys() == whole.keys()
-    assert all(np.array_equal(merged[cell], whole[cell]) for cell in whole)
+        for cell, own_values in cube.items():
+            merged[cell] = CELLS[aggregate][1](merged[cell], own_values) if cell in merged else own_values
+    full = make_cube(aggregate, [record for records in sites for record in records])
+    assert merged.keys() == full.keys()
+    assert all(np.array_equal(merged[cell], full[cell]) for cell in full)
 
 
 @settings(max_examples=50, deadline=None)
 @given(Counts, st.integers(0, 5))
 def test_merged_sketches_are_the_sketch_of_merged_counts(rows: list[list[int]], seed: int) -> None:
     counts = np.array(rows, dtype=float)
-    each = [operators.make_sketch(own, 4, 3, np.random.default_rng(seed)) for own in counts]
-    whole = operators.make_sketch(counts.sum(axis=0), 4, 3, np.random.default_rng(seed))
-    merged = whole._replace(rows=np.sum([one.rows for one in each], axis=0))
-    assert np.array_equal(merged.rows, whole.rows)
+    each = [operators.make_sketch(own_values, 4, 3, np.random.default_rng(seed)) for own_values in counts]
+    sketch = operators.make_sketch(counts.sum(axis=0), 4, 3, np.random.default_rng(seed))
+    merged = sketch._replace(rows=np.sum([item.rows for item in each], axis=0))
+    assert np.array_equal(merged.rows, sketch.rows)
     assert np.array_equal(
         merged.estimate(), operators.sketch_counts(counts.sum(axis=0), 4, 3, np.random.default_rng(seed))
     )
@@ -120,8 +120,8 @@ def test_means_depend_on_the_order_in_the_last_bits() -> None:
 @given(st.lists(st.integers(0, 50), min_size=20, max_size=20), st.integers(0, 5))
 def test_sketches_never_count_too_little(row: list[int], seed: int) -> None:
     counts = np.array(row, dtype=float)
-    found = operators.sketch_counts(counts, 8, 3, np.random.default_rng(seed))
-    assert (found >= counts).all()
+    result = operators.sketch_counts(counts, 8, 3, np.random.default_rng(seed))
+    assert (result >= counts).all()
 
 
 def test_sketches_and_samples_keep_their_bounds_as_often_as_they_say() -> None:
@@ -140,9 +140,9 @@ def test_sketches_and_samples_keep_their_bounds_as_often_as_they_say() -> None:
 def test_histograms_err_by_a_bucket_at_most() -> None:
     values = np.random.default_rng(5).exponential(size=5_000)
     edges = np.linspace(0.0, values.max() + 1e-9, 41)
-    for part in (0.5, 0.9, 0.99):
-        true = float(np.quantile(values, part))
-        assert abs(operators.histogram_quantile(values, edges, part) - true) <= (edges[1] - edges[0])
+    for share in (0.5, 0.9, 0.99):
+        true = float(np.quantile(values, share))
+        assert abs(operators.histogram_quantile(values, edges, share) - true) <= (edges[1] - edges[0])
 
 
 def test_the_100_most_popular_domains() -> None:
@@ -161,12 +161,12 @@ def test_the_100_most_popular_domains() -> None:
 @pytest.mark.parametrize("preset", [cdn, latency_histogram, sensors])
 def test_errors_of_generated_levels_rise_as_bytes_fall(preset: object) -> None:
     problem = preset(hours=0.1)  # type: ignore[operator]
-    for _, own in problem.levels[problem.levels["operator"] != "none"].groupby("query"):
-        size = own["bytes_per_record"] + own["bytes_per_cell"]
+    for _, own_values in problem.levels[problem.levels["operator"] != "none"].groupby("query"):
+        size = own_values["bytes_per_record"] + own_values["bytes_per_cell"]
         assert (np.diff(size) < 0).all()
-        assert (np.diff(own["error"]) >= 0).all()
-        if "proven_error" in own:
-            assert (np.diff(own["proven_error"].dropna()) >= 0).all()
+        assert (np.diff(own_values["error"]) >= 0).all()
+        if "proven_error" in own_values:
+            assert (np.diff(own_values["proven_error"].dropna()) >= 0).all()
 
 
 @pytest.mark.slow
@@ -178,11 +178,11 @@ def test_no_proven_error_is_broken_in_10_000_intervals() -> None:
             rng, sites=3, cells=30, records=int(rng.integers(20, 400)), skew=0.9, local_part=0.5
         )
         total = counts.sum(axis=0)
-        found = operators.merge_lists(counts, 4, int(rng.integers(4, 9)))
+        result = operators.merge_lists(counts, 4, int(rng.integers(4, 9)))
         smallest = total[operators.largest(total, 4)[-1]]
-        short = total[found.cells] - found.counts
+        short = total[result.cells] - result.counts
         assert (short >= 0).all()
-        assert short.max() <= found.proven_error * smallest + 1e-9
+        assert short.max() <= result.proven_error * smallest + 1e-9
         assert (operators.sketch_counts(total, 16, 2, rng) >= total).all()
         values = rng.exponential(size=20)
         edges = np.linspace(0.0, values.max() + 1e-9, int(rng.integers(2, 30)))

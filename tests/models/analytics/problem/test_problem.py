@@ -20,16 +20,16 @@ Tables = Mapping[str, pd.DataFrame]
 
 
 def set_value(table: str, row: int, column: str, value: object) -> Callable[[dict[str, pd.DataFrame]], None]:
-    def change(given: dict[str, pd.DataFrame]) -> None:
-        frame = given[table].astype({column: object})
+    def change(inputs: dict[str, pd.DataFrame]) -> None:
+        frame = inputs[table].astype({column: object})
         frame.loc[row, column] = value
-        given[table] = frame
+        inputs[table] = frame
 
     return change
 
 
 def add(table: str, **columns: list[object]) -> Callable[[dict[str, pd.DataFrame]], None]:
-    return lambda given: given.update({table: pd.DataFrame(columns)})
+    return lambda inputs: inputs.update({table: pd.DataFrame(columns)})
 
 
 @pytest.mark.parametrize(
@@ -68,39 +68,39 @@ def add(table: str, **columns: list[object]) -> Callable[[dict[str, pd.DataFrame
 def test_faults_name_row_field_and_rule(
     change: Callable[[dict[str, pd.DataFrame]], None], message: str
 ) -> None:
-    given = tables(intervals=2)
-    change(given)
+    inputs = tables(intervals=2)
+    change(inputs)
     with pytest.raises(InputError) as error:
-        Analytics.from_tables(given)
+        Analytics.from_tables(inputs)
     assert any(fault.startswith(message) for fault in error.value.faults), error.value.faults
 
 
 def test_top_k_lists_are_not_merged_at_points_of_presence() -> None:
-    given = tables()
-    given["cubes"] = given["cubes"].assign(aggregate="top_k")
-    given["merging"] = pd.DataFrame({"pop": ["p"], "query": ["q0"], "level": ["1 s"], "merged_share": [0.5]})
+    inputs = tables()
+    inputs["cubes"] = inputs["cubes"].assign(aggregate="top_k")
+    inputs["merging"] = pd.DataFrame({"pop": ["p"], "query": ["q0"], "level": ["1 s"], "merged_share": [0.5]})
     with pytest.raises(InputError, match="merging row 1: lists of the largest cells of query 'q0'"):
-        Analytics.from_tables(given)
+        Analytics.from_tables(inputs)
 
 
 def test_a_level_that_is_never_of_use_gets_a_warning() -> None:
-    given = tables(combine=("worst",))
-    given["levels"].loc[1, ["bytes_per_cell", "error"]] = [20.0, 0.9]
+    inputs = tables(combine=("worst",))
+    inputs["levels"].loc[1, ["bytes_per_cell", "error"]] = [20.0, 0.9]
     notes: list[str] = []
     with observe_notes(notes.append):
-        Analytics.from_tables(given)
+        Analytics.from_tables(inputs)
     assert notes[0].startswith(
         "warning: levels row 2: level '5 s' of query 'q0' has no fewer bytes, no less error"
     )
 
 
 def test_levels_of_2_and_5_seconds_merge_at_10() -> None:
-    given = tables()
-    given["levels"].loc[[0, 1, 2], "parameter"] = [2.0, 5.0, 10.0]
-    problem = Analytics.from_tables(given)
+    inputs = tables()
+    inputs["levels"].loc[[0, 1, 2], "parameter"] = [2.0, 5.0, 10.0]
+    problem = Analytics.from_tables(inputs)
     assert problem.join[0, 0, 1] == 2
-    chosen = np.array([[[0], [1]]])
-    assert make_plan(problem, chosen).answers["level"].tolist() == ["10 s"]
+    levels = np.array([[[0], [1]]])
+    assert make_plan(problem, levels).answers["level"].tolist() == ["10 s"]
 
 
 def test_plans_that_are_none_are_rejected_and_violations_are_named() -> None:
@@ -129,8 +129,8 @@ def test_adjustments() -> None:
 
 
 def test_an_interval_without_data_at_any_site_is_said_and_numbers_may_have_any_step() -> None:
-    given = tables(intervals=3)
-    numbers = sorted(given["intervals"]["interval"].unique())
+    inputs = tables(intervals=3)
+    numbers = sorted(inputs["intervals"]["interval"].unique())
     assert len(numbers) > 1
 
     def notes_of(changed: Tables) -> list[str]:
@@ -139,11 +139,11 @@ def test_an_interval_without_data_at_any_site_is_said_and_numbers_may_have_any_s
             Analytics.from_tables(changed)
         return [note for note in notes if "no site has a row" in note]
 
-    full = given["volume"]
+    full = inputs["volume"]
     assert not set(numbers) - set(full["interval"])
-    assert not notes_of(given)
-    given["volume"] = full[full["interval"] != numbers[-1]]
-    (note,) = notes_of(given)
+    assert not notes_of(inputs)
+    inputs["volume"] = full[full["interval"] != numbers[-1]]
+    (note,) = notes_of(inputs)
     assert note.startswith(f"warning: volume: no site has a row of interval {numbers[-1]:g}: read as no data")
     by_five = {
         name: frame.assign(interval=frame["interval"] * 5) if "interval" in frame else frame

@@ -70,15 +70,15 @@ def test_a_query_that_uses_data_adds_its_value_and_sends_nothing(problem: Analyt
         }
     )
     value = problem.queries["value_usd"].to_numpy(float) + np.where(np.arange(len(combine)) == 0, 2.5, 0.0)
-    one = replace(problem, queries=problem.queries.assign(value_usd=value))
-    found = optimum.plan(both)
-    assert found.plan is not None
-    assert found.proof.objective == pytest.approx(optimum.plan(one).proof.objective, rel=1e-6)
-    assert not len(check(both, found.plan))
-    sent = measure(both, found.plan, None)["sent_gb"]
-    levels_sent = found.plan.levels[found.plan.levels["query"] != "twin"]
-    alone = from_tables(one, {"levels": levels_sent})
-    assert sent == pytest.approx(measure(one, alone, None)["sent_gb"])
+    item = replace(problem, queries=problem.queries.assign(value_usd=value))
+    decision = optimum.plan(both)
+    assert decision.plan is not None
+    assert decision.proof.objective == pytest.approx(optimum.plan(item).proof.objective, rel=1e-6)
+    assert not len(check(both, decision.plan))
+    sent = measure(both, decision.plan, None)["sent_gb"]
+    levels_sent = decision.plan.levels[decision.plan.levels["query"] != "twin"]
+    alone = from_tables(item, {"levels": levels_sent})
+    assert sent == pytest.approx(measure(item, alone, None)["sent_gb"])
 
 
 def test_designs_keep_what_they_claim_and_the_bound_with_reuse() -> None:
@@ -92,9 +92,9 @@ def test_designs_keep_what_they_claim_and_the_bound_with_reuse() -> None:
     for design in SYSTEM.designs:
         plan = design.run(problem).plan
         assert plan is not None
-        found = check(problem, plan)
-        assert set(found.frame["limit"]) <= {"capacity"}, design.name
-        if not len(found):
+        violations = check(problem, plan)
+        assert set(violations.frame["limit"]) <= {"capacity"}, design.name
+        if not len(violations):
             assert (measure(problem, plan, None)["value"] or 0.0) <= bound * (1 + 1e-9)
 
 
@@ -111,8 +111,8 @@ def test_data_that_is_used_cannot_become_finer() -> None:
     frame = plan.levels.copy()
     frame.loc[(frame["query"] == "q0") & (frame["interval"] == 2), "level"] = "10 s"
     frame.loc[(frame["query"] == "q2") & (frame["interval"] == 2), "level"] = "1 s"
-    found = check(problem, from_tables(problem, {"levels": frame}))
-    assert "rules" in set(found.frame["limit"])
+    violations = check(problem, from_tables(problem, {"levels": frame}))
+    assert "rules" in set(violations.frame["limit"])
     frame.loc[(frame["query"] == "q2") & (frame["interval"] == 2), "level"] = "10 s"
     assert not len(check(problem, from_tables(problem, {"levels": frame})))
 

@@ -43,7 +43,7 @@ def test_windows_start_from_the_prices_before_and_have_the_same_value() -> None:
         total += previous.proof.bound
         assert len(previous.plan.prices)
     assert total == pytest.approx(optimum.plan(problem).proof.bound, rel=1e-4)
-    found = optimum.read_prices(problem, previous)
-    assert found is not None
-    assert (found >= 0).all()
-    assert found.any()
+    prices = optimum.read_prices(problem, previous)
+    assert prices is not None
+    assert (prices >= 0).all()
+    assert prices.any()

@@ -30,12 +30,12 @@ def test_every_published_row_is_judged_once() -> None:
     "target", [TARGETS[name] for name in ("prices", "combination")], ids=lambda target: target.name
 )
 def test_rows_are_reproduced_but_for_cited_figures(target: Target) -> None:
-    found = target.find(Quick())  # type: ignore[arg-type]
-    assert set(found.values) == set(target.rows)
-    verdicts = {row.id: row.verdict for row in judge(SYSTEM, target, found)}
+    result = target.find(Quick())  # type: ignore[arg-type]
+    assert set(result.values) == set(target.rows)
+    verdicts = {row.id: row.verdict for row in judge(SYSTEM, target, result)}
     missed = {name for name, verdict in verdicts.items() if verdict is Verdict.NOT_REPRODUCED}
-    assert all(found.values[name] is None and targets.CITED in found.notes[name] for name in missed)
-    assert {found.values[name] for name in verdicts if "yearly" in name} <= {
+    assert all(result.values[name] is None and targets.CITED in result.notes[name] for name in missed)
+    assert {result.values[name] for name in verdicts if "yearly" in name} <= {
         targets.yearly_fall(factor, 5.0) for factor in (2.7, 16.0, 10.0)
     }
 

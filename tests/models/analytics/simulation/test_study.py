@@ -38,9 +38,9 @@ def test_a_plan_that_is_replayed_without_variation_is_as_decided(design: str) ->
     problem = diurnal(sites=5, pops=2, queries=4, hours=0.5, seed=2)
     plan = SYSTEM.design(design).run(problem).plan
     assert plan is not None
-    found = simulate(problem, design, decides="once", **EXACT)
-    assert found.metrics == pytest.approx(measure(problem, plan, None))
-    assert found.rounds["outcome"].tolist() == ["applied"]
+    simulation = simulate(problem, design, decides="once", **EXACT)
+    assert simulation.metrics == pytest.approx(measure(problem, plan, None))
+    assert simulation.rounds["outcome"].tolist() == ["applied"]
 
 
 def test_queues_in_time_are_those_of_a_replay() -> None:
@@ -107,6 +107,6 @@ def test_answers_stay_fresh_within_seconds_as_bandwidth_halves() -> None:
 def test_no_design_in_time_has_more_value_than_is_offered(design: str) -> None:
     has_errors = SYSTEM.design(design).observe is observe_bandwidth
     information = {"noise": 0.2, "seed": 1} if has_errors else {}
-    found = simulate(small(), design, bandwidth_variation=0.4, link_s=30.0, information=information)
-    assert 0 <= (found.metrics["value"] or 0) <= (found.metrics["offered_value"] or 0)
-    assert len(found.tables["intervals"]) == 3
+    simulation = simulate(small(), design, bandwidth_variation=0.4, link_s=30.0, information=information)
+    assert 0 <= (simulation.metrics["value"] or 0) <= (simulation.metrics["offered_value"] or 0)
+    assert len(simulation.tables["intervals"]) == 3

@@ -22,7 +22,7 @@ def test_bidders_learn_from_window_to_window_and_in_rounds() -> None:
     )
     runs = list(roll([problem] * 6, designs={"learning_bidders": {"step": 0.2}}))
     markups = [run.plan.offers.set_index("cluster")["markup"] for run in runs]
-    assert [round(float(one["a"]), 3) for one in markups[:4]] == [1.0, 1.2, 1.44, 1.728]
+    assert [round(float(markup["a"]), 3) for markup in markups[:4]] == [1.0, 1.2, 1.44, 1.728]
     assert (pd.concat(markups) >= 1).all()
     assert runs[3].run["metrics"]["bids_per_hour"] == pytest.approx(10 * 0.45 * 0.1 * 1.2**3)
     # six rounds in one window end where six windows do

@@ -27,7 +27,9 @@ def problem() -> Brokering:
             ("y2", "y", "Oslo", 90.0, 0.2),
         ],
         scores=[
-            (place, name, 10.0) for place in ("Lyon", "Turin", "Oslo") for name in ("x1", "x2", "y1", "y2")
+            (position, name, 10.0)
+            for position in ("Lyon", "Turin", "Oslo")
+            for name in ("x1", "x2", "y1", "y2")
         ],
     )
 
@@ -124,10 +126,10 @@ def test_transactions_count_requests_until_no_cdn_refuses() -> None:
 
 def test_learning_counts_the_messages_of_every_round(problem: Brokering) -> None:
     design = SYSTEM.design("learning_bidders")
-    one = design.run(design.observe(problem), options=Options(), parameters={"rounds": 1}).plan
+    item = design.run(design.observe(problem), options=Options(), parameters={"rounds": 1}).plan
     three = design.run(design.observe(problem), options=Options(), parameters={"rounds": 3}).plan
-    assert (one.message_counts.rounds, three.message_counts.rounds) == (1, 3)
-    assert three.message_counts.offers == 3 * one.message_counts.offers
+    assert (item.message_counts.rounds, three.message_counts.rounds) == (1, 3)
+    assert three.message_counts.offers == 3 * item.message_counts.offers
 
 
 def test_every_design_counts(problem: Brokering) -> None:

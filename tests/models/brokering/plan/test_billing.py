@@ -32,7 +32,7 @@ def test_bills_by_the_bit_and_by_the_95th_percentile() -> None:
     )
     counts = [10] * 18 + [20, 40]  # of 20 windows one is free
     problems = [problem.with_client_counts(np.array([count])) for count in counts]
-    plans = [Assignment(assignments=part.clients.assign(cluster="a")) for part in problems]
+    plans = [Assignment(assignments=share.clients.assign(cluster="a")) for share in problems]
     bits = billing.bill(problems, plans).set_index("cdn")
     assert bits.loc["x", "amount"] == pytest.approx(sum(counts) * 0.45 * 0.2)
     peak = billing.bill(problems, plans, rule="95th percentile").set_index("cdn")
@@ -81,9 +81,9 @@ def ledger(problem: Brokering, plan: Assignment, continent: dict[str, str]) -> d
     derived = dict(zip(problem.cdn_names, problem.derived_price, strict=True))
     hour = Decimal(problem.terms.units_per_mbps_hour)
     for row in plan.assignments.to_dict("records"):
-        cdn, place = cdn_of[row["cluster"]], country[row["location"]]
+        cdn, position = cdn_of[row["cluster"]], country[row["location"]]
         mbps = Decimal(row["clients"]) * Decimal(row["bitrate_kbps"]) / 1000
-        holds = [one for one in (place, continent[place], "world") if (cdn, one) in terms]
+        holds = [item for item in (position, continent[position], "world") if (cdn, item) in terms]
         if holds:
             sent[cdn, holds[0]] += mbps
             continue

@@ -13,8 +13,8 @@ from tests.models.brokering.markets import market, markets
 
 
 def picture(problem: Brokering, design: str = "brokered") -> NetworkMap:
-    chosen = SYSTEM.design(design)
-    first = drawing.draw(problem, chosen.run(chosen.observe(problem)).plan)[0]
+    design_ = SYSTEM.design(design)
+    first = drawing.draw(problem, design_.run(design_.observe(problem)).plan)[0]
     assert isinstance(first, NetworkMap)
     return first
 
@@ -22,8 +22,8 @@ def picture(problem: Brokering, design: str = "brokered") -> NetworkMap:
 @given(markets())
 @settings(max_examples=6, deadline=None)
 def test_clients_lose_what_metrics_count(problem: Brokering) -> None:
-    chosen = SYSTEM.design("brokered")
-    plan = chosen.run(chosen.observe(problem)).plan
+    design_ = SYSTEM.design("brokered")
+    plan = design_.run(design_.observe(problem)).plan
     metrics = SYSTEM.plan.measure(problem, plan, None)
     drawn = picture(problem)
     is_place = drawn.nodes["element"] == ""

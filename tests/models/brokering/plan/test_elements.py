@@ -17,10 +17,10 @@ OPTIONS = Options(threads=1)
 
 
 def decide(problem: Brokering, design: str = "omniscient") -> Decided:
-    chosen = SYSTEM.design(design)
-    decision = chosen.run(chosen.observe(problem), options=OPTIONS)
+    design_ = SYSTEM.design(design)
+    decision = design_.run(design_.observe(problem), options=OPTIONS)
     metrics = SYSTEM.plan.measure(problem, decision.plan, None)
-    return Decided(design=chosen, parameters={}, decision=decision, metrics=metrics)
+    return Decided(design=design_, parameters={}, decision=decision, metrics=metrics)
 
 
 def short() -> Brokering:

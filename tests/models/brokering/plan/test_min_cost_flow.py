@@ -55,15 +55,15 @@ def test_the_bound_is_the_cost_of_the_linear_program(problem: Brokering, arcs: i
     transport = transportation_problem(problem)
     first = cheapest_arcs(transport.cost, np.isfinite(transport.cost), arcs)
     relaxation = min_cost_flow.solve_relaxation(transport, first)
-    least = relaxed_cost(transport)
+    lower = relaxed_cost(transport)
     if relaxation.bound is None:
-        assert np.isinf(least)
+        assert np.isinf(lower)
         return
     assert relaxation.assigned is not None
-    assert relaxation.bound <= least * (1 + 1e-7)
-    assert relaxation.bound >= least * (1 - 1e-5)
+    assert relaxation.bound <= lower * (1 + 1e-7)
+    assert relaxation.bound >= lower * (1 - 1e-5)
     cost = (np.where(np.isfinite(transport.cost), transport.cost, 0.0) * relaxation.assigned.toarray()).sum()
-    assert cost == pytest.approx(least, rel=1e-4)
+    assert cost == pytest.approx(lower, rel=1e-4)
 
 
 @pytest.mark.slow
@@ -81,11 +81,11 @@ def test_the_linear_program_has_the_same_bound(problem: Brokering) -> None:
 def test_prices_that_contradict_the_cost_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the flow's prices are, the bound is that of the linear program."""
     problem = transportation_problem(heavy_tailed(rows=40, clusters=6, seed=1))
-    least = relaxed_cost(problem)
+    lower = relaxed_cost(problem)
     wrong = np.full(6, 1e6)
     monkeypatch.setattr(min_cost_flow, "_dual_prices", lambda *_: wrong)
-    assert problem.lagrangian_bound(wrong) < 0 < least
-    assert min_cost_flow.solve_relaxation(problem).bound == pytest.approx(least, rel=1e-6)
+    assert problem.lagrangian_bound(wrong) < 0 < lower
+    assert min_cost_flow.solve_relaxation(problem).bound == pytest.approx(lower, rel=1e-6)
     monkeypatch.setattr(min_cost_flow, "MAX_PROGRAM_ARCS", 0)
     no_price = problem.lagrangian_bound(np.zeros(6))
     assert min_cost_flow.solve_relaxation(problem).bound == no_price

@@ -39,9 +39,9 @@ def test_clients_that_fit_nowhere_cost_more_than_all_others() -> None:
     everyone = problem.clients.assign(cluster="a")
     nobody = everyone.assign(clients=0.0)
     for frame in (everyone, nobody):
-        done = read_assignment(problem, Assignment(assignments=frame))
-        assert overload_relief.is_needed(problem, done)
-        relief = overload_relief.relieve_plan(problem, done)
+        assignment = read_assignment(problem, Assignment(assignments=frame))
+        assert overload_relief.is_needed(problem, assignment)
+        relief = overload_relief.relieve_plan(problem, assignment)
         assert relief.unserved == 2
         assert relief.weighted_cost == pytest.approx(2 * 3 + 1 * 7)
         assert relief.penalty == pytest.approx(2 * (5 * 7 + 1))

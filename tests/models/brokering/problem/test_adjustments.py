@@ -38,15 +38,15 @@ def rules(*rows: tuple[str, ...]) -> pd.DataFrame:
 def test_a_failed_cluster_equals_one_that_never_existed(problem: Brokering, which: int) -> None:
     names = problem.clusters["cluster"].tolist()
     assume(which < len(names))
-    left = SYSTEM.problem.adjust(problem, fail_clusters=(names[which],))
+    remaining_problem = SYSTEM.problem.adjust(problem, fail_clusters=(names[which],))
     tables = problem.to_tables()
     for name in ("clusters", "scores"):
         tables[name] = tables[name][tables[name]["cluster"] != names[which]].reset_index(drop=True)
     never = Brokering.from_tables(tables)
-    assert left.clusters["cluster"].tolist() == names[:which] + names[which + 1 :]
-    for one, other in zip(left.to_tables().values(), never.to_tables().values(), strict=True):
-        pd.testing.assert_frame_equal(one, other)
-    assert np.array_equal(transportation_problem(left).cost, transportation_problem(never).cost)
+    assert remaining_problem.clusters["cluster"].tolist() == names[:which] + names[which + 1 :]
+    for table, other in zip(remaining_problem.to_tables().values(), never.to_tables().values(), strict=True):
+        pd.testing.assert_frame_equal(table, other)
+    assert np.array_equal(transportation_problem(remaining_problem).cost, transportation_problem(never).cost)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=[design.name for design in DESIGNS])
@@ -59,8 +59,8 @@ def test_no_design_uses_failed_clusters(design: Any) -> None:
 
 def test_scores_found_by_regression_stay_as_they_were() -> None:
     problem = two_cdns(scores=[("Lyon", "x1", 5.0), ("Lyon", "x2", 20.0)])
-    left = SYSTEM.problem.adjust(problem, fail_clusters=("x2",))
-    assert left.score.tolist() == problem.score[:, [0, 2]].tolist()
+    remaining_problem = SYSTEM.problem.adjust(problem, fail_clusters=("x2",))
+    assert remaining_problem.score.tolist() == problem.score[:, [0, 2]].tolist()
     unscored = SYSTEM.problem.adjust(two_cdns(), fail_clusters=("x2",))
     assert unscored.scores is None
     assert unscored.score.tolist() == two_cdns().score[:, [0, 2]].tolist()
@@ -71,9 +71,9 @@ def test_contracts_and_bids_of_remaining_clusters_stay() -> None:
         contracts=[("x", "EU", 0.1), ("y", "EU", 0.2)],
         bids=[("Lyon", "x1"), ("Lyon", "y1"), ("Oslo", "y1"), ("Oslo", "x2"), ("Turin", "x2")],
     )
-    one = SYSTEM.problem.adjust(problem, fail_clusters=("x1",))
-    assert one.contracts is not None
-    assert one.contracts["cdn"].tolist() == ["x", "y"]
+    item = SYSTEM.problem.adjust(problem, fail_clusters=("x1",))
+    assert item.contracts is not None
+    assert item.contracts["cdn"].tolist() == ["x", "y"]
     other = SYSTEM.problem.adjust(problem, fail_clusters=("x1", "x2"))
     assert other.cdn_names == ["y"]
     assert other.contracts is not None
@@ -87,11 +87,11 @@ def test_rules_of_remaining_clusters_stay() -> None:
         "pinned": rules(("Lyon", "*", "*", "*", "x2"), ("Lyon", "*", "*", "y", "*")),
         "forbidden": rules(("Oslo", "*", "*", "x", "x1")),
     }
-    left = SYSTEM.problem.adjust(Brokering.from_tables(tables), fail_clusters=("x1", "x2"))
-    assert left.pinned is not None
-    assert left.pinned["cdn"].tolist() == ["*", "y"]  # the first names no cluster now
-    assert left.allowed.tolist() == [[True]] * len(left.groups.count)
-    assert left.forbidden is None
+    remaining_problem = SYSTEM.problem.adjust(Brokering.from_tables(tables), fail_clusters=("x1", "x2"))
+    assert remaining_problem.pinned is not None
+    assert remaining_problem.pinned["cdn"].tolist() == ["*", "y"]  # the first names no cluster now
+    assert remaining_problem.allowed.tolist() == [[True]] * len(remaining_problem.groups.count)
+    assert remaining_problem.forbidden is None
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_without_any_cluster_all_clients_are_shed(design: Any, more: dict[str, A
 
 
 def test_a_cdn_that_leaves_takes_its_clusters() -> None:
-    left = SYSTEM.problem.adjust(two_cdns(), fail_cdns=("x",))
-    assert left.clusters["cluster"].tolist() == ["y1"]
+    remaining_problem = SYSTEM.problem.adjust(two_cdns(), fail_cdns=("x",))
+    assert remaining_problem.clusters["cluster"].tolist() == ["y1"]
     both = SYSTEM.problem.adjust(two_cdns(), fail_cdns=("x",), fail_clusters=("x1",))
     assert both.clusters["cluster"].tolist() == ["y1"]
 
@@ -182,10 +182,12 @@ def test_a_cdn_changes_all_its_prices() -> None:
 
 
 def test_clusters_and_places_are_scaled_by_exact_names() -> None:
-    left = SYSTEM.problem.adjust(two_cdns(), capacity_factors={"x1": 2.0}, demand_factors={"Lyon": 0.25})
-    assert left.capacity_mbps.tolist() == [120.0, 40.0, 50.0]
-    assert left.count.tolist() == [2, 4]
-    assert left.demand_mbps.tolist()[:2] == [2.0, 2.0]
+    remaining_problem = SYSTEM.problem.adjust(
+        two_cdns(), capacity_factors={"x1": 2.0}, demand_factors={"Lyon": 0.25}
+    )
+    assert remaining_problem.capacity_mbps.tolist() == [120.0, 40.0, 50.0]
+    assert remaining_problem.count.tolist() == [2, 4]
+    assert remaining_problem.demand_mbps.tolist()[:2] == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(

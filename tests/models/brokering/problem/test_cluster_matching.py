@@ -14,22 +14,22 @@ from tests.models.brokering.markets import markets
 @given(markets())
 def test_a_stable_matching_has_no_pair_that_would_rather_have_each_other(problem: Brokering) -> None:
     room = problem.residual_mbps
-    chosen = cluster_matching.match_stably(
+    selected = cluster_matching.match_stably(
         problem.score, problem.demand_mbps, room, problem.cdn, problem.offered
     )
-    assert (chosen.sum(axis=1) > 0).all()
+    assert (selected.sum(axis=1) > 0).all()
     for cdn in range(len(problem.cdn_names)):
-        mine = np.flatnonzero(problem.cdn == cdn)
+        rows = np.flatnonzero(problem.cdn == cdn)
         # replay: from the best score up, nobody who was refused fits
-        left, free = problem.demand_mbps.copy(), room.copy()
-        for place, cluster in sorted(
-            ((p, c) for p in range(len(left)) for c in mine),
+        remaining, free = problem.demand_mbps.copy(), room.copy()
+        for position, cluster in sorted(
+            ((p, c) for p in range(len(remaining)) for c in rows),
             key=lambda pair: (problem.score[pair], pair[0], pair[1]),
         ):
-            sent = min(left[place], free[cluster])
+            sent = min(remaining[position], free[cluster])
             if sent > 0:
-                assert chosen[place, cluster]
-            left[place] -= sent
+                assert selected[position, cluster]
+            remaining[position] -= sent
             free[cluster] -= sent
 
 
@@ -38,9 +38,9 @@ def test_candidates_are_ranked_by_cost_among_similar_scores() -> None:
     cost = np.array([4.0, 3.0, 1.0, 2.0])
     cdn = np.zeros(4, dtype=np.int64)
     offered = np.ones((2, 4), dtype=bool)
-    one = cluster_matching.match_by_rank(score, cost, cdn, offered, bids=1)
+    item = cluster_matching.match_by_rank(score, cost, cdn, offered, bids=1)
     two = cluster_matching.match_by_rank(score, cost, cdn, offered, bids=2)
     everyone = cluster_matching.match_by_rank(score, cost, cdn, offered, bids=100)
-    assert one.tolist() == [[False, False, False, True], [False, False, True, False]]
+    assert item.tolist() == [[False, False, False, True], [False, False, True, False]]
     assert two.tolist() == [[False, True, False, True], [True, False, True, False]]
     assert everyone.tolist() == [[True, True, False, True], [True, False, True, False]]

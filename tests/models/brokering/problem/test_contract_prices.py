@@ -12,7 +12,7 @@ def test_the_narrowest_contract_holds_and_others_are_derived() -> None:
     problem = make(
         [("Lyon", 1000.0, 10), ("Oslo", 1000.0, 30), ("Recife", 1000.0, 0)],
         [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 50.0, 0.2), ("c", "y", "Recife", 50.0, 0.6)],
-        scores=[(place, "b", 1.0) for place in ("Oslo",)]
+        scores=[(position, "b", 1.0) for position in ("Oslo",)]
         + [("Lyon", "c", 1.0), ("Lyon", "b", 9.0), ("Oslo", "c", 9.0)],
         contracts=[("x", "EU", 0.3), ("x", "FR", 0.4)],
         bids=[("Lyon", "a"), ("Lyon", "c"), ("Oslo", "a"), ("Oslo", "b"), ("Recife", "c")],

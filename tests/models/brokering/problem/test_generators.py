@@ -13,10 +13,10 @@ from planner_models.brokering.problem.generators import LEAST_CLIENTS, _split_ca
 
 
 def test_the_same_seed_makes_the_same_market() -> None:
-    one, other = (world(clients=300, places=30, seed=7).to_tables() for _ in range(2))
-    for name, frame in one.items():
+    item, other = (world(clients=300, places=30, seed=7).to_tables() for _ in range(2))
+    for name, frame in item.items():
         pd.testing.assert_frame_equal(frame, other[name])
-    assert not world(clients=300, places=30, seed=8).clusters.equals(one["clusters"])
+    assert not world(clients=300, places=30, seed=8).clusters.equals(item["clusters"])
 
 
 def test_a_market_is_made_as_3_5_1_says() -> None:
@@ -61,8 +61,8 @@ def test_city_cdns_have_one_cluster_where_others_are_and_lower_their_costs() -> 
         <= plain.clusters["colocation_cost"].iloc[:14].sum()
     )
     # the only cluster's cost is the contract's price
-    mine = crowded.clusters["cdn"].str.startswith("city").to_numpy()
-    assert crowded.contract_price[0, crowded.cdn[mine]] == pytest.approx(crowded.unit_cost[mine])
+    current = crowded.clusters["cdn"].str.startswith("city").to_numpy()
+    assert crowded.contract_price[0, crowded.cdn[current]] == pytest.approx(crowded.unit_cost[current])
 
 
 @pytest.mark.parametrize("name", [name for name in scenario_names() if name.startswith("brokering/")])

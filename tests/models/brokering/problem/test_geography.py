@@ -11,5 +11,5 @@ from tests.models.brokering.markets import CITIES
 
 def test_distances_are_great_circles() -> None:
     (_, *lyon), (_, *oslo) = CITIES["Lyon"], CITIES["Oslo"]
-    one, other = (np.array([[value] for value in place]) for place in (lyon, oslo))
-    assert geography.distance_km(*one, *other)[0, 0] == pytest.approx(1624, rel=0.01)
+    item, other = (np.array([[value] for value in position]) for position in (lyon, oslo))
+    assert geography.distance_km(*item, *other)[0, 0] == pytest.approx(1624, rel=0.01)

@@ -50,18 +50,18 @@ def test_every_design_obeys_rules(design: str) -> None:
 @st.composite
 def restricted_markets(draw: st.DrawFn) -> Brokering:
     problem = draw(markets(max_clients=3, tight=False))
-    places = ["*", *problem.clients["location"].unique()]
+    positions = ["*", *problem.clients["location"].unique()]
     clusters = [*problem.clusters["cluster"]]
 
-    def some(most: int) -> pd.DataFrame:
+    def some(upper: int) -> pd.DataFrame:
         row = st.tuples(
-            st.sampled_from(places),
+            st.sampled_from(positions),
             st.sampled_from(["*", "isp"]),
             st.sampled_from(["*", "news"]),
             st.just("*"),
             st.sampled_from(clusters),
         )
-        return rules(*draw(st.lists(row, max_size=most, unique=True)))
+        return rules(*draw(st.lists(row, max_size=upper, unique=True)))
 
     try:
         return replace(problem, pinned=some(1), forbidden=some(2))

@@ -20,8 +20,8 @@ from tests.models.brokering.markets import market as make
 def test_a_day_has_fewer_clients_at_night() -> None:
     problem = make([("Lyon", 1000.0, 1000)], [("a", "x", "Lyon", 6000.0, 0.1)])
     totals = [
-        part.size()["clients"]
-        for part in (one for _, one in windows.Day(problem=problem, windows=24, swing=0.5))
+        share.size()["clients"]
+        for share in (item for _, item in windows.Day(problem=problem, windows=24, swing=0.5))
     ]
     assert max(totals) == pytest.approx(1000, rel=0.01)
     assert min(totals) == pytest.approx(500, rel=0.01)
@@ -48,18 +48,18 @@ def test_a_day_is_rolled_billed_and_goes_on_where_it_stopped(tmp_path: Path) -> 
     toml.write_text(DAY.format(source="day", more="clients = 400\nplaces = 30"))
     scenario = load(toml)
     series = [problem for _, problem in windows.day(windows=4, clients=400, places=30)]
-    done = list(rolling.start_roll(scenario, out=tmp_path / "out"))
-    assert [window.label for window in done[:4]] == ["00h00", "06h00", "12h00", "18h00"]
-    assert not any(window.exit_code for window in done)
+    result = list(rolling.start_roll(scenario, out=tmp_path / "out"))
+    assert [window.label for window in result[:4]] == ["00h00", "06h00", "12h00", "18h00"]
+    assert not any(window.exit_code for window in result)
     plans = [
         Assignment(
             assignments=pd.read_parquet(
                 tmp_path / f"out/marketplace/windows/{w.label}/plan/assignments.parquet"
             )
         )
-        for w in done[:4]
+        for w in result[:4]
     ]
-    told = done[3].run["metrics"]
+    told = result[3].run["metrics"]
     for rule, name in (("bits", "bits"), ("95th percentile", "95th")):
         bill = billing.bill(series, plans, rule=rule)  # type: ignore[arg-type]
         # prices that are derived follow each window's clients; windows before are at the last one's
@@ -67,7 +67,7 @@ def test_a_day_is_rolled_billed_and_goes_on_where_it_stopped(tmp_path: Path) -> 
     assert told["billed_by_95th_per_hour"] > told["billed_by_bits_per_hour"]
     again = list(rolling.start_roll(scenario, out=tmp_path / "out"))
     assert all(window.kept for window in again)
-    assert [window.run["metrics"] for window in again] == [window.run["metrics"] for window in done]
+    assert [window.run["metrics"] for window in again] == [window.run["metrics"] for window in result]
 
 
 def test_a_day_of_your_own_tables_and_measured_windows(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_day_of_your_own_tables_and_measured_windows(tmp_path: Path) -> None:
     toml.write_text(DAY.format(source="day_of_tables", more='path = "day"\nswing = 0.8'))
     make_series = load(toml).make_series
     assert make_series is not None
-    totals = {label: one.size()["clients"] for label, one in make_series()}
+    totals = {label: item.size()["clients"] for label, item in make_series()}
     assert len(totals) == 4
     assert 20 <= min(totals.values()) < max(totals.values()) <= 100
     toml.write_text(DAY.format(source="windows", more='path = "measured"').replace("windows = 4\n", ""))
@@ -109,7 +109,7 @@ def test_folders_of_windows_come_in_order_and_missing_ones_are_named(tmp_path: P
         (tmp_path / name).mkdir()
     notes: list[str] = []
     with observe_notes(notes.append):
-        found = windows.windows_of_tables(path=tmp_path)
-    assert [folder.name for folder in found.folders] == ["hour 2", "hour 8", "hour 9", "hour 10"]
+        result = windows.windows_of_tables(path=tmp_path)
+    assert [folder.name for folder in result.folders] == ["hour 2", "hour 8", "hour 9", "hour 10"]
     (note,) = notes
     assert note.startswith(f"warning: {tmp_path.name}: 5 windows are missing (3, 4, 5 and 2 more): the 4")

@@ -27,17 +27,17 @@ def tables() -> Tables:
 
 
 def cell(table: str, row: int, column: str, value: object) -> Callable[[Tables], None]:
-    def change(given: Tables) -> None:
-        frame = given[table].astype({column: object})
+    def change(inputs: Tables) -> None:
+        frame = inputs[table].astype({column: object})
         frame.loc[row, column] = value
-        given[table] = frame
+        inputs[table] = frame
 
     return change
 
 
 def repeat(table: str, row: int) -> Callable[[Tables], None]:
-    def change(given: Tables) -> None:
-        given[table] = pd.concat([given[table], given[table].iloc[[row]]], ignore_index=True)
+    def change(inputs: Tables) -> None:
+        inputs[table] = pd.concat([inputs[table], inputs[table].iloc[[row]]], ignore_index=True)
 
     return change
 
@@ -100,20 +100,20 @@ BAD: list[tuple[Callable[[Tables], None], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), BAD, ids=[message[:50] for _, message in BAD])
 def test_bad_input_is_one_clear_line(change: Callable[[Tables], None], message: str) -> None:
-    given = tables()
-    change(given)
+    inputs = tables()
+    change(inputs)
     with pytest.raises(InputError) as caught:
-        Brokering.from_tables(given)
+        Brokering.from_tables(inputs)
     assert len(caught.value.faults) == 1
     assert caught.value.faults[0].startswith(message)
 
 
 def test_all_faults_are_listed_at_once() -> None:
-    given = tables()
-    cell("clients", 0, "clients", -1)(given)
-    cell("clusters", 0, "bandwidth_cost", -1)(given)
+    inputs = tables()
+    cell("clients", 0, "clients", -1)(inputs)
+    cell("clusters", 0, "bandwidth_cost", -1)(inputs)
     with pytest.raises(InputError) as caught:
-        Brokering.from_tables(given)
+        Brokering.from_tables(inputs)
     assert len(caught.value.faults) == 2
 
 
@@ -151,11 +151,11 @@ def test_a_region_is_a_country_or_a_continent(region: str, country: str, price: 
     ],
 )
 def test_a_region_with_two_readings_is_asked_about(code: str, country: str, continent: str) -> None:
-    given = tables()
-    given["locations"] = given["locations"].assign(country=code)
-    given["contracts"] = pd.DataFrame({"cdn": ["x"], "region": [code], "price": [0.03]})
+    inputs = tables()
+    inputs["locations"] = inputs["locations"].assign(country=code)
+    inputs["contracts"] = pd.DataFrame({"cdn": ["x"], "region": [code], "price": [0.03]})
     with pytest.raises(InputError) as error:
-        Brokering.from_tables(given)
+        Brokering.from_tables(inputs)
     assert error.value.faults == (
         (
             f"contracts row 1: region '{code}' is {country}, which has locations, or {continent}: write "
@@ -163,5 +163,5 @@ def test_a_region_with_two_readings_is_asked_about(code: str, country: str, cont
         ),
     )
     for name in (country, continent):
-        contracts = given["contracts"].assign(region=name)
-        Brokering.from_tables({**given, "contracts": contracts})
+        contracts = inputs["contracts"].assign(region=name)
+        Brokering.from_tables({**inputs, "contracts": contracts})

@@ -53,7 +53,7 @@ def test_bidders_raise_prices_of_full_clusters_and_never_go_below_cost() -> None
 def test_all_demand_is_served_or_counted_as_unserved(design: str) -> None:
     rounds = run_day(design).tables["rounds"]
     problem = world(clients=300, places=30, seed=2)
-    demand = [part.demand_mbps.sum() for _, part in series.Day(problem=problem, windows=3, swing=0.5)]
+    demand = [share.demand_mbps.sum() for _, share in series.Day(problem=problem, windows=3, swing=0.5)]
     assert rounds["unserved"].tolist() == [0.0, 0.0, 0.0]
     assert rounds["traffic_mbps"].tolist() == pytest.approx(demand)
 
@@ -77,9 +77,9 @@ def test_cdns_learn_only_where_a_design_announces_prices() -> None:
 
 @pytest.mark.slow
 def test_a_simulation_repeats_exactly() -> None:
-    one, other = (run_day("marketplace", step=0.2) for _ in range(2))
+    item, other = (run_day("marketplace", step=0.2) for _ in range(2))
     for name in ("rounds", "cdns"):
-        pd.testing.assert_frame_equal(one.tables[name], other.tables[name])
+        pd.testing.assert_frame_equal(item.tables[name], other.tables[name])
 
 
 @pytest.mark.slow

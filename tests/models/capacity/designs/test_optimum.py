@@ -54,8 +54,8 @@ def test_plans_fit_and_cost_what_they_say(seed: int) -> None:
     for run in planner.compare(problem, designs=DESIGNS):
         counts = np.zeros(len(problem.options.link))
         for bought in run.plan.purchases.to_dict(orient="records"):
-            place = problem.names.index(bought["link"]) * len(problem.modules)
-            counts[place + problem.modules["module"].tolist().index(bought["module"])] = bought["count"]
+            position = problem.names.index(bought["link"]) * len(problem.modules)
+            counts[position + problem.modules["module"].tolist().index(bought["module"])] = bought["count"]
         assert run.metrics["purchase_cost"] == pytest.approx(cost_by_oracle(problem, counts))
         capacity = problem.installed_mbps.copy()
         np.add.at(capacity, problem.options.link, counts * problem.options.size)
@@ -68,8 +68,8 @@ def test_fewer_failures_never_cost_more(seed: int) -> None:
     problem = random_problem(seed, modules=2)
     sets = ("none", "links", "double_links")
     costs = [
-        planner.solve(adjust(problem, failures=one), design="optimum").metrics["total_cost"]  # type: ignore[arg-type]
-        for one in sets
+        planner.solve(adjust(problem, failures=item), design="optimum").metrics["total_cost"]  # type: ignore[arg-type]
+        for item in sets
     ]
     assert costs == sorted(costs)
 
@@ -124,8 +124,8 @@ def test_one_module_a_link() -> None:
 def brute_force_delivery(problem: CapacityPlanning, budget: float) -> float:
     """Return the most that is delivered in the worst state by purchases within a budget, by enumeration."""
     best = 0.0
-    for chosen in np.ndindex(*[3] * len(problem.lines)):
-        counts = np.array(chosen, dtype=float)
+    for selected in np.ndindex(*[3] * len(problem.lines)):
+        counts = np.array(selected, dtype=float)
         if cost_by_oracle(problem, counts) > budget + 1e-9:
             continue
         capacity = problem.installed_mbps + 5.0 * counts
@@ -265,9 +265,9 @@ def test_the_least_cost_is_that_of_a_program_over_all_paths(seed: int, routing: 
 @given(seed=seeds, routing=st.booleans())
 def test_cuts_over_all_states_find_the_same(seed: int, routing: bool) -> None:
     problem = restricted_problem(seed, routing=routing)
-    found = Master(problem, Options(gap=1e-6)).iterate(allowed=least_shed(problem))
-    assert found is not None
-    assert found.objective == pytest.approx(least_cost_on_paths(problem), rel=1e-4, abs=1e-5)
+    result = Master(problem, Options(gap=1e-6)).iterate(allowed=least_shed(problem))
+    assert result is not None
+    assert result.objective == pytest.approx(least_cost_on_paths(problem), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.slow

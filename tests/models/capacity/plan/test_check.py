@@ -32,8 +32,8 @@ def test_a_list_of_purchases_is_a_plan() -> None:
 
 def test_what_does_not_fit_under_a_failure_is_found() -> None:
     problem = adjust(ring(), failures="links")
-    found = check(problem, plan_of(problem, ("a<->c", "m", 2)))
-    assert found.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == [
+    violations = check(problem, plan_of(problem, ("a<->c", "m", 2)))
+    assert violations.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == [
         ["states", "a<->c", pytest.approx(5.0), 0.0]
     ]
     assert measure(problem, plan_of(problem, ("a<->c", "m", 2)), None)["survived_failures"] == 2
@@ -54,15 +54,17 @@ def test_with_a_budget_it_is_a_loss() -> None:
     assert not len(check(problem, plan))
     assert measure(problem, plan, None)["unserved_mbps"] == pytest.approx(5.0)
     dear = plan_of(problem, ("a<->c", "m", 3))
-    found = check(problem, dear).frame
-    assert found[["limit", "amount", "allowed"]].to_numpy().tolist() == [["budget", 12.0, 8.0]]
+    result = check(problem, dear).frame
+    assert result[["limit", "amount", "allowed"]].to_numpy().tolist() == [["budget", 12.0, 8.0]]
 
 
 def test_modules_have_limits() -> None:
     modules = pd.DataFrame([("m", 10.0, 4.0, 1.0)], columns=["module", "capacity_mbps", "cost", "max_count"])
     problem = ring(modules=modules)
-    found = check(problem, plan_of(problem, ("a<->c", "m", 2)))
-    assert found.frame[["limit", "where", "amount"]].to_numpy().tolist() == [["limits", "m on a<->c", 2.0]]
+    violations = check(problem, plan_of(problem, ("a<->c", "m", 2)))
+    assert violations.frame[["limit", "where", "amount"]].to_numpy().tolist() == [
+        ["limits", "m on a<->c", 2.0]
+    ]
 
 
 def with_flow(factor: float) -> Callable[[Purchases], dict[str, pd.DataFrame]]:
@@ -103,25 +105,25 @@ def test_wrong_tables_are_no_plan(case: str) -> None:
     change, words = WRONG[case]
     problem = ring()
     plan = plan_of(problem, ("a<->c", "m", 1))
-    with pytest.raises(PlanRejected) as found:
+    with pytest.raises(PlanRejected) as result:
         evaluate(problem, from_tables(problem, {**plan.to_tables(), **change(plan)}))
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_routes_over_too_little_capacity_are_violations() -> None:
     problem = ring()
     plan = plan_of(problem, ("a<->c", "m", 1))
     flows = pd.DataFrame([("c", "a<->c", "a", 15.0)], columns=["target", "link", "tail", "rate_mbps"])
-    found = check(problem, from_tables(problem, {**plan.to_tables(), "flows": flows}))
-    assert found.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == [
+    violations = check(problem, from_tables(problem, {**plan.to_tables(), "flows": flows}))
+    assert violations.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == [
         ["capacity", "a<->c", 15.0, 10.0]
     ]
 
 
 @pytest.mark.parametrize(("direction", "load"), [("undirected", 9.0), ("bidirected", 6.0)])
 def test_directions_share_or_have_the_capacity(direction: str, load: float) -> None:
-    one = ring([("a", "c", 10.0)], [("a", "c", 6.0), ("c", "a", 3.0)])
-    problem = adjust(one, direction=direction)  # type: ignore[arg-type]
+    item = ring([("a", "c", 10.0)], [("a", "c", 6.0), ("c", "a", 3.0)])
+    problem = adjust(item, direction=direction)  # type: ignore[arg-type]
     run = planner.solve(problem, design="greedy")
     assert evaluate(problem, run.plan).load.max() == pytest.approx(load)
     assert run.metrics["max_utilization"] == pytest.approx(load / 10)
@@ -135,8 +137,8 @@ def test_a_small_demand_that_does_not_fit_is_found_beside_a_large_one(
     demands = [("a", "b", 1e9), ("b", "c", 10.0)]
     problem = problem_of([("a", "b", 0.0), ("b", "c", installed_mbps)], demands, modules=modules)
     plan = plan_of(problem, ("a<->b", "m", 4))
-    found = check(problem, plan).frame
-    assert found["amount"].tolist() == ([pytest.approx(missing_mbps, rel=1e-3)] if missing_mbps else [])
+    result = check(problem, plan).frame
+    assert result["amount"].tolist() == ([pytest.approx(missing_mbps, rel=1e-3)] if missing_mbps else [])
     assert measure(problem, plan, None)["unserved_mbps"] == pytest.approx(missing_mbps, rel=1e-3)
     assert plan.unserved["rate_mbps"].sum() == pytest.approx(missing_mbps, rel=1e-3)
 

@@ -30,9 +30,9 @@ def problem_of(links: tuple[float, float, float]) -> CapacityPlanning:
 def test_classes_are_served_in_the_order_of_their_priority() -> None:
     problem = problem_of((10.0, 12.0, 10.0))
     plan = from_tables(problem, {"purchases": pd.DataFrame(columns=["link", "module", "count"])})
-    found = break_down(problem, plan)
-    assert found is not None
-    assert found.frame.set_index("class").to_dict(orient="index") == {
+    result = break_down(problem, plan)
+    assert result is not None
+    assert result.frame.set_index("class").to_dict(orient="index") == {
         "gold": {"offered_mbps": 6, "no_failure_mbps": 6, "protected_mbps": 6, "worst_failure_mbps": 6},
         # without a<->c, a<->b carries 6 of gold and 4 of bulk, and b<->c those and 1 more
         "bulk": {
@@ -47,8 +47,8 @@ def test_classes_are_served_in_the_order_of_their_priority() -> None:
 def test_what_does_not_fit_is_taken_from_the_lowest_priority() -> None:
     problem = problem_of((2.0, 3.0, 5.0))
     plan = from_tables(problem, {"purchases": pd.DataFrame(columns=["link", "module", "count"])})
-    left = plan.unserved.groupby("class")["rate_mbps"].sum()
-    assert left.to_dict() == {"bulk": pytest.approx(8.0)}
+    remaining = plan.unserved.groupby("class")["rate_mbps"].sum()
+    assert remaining.to_dict() == {"bulk": pytest.approx(8.0)}
     # without a<->c, 11 must fit: 2 from a and 0.5 from b do
     assert measure(problem, plan, None)["unserved_mbps"] == pytest.approx(8.5)
     assert measure(problem, plan, None)["unprotected_mbps"] == pytest.approx(5.0)

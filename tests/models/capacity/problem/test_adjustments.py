@@ -67,9 +67,9 @@ def test_a_demand_that_begins_later_needs_years() -> None:
     ],
 )
 def test_bad_adjustments_are_refused_in_one_line(given: dict[str, object], line: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         adjust(ring(), **given)  # type: ignore[arg-type]
-    assert found.value.faults == (line,)
+    assert result.value.faults == (line,)
 
 
 @pytest.mark.parametrize(("capacity_mbps", "is_said"), [(9e-6, True), (1e-4, False)])

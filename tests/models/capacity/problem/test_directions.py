@@ -40,9 +40,9 @@ def least_cost(problem: CapacityPlanning, **adjustments: Any) -> float:
 
 @pytest.mark.parametrize("links", [ROWS, UNEQUAL, [*ROWS, *ROWS], ROWS[::-1]])
 def test_rows_that_all_have_opposites_are_asked_about(links: list[Any]) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         planner.solve(network(links, 15.0, 2.0), design="optimum")
-    (line,) = found.value.faults
+    (line,) = result.value.faults
     ends = "A to B", "B to A"
     first, second = ends if links[0][0] == "A" else ends[::-1]
     assert line.startswith(f"links: every row has its opposite, such as row 1 ({first}) and row 2 ({second})")
@@ -60,8 +60,8 @@ def test_each_answer_has_its_cost(direction: str, cost: float) -> None:
 
 @pytest.mark.parametrize(("direction", "cost"), [(None, 4.0), ("undirected", 4.0), ("bidirected", 0.0)])
 def test_a_line_in_one_row_is_shared_unless_it_is_said_otherwise(direction: str | None, cost: float) -> None:
-    given = {} if direction is None else {"direction": direction}
-    assert least_cost(network(LINE, 8.0, 8.0), **given) == cost
+    inputs = {} if direction is None else {"direction": direction}
+    assert least_cost(network(LINE, 8.0, 8.0), **inputs) == cost
 
 
 def test_the_direction_that_is_used_is_said_once() -> None:
@@ -108,9 +108,9 @@ def test_names_of_one_direction_need_directed_links(table: str) -> None:
         "failures": [{"failure": "f", "member": "A->B"}],
     }
     problem = network([*ROWS, ("A", "C", 1.0)], 15.0, 2.0, **{table: rows[table]})
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         planner.solve(problem, design="optimum")
-    (line,) = found.value.faults
+    (line,) = result.value.faults
     assert line.endswith(
         "'A->B' is one direction, and links are for both: say problem.direction = \"directed\", or name it "
         "'A<->B'"

@@ -33,7 +33,7 @@ NO_PLACES = "and nodes have no latitude and longitude; demands have max_latency_
 
 
 def limited(*limits: float | None, rate: float = 15.0) -> pd.DataFrame:
-    rows = [("a", "c", rate, limit, str(place)) for place, limit in enumerate(limits)]
+    rows = [("a", "c", rate, limit, str(index)) for index, limit in enumerate(limits)]
     return pd.DataFrame(rows, columns=["source", "target", "rate_mbps", "max_latency_ms", "class"])
 
 
@@ -72,19 +72,19 @@ def test_paths_are_all_those_within_the_limit(seed: int) -> None:
     for row, demand in problem.demands.iterrows():
         if paths is None or np.isnan(demand["max_latency_ms"]) or paths.pair_of[row] < 0:
             continue
-        known = [
+        existing = [
             (" > ".join(nodes), " > ".join(nodes[::-1]), sum(delay[line] for line, _ in steps))
             for nodes, steps in simple_paths(problem, demand["source"], demand["target"])
         ]
         if problem.direction != "undirected":
-            known = [(name, name, time) for name, _, time in known]
-        if any({name, back} & configured for name, back, _ in known):
-            known = [one for one in known if set(one[:2]) & configured]
-        fast = [set(one[:2]) for one in known if one[2] <= demand["max_latency_ms"]]
-        mine = [
+            existing = [(name, name, time) for name, _, time in existing]
+        if any({name, back} & configured for name, back, _ in existing):
+            existing = [item for item in existing if set(item[:2]) & configured]
+        fast = [set(item[:2]) for item in existing if item[2] <= demand["max_latency_ms"]]
+        current = [
             name for name, pair in zip(paths.names, paths.pair, strict=True) if pair == paths.pair_of[row]
         ]
-        names = [name.split(" (within")[0] for name in mine]
+        names = [name.split(" (within")[0] for name in current]
         assert len(names) == len(fast)
         assert all(any(name in pair for pair in fast) for name in names)
 
@@ -107,7 +107,7 @@ def test_looser_limits_of_any_demand_never_cost_more(seed: int) -> None:
     other = replace(problem, demands=problem.demands.assign(max_latency_ms=looser))
     if (problem.cut_off == other.cut_off).all():  # what gets its first route must be carried
         costs = [
-            planner.solve(one, design="optimum").metrics["total_cost"] or 0.0 for one in (problem, other)
+            planner.solve(item, design="optimum").metrics["total_cost"] or 0.0 for item in (problem, other)
         ]
         assert costs[1] <= costs[0] * (1 + 1e-4) + 1e-9
 

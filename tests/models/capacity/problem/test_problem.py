@@ -135,7 +135,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_tables_are_refused_in_one_line(case: str) -> None:
     tables, line = BAD[case]
-    given = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    with pytest.raises(InputError) as found:
-        CapacityPlanning.from_tables({**ring().to_tables(), **given})
-    assert found.value.faults[0].replace("  ", " ") == line
+    inputs = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    with pytest.raises(InputError) as result:
+        CapacityPlanning.from_tables({**ring().to_tables(), **inputs})
+    assert result.value.faults[0].replace("  ", " ") == line

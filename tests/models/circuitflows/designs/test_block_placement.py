@@ -22,9 +22,9 @@ def writes(racks: int = 5, writers: int = 2) -> FlowsInTime:
 
 def targets(problem: FlowsInTime, frame: pd.DataFrame) -> np.ndarray:
     """(n, n) blocks from rack to rack."""
-    at = pd.Index(problem.flows["flow"]).get_indexer(pd.Index(frame["flow"]))
+    index = pd.Index(problem.flows["flow"]).get_indexer(pd.Index(frame["flow"]))
     blocks = np.zeros((len(problem.racks), len(problem.racks)))
-    np.add.at(blocks, (problem.source[at], problem.places.get_indexer(pd.Index(frame["target_rack"]))), 1)
+    np.add.at(blocks, (problem.source[index], problem.places.get_indexer(pd.Index(frame["target_rack"]))), 1)
     return blocks
 
 
@@ -63,16 +63,16 @@ def test_for_one_rack_each_the_ring_of_rehdfs_is_an_optimum() -> None:
 def test_no_placement_of_unequal_writers_needs_fewer() -> None:
     """Brute force: four racks write 2, 1, 1 and 0 blocks, and none may take more than two."""
     problem = writes(racks=4, writers=1)
-    wanted = {"r0w0b0", "r0w0b1", "r1w0b0", "r2w0b0"}
-    kept = problem.flows[problem.flows["flow"].isin(wanted)].reset_index(drop=True)
-    problem = replace(problem, flows=kept)
+    requested = {"r0w0b0", "r0w0b1", "r1w0b0", "r2w0b0"}
+    selected = problem.flows[problem.flows["flow"].isin(requested)].reset_index(drop=True)
+    problem = replace(problem, flows=selected)
     made = block_placement.optimize_placement(problem, racks_each=2, balance=1.0)
     best = 9
     for choice in itertools.product(range(4), repeat=4):
         pairs = set(zip((0, 0, 1, 2), choice, strict=True))
         loads = np.bincount(choice, minlength=4)
-        own = any(source == target for source, target in pairs)
-        if own or loads.max() > 2 or len({choice[0], choice[1]}) < 2:
+        own_values = any(source == target for source, target in pairs)
+        if own_values or loads.max() > 2 or len({choice[0], choice[1]}) < 2:
             continue
         sends, receives = (np.bincount([pair[k] for pair in pairs], minlength=4).max() for k in (0, 1))
         best = min(best, max(sends, receives))
@@ -108,9 +108,9 @@ def test_churn_keeps_most_blocks_where_blocks_went_before() -> None:
     problem = writes()
     before = block_placement.place_in_ring(problem, shift=2)
     used = block_placement.used_pairs(problem, before)
-    kept = block_placement.optimize_placement(problem, used=used, churn=0.0)
-    assert kept.placement is not None
-    assert (targets(problem, kept.placement)[~used] == 0).all()
+    selected = block_placement.optimize_placement(problem, used=used, churn=0.0)
+    assert selected.placement is not None
+    assert (targets(problem, selected.placement)[~used] == 0).all()
     some = block_placement.optimize_placement(problem, racks_each=2, used=used, churn=0.5)
     assert some.placement is not None
     assert targets(problem, some.placement)[~used].sum() <= 0.5 * 20

@@ -178,9 +178,9 @@ def test_a_run_that_the_time_limit_cuts_covers_its_part(
     assert run.metrics["simulated_ms"] + run.metrics["unsimulated_ms"] == pytest.approx(30.0)
     assert "It leaves out the last" in run.verdict
     ends = run.plan.settings["simulated_us"].iloc[0]
-    part = replace(small, network=small.network.assign(horizon_us=ends))
-    whole = replace(run.plan, settings=run.plan.settings.assign(simulated_us=0.0))
-    for metric, value in measure(part, whole, None).items():
+    share = replace(small, network=small.network.assign(horizon_us=ends))
+    full = replace(run.plan, settings=run.plan.settings.assign(simulated_us=0.0))
+    for metric, value in measure(share, full, None).items():
         assert value == run.metrics[metric] or metric == "unsimulated_ms", metric
     assert run.metrics["delivered_gb"] <= run.metrics["offered_gb"]
     strict = design.run(small, options=replace(SHORT, service="all"), parameters=parameters)
@@ -278,16 +278,16 @@ def test_shares_are_max_min_fair(bits: NDArray[np.float64]) -> None:
     rows = np.zeros((2 * n, len(source)))
     rows[source, np.arange(len(source))] = rows[n + target, np.arange(len(source))] = 1.0
     for pair in range(len(source)):
-        mine = given_[source[pair], target[pair]]
+        current = given_[source[pair], target[pair]]
         # all that have no more than this pair keep it; can this pair have more?
-        least = np.where(given_[source, target] <= mine + 1e-3, given_[source, target] - 1.0, 0.0)
+        lower = np.where(given_[source, target] <= current + 1e-3, given_[source, target] - 1.0, 0.0)
         best = linprog(
             -np.eye(len(source))[pair],
             A_ub=rows,
             b_ub=np.full(2 * n, budget),
-            bounds=list(zip(np.maximum(least, 0.0), bits[source, target], strict=True)),
+            bounds=list(zip(np.maximum(lower, 0.0), bits[source, target], strict=True)),
         )
-        assert -best.fun <= mine + 2 * len(source)
+        assert -best.fun <= current + 2 * len(source)
 
 
 def test_shallow_queues_are_scaled_up_and_what_is_below_a_day_is_left_out() -> None:
@@ -327,10 +327,10 @@ def test_a_scheduler_observes_no_more_than_its_queues_contain(small: FlowsInTime
         settings=setting(queue_packets=8),
     )
     assert len(seen) == 15
-    assert max(one.queued_bits.max() for one in seen) <= 8 * 72_000
-    assert max(one.pending_bits.max() for one in seen) > 100 * 8 * 72_000
-    for one in seen:  # replies are seen in queues, and no application reports them
-        assert (one.pending_bits[one.queued_bits >= 72_000] > 0).all()
+    assert max(item.queued_bits.max() for item in seen) <= 8 * 72_000
+    assert max(item.pending_bits.max() for item in seen) > 100 * 8 * 72_000
+    for item in seen:  # replies are seen in queues, and no application reports them
+        assert (item.pending_bits[item.queued_bits >= 72_000] > 0).all()
 
 
 def test_the_data_plane_is_an_execution_of_the_loop(small: FlowsInTime) -> None:

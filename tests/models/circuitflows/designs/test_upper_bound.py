@@ -23,13 +23,13 @@ from tests.models.circuitflows.runs import run_design
 
 def played_out(start: list[float], size: list[float], rate: float, end: float) -> float:
     """Return what a link serves that is never idle while there is work, from event to event."""
-    time = waiting = done = 0.0
-    for at in sorted({*[s for s in start if s < end], end}):
-        done += min(waiting, rate * (at - time))
-        waiting = max(0.0, waiting - rate * (at - time))
-        waiting += sum(b for s, b in zip(start, size, strict=True) if s == at and at < end)
-        time = at
-    return done
+    time = waiting = result = 0.0
+    for index in sorted({*[s for s in start if s < end], end}):
+        result += min(waiting, rate * (index - time))
+        waiting = max(0.0, waiting - rate * (index - time))
+        waiting += sum(b for s, b in zip(start, size, strict=True) if s == index and index < end)
+        time = index
+    return result
 
 
 @settings(max_examples=100, deadline=None)
@@ -39,8 +39,8 @@ def played_out(start: list[float], size: list[float], rate: float, end: float) -
 )
 def test_a_links_bound_is_what_it_serves_without_idling(work: list[tuple[int, int]], rate: float) -> None:
     start, size = [float(s) for s, _ in work], [float(b) if s < 10 else 0.0 for s, b in work]
-    most = upper_bound.max_served_bytes(np.array(start), np.array(size), rate, 10.0)
-    assert most == pytest.approx(played_out(start, size, rate, 10.0), abs=1e-9)
+    upper = upper_bound.max_served_bytes(np.array(start), np.array(size), rate, 10.0)
+    assert upper == pytest.approx(played_out(start, size, rate, 10.0), abs=1e-9)
 
 
 def flows(rows: list[tuple[str, str, int, float, float]], horizon_us: float) -> FlowsInTime:
@@ -126,15 +126,15 @@ def test_no_operation_beats_the_bound(data: st.DataObject, rings: int, seed: int
 
 
 @pytest.mark.parametrize(
-    "design", [one for one in SYSTEM.designs if one.name != "resize_tuned"], ids=lambda d: d.name
+    "design", [field for field in SYSTEM.designs if field.name != "resize_tuned"], ids=lambda d: d.name
 )
 def test_designs_come_with_the_bound(design: Any) -> None:
     problem = generators.mixed(racks=4, rings=1, hosts=4, horizon_us=20_000.0, seed=1)
     run = run_design(problem, design.name)
-    most = upper_bound.max_delivered_gb(problem)
-    assert 0.1 * most < run.metrics["delivered_gb"] <= most
+    upper = upper_bound.max_delivered_gb(problem)
+    assert 0.1 * upper < run.metrics["delivered_gb"] <= upper
     if run.decision.proof.metric == "delivered_gb":
-        assert run.decision.proof.bound == most
+        assert run.decision.proof.bound == upper
 
 
 def test_a_run_that_delivers_everything_is_proven_optimal() -> None:

@@ -34,9 +34,9 @@ def scenario(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
-    done = planner("explain", scenario, "--json")
-    assert done.code == 0, done.err
-    explained = json.loads(done.out)["explanation"]
+    result = planner("explain", scenario, "--json")
+    assert result.code == 0, result.err
+    explained = json.loads(result.out)["explanation"]
     rows = {row["change"]: row for row in explained["sections"][1]["rows"]}
     assert {"circuits, twice the rate", "nights, half as long", "queues, twice as long"} <= set(rows)
     problem = generators.strobe(racks=4, horizon_us=20_000.0)

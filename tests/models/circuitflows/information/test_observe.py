@@ -52,9 +52,9 @@ def run_design(problem: FlowsInTime, name: str, **how: Any) -> Any:
     return evaluate(SYSTEM, problem, Entry(label=name, design=SYSTEM.design(name), information=how))
 
 
-def same(one: Observation, other: Observation) -> bool:
+def same(item: Observation, other: Observation) -> bool:
     return bool(
-        (one.queued_bits == other.queued_bits).all() and (one.pending_bits == other.pending_bits).all()
+        (item.queued_bits == other.queued_bits).all() and (item.pending_bits == other.pending_bits).all()
     )
 
 
@@ -117,19 +117,19 @@ def test_noise_and_granularity_apply_to_the_amounts(small: FlowsInTime) -> None:
     exact = watched(small)
     noisy = watched(observe.observe_reports(small, noise=0.5, seed=1))
     ratios = []
-    for one, other in zip(exact, noisy, strict=True):
-        there = one.pending_bits > 0
+    for item, other in zip(exact, noisy, strict=True):
+        there = item.pending_bits > 0
         assert ((other.pending_bits > 0) == there).all()
-        ratios += np.log(other.pending_bits[there] / one.pending_bits[there]).tolist()
+        ratios += np.log(other.pending_bits[there] / item.pending_bits[there]).tolist()
     assert np.std(ratios) == pytest.approx(0.5, rel=0.2)
     assert np.median(ratios) == pytest.approx(0.0, abs=0.2)
     coarse = watched(observe.observe_reports(small, granularity_bytes=1e5))
-    for one, other in zip(exact, coarse, strict=True):
+    for item, other in zip(exact, coarse, strict=True):
         steps = other.pending_bits / 8e5
         np.testing.assert_allclose(steps, np.round(steps))
-        assert (other.pending_bits >= one.pending_bits).all()
-        assert (other.pending_bits < one.pending_bits + 8e5).all()
-        assert ((other.queued_bits > 0) == (one.queued_bits > 0)).all()
+        assert (other.pending_bits >= item.pending_bits).all()
+        assert (other.pending_bits < item.pending_bits + 8e5).all()
+        assert ((other.queued_bits > 0) == (item.queued_bits > 0)).all()
 
 
 @pytest.mark.parametrize("how", [{"age_us": 3_000.0}, {"noise": 1.0}, {"granularity_bytes": 1e6}], ids=str)

@@ -57,8 +57,8 @@ def test_racks_that_resize_queues_get_their_circuits(small: FlowsInTime) -> None
 def test_a_week_without_days_is_not_signalled(small: FlowsInTime) -> None:
     plan = fixed(small)
     first = plan.configurations[plan.configurations["day"] == 1]
-    one = replace(plan, configurations=first)
-    assert signalling.count_queue_reports(small, one).messages == REPORTS.messages + 2
+    item = replace(plan, configurations=first)
+    assert signalling.count_queue_reports(small, item).messages == REPORTS.messages + 2
     none = replace(plan, configurations=first.iloc[:0])
     assert signalling.count_queue_reports(small, none) == REPORTS
 

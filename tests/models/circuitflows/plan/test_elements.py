@@ -62,10 +62,10 @@ def test_flows_of_pairs_and_pairs_of_racks_add_up(name: str, request: pytest.Fix
     assert total / 1e3 == pytest.approx(decided.metrics["delivered_gb"])
     for rack in RACK.names(problem):
         report = RACK.describe(problem, decided, rack, Options())  # type: ignore[misc]
-        found, users = facts(report), report.sections[0].frame
-        assert users["wanted"].sum() == pytest.approx(found["Sends"] + found["Receives"])
-        left = found["Not delivered, sent"] + found["Not delivered, received"]
-        assert users["left"].sum() == pytest.approx(left)
+        result, users = facts(report), report.sections[0].frame
+        assert users["wanted"].sum() == pytest.approx(result["Sends"] + result["Receives"])
+        remaining = result["Not delivered, sent"] + result["Not delivered, received"]
+        assert users["left"].sum() == pytest.approx(remaining)
     assert service.wanted_bytes.sum() / 1e9 == pytest.approx(decided.metrics["offered_gb"])
 
 

@@ -29,8 +29,8 @@ def test_only_the_given_adjustments_change(small: FlowsInTime) -> None:
 
 def test_longer_nights_leave_less_day(small: FlowsInTime) -> None:
     duty = [
-        measure(one, operation.run_fixed_schedule(one, shifts=(1, 2)).plan, None)["duty_cycle"]
-        for one in (small, SYSTEM.problem.adjust(small, night_us=200.0))
+        measure(item, operation.run_fixed_schedule(item, shifts=(1, 2)).plan, None)["duty_cycle"]
+        for item in (small, SYSTEM.problem.adjust(small, night_us=200.0))
     ]
     assert duty == pytest.approx([1 - 2 * 20 / 2_000, 1 - 2 * 200 / 2_000])
 
@@ -59,7 +59,7 @@ def test_a_night_that_does_not_fit_the_week_is_one_line(small: FlowsInTime) -> N
 def test_flows_of_a_failed_rack_never_begin(small: FlowsInTime) -> None:
     problem = SYSTEM.problem.adjust(small, fail_racks=("r1",))
     lost = problem.flows.query("source_rack == 'r1' or target_rack == 'r1'")["bytes"].sum() / 1e9
-    whole = upper_bound.max_delivered_gb(small)
+    full = upper_bound.max_delivered_gb(small)
     for design in ("fixed", "data_units", "packet_only"):
         decision = SYSTEM.design(design).decide(problem)
         assert decision.plan is not None
@@ -68,7 +68,7 @@ def test_flows_of_a_failed_rack_never_begin(small: FlowsInTime) -> None:
         assert metrics["offered_gb"] == pytest.approx(small.flows["bytes"].sum() / 1e9)
         assert metrics["undelivered_gb"] >= lost * (1 - 1e-9)  # type: ignore[operator]
         assert decision.proof.bound is not None
-        assert metrics["delivered_gb"] <= decision.proof.bound < whole  # type: ignore[operator]
+        assert metrics["delivered_gb"] <= decision.proof.bound < full  # type: ignore[operator]
 
 
 def test_every_rack_may_fail(small: FlowsInTime) -> None:
@@ -114,7 +114,7 @@ def test_factors_change_what_they_name(small: FlowsInTime) -> None:
         small, scale=2.0, demand_factors={"r0->r1": 3.0}, packet_factors={"r1": 0.5}
     )
     ratio = changed.flows["bytes"] / small.flows["bytes"]
-    mine = (small.flows["source_rack"] == "r0") & (small.flows["target_rack"] == "r1")
-    assert (ratio[mine] == 6).all()
-    assert (ratio[~mine] == 2).all()
+    current = (small.flows["source_rack"] == "r0") & (small.flows["target_rack"] == "r1")
+    assert (ratio[current] == 6).all()
+    assert (ratio[~current] == 2).all()
     np.testing.assert_array_equal(changed.packet_mbps, small.packet_mbps * [1, 0.5, 1, 1])

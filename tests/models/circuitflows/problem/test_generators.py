@@ -25,8 +25,8 @@ def test_the_emulators_flows_are_drawn_one_for_one(rings: int, flows: int, big: 
 
 def test_flows_start_when_the_last_one_would_end_at_their_share() -> None:
     problem = generators.etalon(racks=3, hosts=2, starts_us=200_000.0, rings=1)
-    for _, own in problem.flows.groupby(["source_rack", "target_rack"], sort=False):
-        start, size = own["start_us"].to_numpy(), own["bytes"].to_numpy()
+    for _, own_values in problem.flows.groupby(["source_rack", "target_rack"], sort=False):
+        start, size = own_values["start_us"].to_numpy(), own_values["bytes"].to_numpy()
         share = 80_000 / 3 if size[0] >= 9e6 else 10_000 / 3 / 3
         np.testing.assert_allclose(np.diff(start), size[:-1] * 8 / share)
         assert start[0] == 0

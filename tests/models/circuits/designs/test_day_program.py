@@ -41,8 +41,8 @@ def tiny_problems(draw: st.DrawFn, dark: str, switches: int = 1) -> Circuits:
 
 def best_by_enumeration(problem: Circuits) -> float:
     """Return the most bits of all sequences of up to three matchings of one switch, by linear programs."""
-    n, wanted = len(problem.racks), problem.bits
-    pairs = [(int(i), int(j)) for i, j in np.argwhere(wanted > 0)]
+    n, requested = len(problem.racks), problem.bits
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(requested > 0)]
     m = len(pairs)
     if not m:
         return 0.0
@@ -52,15 +52,15 @@ def best_by_enumeration(problem: Circuits) -> float:
         for chosen in itertools.combinations(range(m), count)
         if len({pairs[k][0] for k in chosen}) == len({pairs[k][1] for k in chosen}) == count
     ]
-    demand = np.array([wanted[pair] for pair in pairs])
+    demand = np.array([requested[pair] for pair in pairs])
     best = 0.0
     for days in range(4):
         for sequence in itertools.product(matchings, repeat=days):
             time = 21.0 - days * problem.night_us
-            kept = np.zeros(m)
-            for one, after in itertools.pairwise(sequence):
-                kept[list(set(one) & set(after))] += problem.night_us
-            best = max(best, _most_bits(problem, pairs, demand, sequence, kept, time))
+            selected = np.zeros(m)
+            for item, after in itertools.pairwise(sequence):
+                selected[list(set(item) & set(after))] += problem.night_us
+            best = max(best, _most_bits(problem, pairs, demand, sequence, selected, time))
     return best
 
 
@@ -69,7 +69,7 @@ def _most_bits(
     pairs: list[tuple[int, int]],
     demand: NDArray[np.float64],
     sequence: tuple[tuple[int, ...], ...],
-    kept: NDArray[np.float64],
+    selected: NDArray[np.float64],
     time: float,
 ) -> float:
     """Return the most bits that days of these matchings and the packet switch serve."""
@@ -80,9 +80,9 @@ def _most_bits(
     for k in range(m):  # X - 10 sum of t <= 10 kept; X + Y <= D
         row = np.zeros(2 * m + days)
         row[k] = 1.0
-        row[2 * m :] = [-10.0 * (k in one) for one in sequence]
+        row[2 * m :] = [-10.0 * (k in item) for item in sequence]
         rows.append(row)
-        limits.append(10.0 * kept[k])
+        limits.append(10.0 * selected[k])
         row = np.zeros(2 * m + days)
         row[[k, m + k]] = 1.0
         rows.append(row)
@@ -98,8 +98,8 @@ def _most_bits(
     limits.append(time)
     cost = np.append(-np.ones(2 * m), np.zeros(days))
     bounds = [(0, None)] * (2 * m) + [(problem.shortest_day_us, None)] * days
-    found = linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds)
-    return -float(found.fun) if found.status == 0 else 0.0
+    solution = linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds)
+    return -float(solution.fun) if solution.status == 0 else 0.0
 
 
 @pytest.mark.slow
@@ -180,8 +180,8 @@ def test_a_formal_model_of_too_many_days_is_refused() -> None:
 def test_more_switches_shorter_nights_and_circuits_that_stay_up_never_hurt(
     problem: Circuits, dark: str
 ) -> None:
-    def best(one: Circuits) -> float:
-        proof = optimum.schedule(one, **EXACT).proof
+    def best(item: Circuits) -> float:
+        proof = optimum.schedule(item, **EXACT).proof
         assert proof.objective is not None
         assert proof.status is Status.OPTIMAL
         return proof.objective * (1 + 1e-5) + 1e-9
@@ -200,8 +200,8 @@ def test_more_switches_shorter_nights_and_circuits_that_stay_up_never_hurt(
 @settings(max_examples=8, deadline=None)
 @given(problem=problems(plain=False, bounded=True))
 def test_the_incumbent_beats_no_bound_whatever_the_limit(problem: Circuits) -> None:
-    for most in (0, 60):
-        decision = optimum.schedule(problem, steps=50, most_circuits=most)
+    for upper in (0, 60):
+        decision = optimum.schedule(problem, steps=50, most_circuits=upper)
         proof = decision.proof
         assert decision.plan is not None
         assert not len(check(problem, decision.plan))

@@ -71,9 +71,9 @@ def test_a_pair_has_circuits_of_as_many_switches_as_its_demand_needs(
         shortest_day_us=0.0,
         circuit_switches=switches,
     )
-    most = min(1.0, switches * 10.0 * (100.0 - night_us) / bits[0, 1])
+    upper = min(1.0, switches * 10.0 * (100.0 - night_us) / bits[0, 1])
     served = (solstice.schedule(problem).proof.objective or 0.0) * 100.0 / bits.sum()
-    assert served == pytest.approx(most, rel=1e-6)
+    assert served == pytest.approx(upper, rel=1e-6)
     # in least time all switches share it
     endless = replace(problem, switch=problem.switch.drop(columns="window_us"))
     for design in (solstice, eclipse):
@@ -106,7 +106,7 @@ def test_the_first_day_of_eclipse_serves_the_most_per_time(problem: Circuits) ->
     assert len(ours) == len(theirs)
     if ours:
         worth = [
-            textbook.served_bits(problem, one) / (one[0][0] + problem.night_us) for one in (ours, theirs)
+            textbook.served_bits(problem, item) / (item[0][0] + problem.night_us) for item in (ours, theirs)
         ]
         assert worth[0] == pytest.approx(worth[1])
 
@@ -136,13 +136,13 @@ def test_eclipse_is_never_below_its_guarantee(problem: Circuits) -> None:
     window = alone.window_us
     assert window is not None
     days, used, first = eclipse.days(alone, starts=0), 0.0, []
-    left = alone.bits.copy()
+    remaining = alone.bits.copy()
     for day in days:
-        longest = (left / alone.circuit_mbps).max()
+        longest = (remaining / alone.circuit_mbps).max()
         room = window - used - alone.night_us
         if max(longest, alone.shortest_day_us) > room:
             break  # this day was cut short, or might have been
-        textbook.serve(alone, left, day.duration_us, day.target)
+        textbook.serve(alone, remaining, day.duration_us, day.target)
         used += day.duration_us + alone.night_us
         first.append(day)
     promised = (1 - math.exp(-used / window)) * exact
@@ -153,8 +153,8 @@ def test_plain_implementations_agree() -> None:
     """Matchings of scipy and networkx, which benchmarks compare with, have the same weight."""
     problem = generators.skewed(racks=12, large=2, small=4, seed=1)
     weight = problem.bits
-    one, other = textbook.heaviest(weight), textbook.heaviest_by_networkx(weight)
-    worth = [sum(weight[i, j] for i, j in enumerate(target) if j >= 0) for target in (one, other)]
+    item, other = textbook.heaviest(weight), textbook.heaviest_by_networkx(weight)
+    worth = [sum(weight[i, j] for i, j in enumerate(target) if j >= 0) for target in (item, other)]
     assert worth[0] == pytest.approx(worth[1])
     assert textbook.perfect(weight > 0) is not None
     assert textbook.perfect_by_networkx(weight > 0) is not None

@@ -24,9 +24,9 @@ def served_by_hand(problem: Circuits, days: list[Day]) -> float:
         for i, j in enumerate(day.target.tolist()):
             up[i, j] += day.duration_us * (j >= 0)
     for switch in range(problem.switches):
-        own = [day for day in days if day.switch == switch]
-        for one, after in itertools.pairwise(own):
-            for i, j in enumerate(one.target.tolist()):
+        own_values = [day for day in days if day.switch == switch]
+        for item, after in itertools.pairwise(own_values):
+            for i, j in enumerate(item.target.tolist()):
                 up[i, j] += problem.night_us * (j >= 0 and after.target[i] == j)
     return float(np.minimum(problem.bits, up * problem.circuit_mbps).sum())
 
@@ -35,14 +35,14 @@ def served_by_hand(problem: Circuits, days: list[Day]) -> float:
 @given(problem=problems(plain=False))
 def test_the_search_never_serves_less_and_keeps_the_limits(problem: Circuits) -> None:
     for days in (solstice.days(problem), eclipse.days(problem)):
-        found = kept_circuits.improve(problem, days)
+        result = kept_circuits.improve(problem, days)
         if problem.dark == "all" or problem.window_us is None:
-            assert found == days
+            assert result == days
             continue
-        plan, served, _ = make_plan(problem, found)
+        plan, served, _ = make_plan(problem, result)
         assert not len(check(problem, plan))
         before = make_plan(problem, days)[0]
-        circuits = [measure(problem, one, None)["circuit_share"] or 0.0 for one in (before, plan)]
+        circuits = [measure(problem, item, None)["circuit_share"] or 0.0 for item in (before, plan)]
         assert circuits[1] >= circuits[0] - 1e-9
         limit = upper_bound.bound_schedules(problem).proof.bound
         assert limit is not None
@@ -54,10 +54,10 @@ def test_what_the_search_counts_is_what_circuits_serve(seed: int) -> None:
     problem = generators.skewed(racks=8, large=1, small=5, seed=seed, load=1.2).with_switch(
         dark="changed", circuit_switches=1 + seed % 2
     )
-    found = kept_circuits.improve(problem, eclipse.days(problem))
-    search = kept_circuits._Search.of(problem, found, NEVER)
-    assert search.served_bits(search.now) >= served_by_hand(problem, found) * (1 - 1e-9)
-    plan, *_ = make_plan(problem, found)
+    result = kept_circuits.improve(problem, eclipse.days(problem))
+    search = kept_circuits._Search.of(problem, result, NEVER)
+    assert search.served_bits(search.now) >= served_by_hand(problem, result) * (1 - 1e-9)
+    plan, *_ = make_plan(problem, result)
     share = measure(problem, plan, None)["circuit_share"]
     assert share is not None
     assert share * problem.bits.sum() == pytest.approx(search.served_bits(search.now))
@@ -82,6 +82,6 @@ def test_a_long_circuit_stays_up_while_others_change(name: str) -> None:
     # r0->r1 is up from 50 us on, as is r3->r2 as long as it needs; r2 has a night between its two circuits
     assert served == pytest.approx(9_500.0 + 4_000.0 + 4_000.0 + 3_000.0)
     dark = changed.with_switch(dark="all")
-    whole = measure(dark, decide(dark).plan, None)["served_bits"]
-    assert whole is not None
-    assert whole < served
+    metrics = measure(dark, decide(dark).plan, None)["served_bits"]
+    assert metrics is not None
+    assert metrics < served

@@ -26,10 +26,10 @@ def test_each_matching_of_a_sequence_has_the_most_weight() -> None:
         allowed = rng.random((n, n)) < rng.random()
         pairs, state = Pairs.of(allowed), State.of(n)
         source, target = np.nonzero(allowed)
-        whole = rng.integers(0, 6, (n, n)).astype(float) if trial % 2 else rng.random((n, n))
+        full = rng.integers(0, 6, (n, n)).astype(float) if trial % 2 else rng.random((n, n))
         for step in range(5):
             factor = rng.random((n, n)) if step % 2 else rng.integers(0, 3, (n, n))
-            weight = np.where(allowed, whole * factor, 0.0)
+            weight = np.where(allowed, full * factor, 0.0)
             update_matching(pairs, weight[source, target], state)
             total = sum(weight[i, j] for i, j in enumerate(state.mate) if j != FREE)
             assert total == pytest.approx(best(weight), abs=1e-9)

@@ -36,12 +36,12 @@ def most_by_brute_force(problem: Circuits) -> float:
     orders = [np.array(order) for order in itertools.permutations(range(racks))]
     best = 0.0
     for count in range(1, min(len(orders), int(week / night)) + 1):
-        for chosen in itertools.combinations(orders, count):
+        for selected in itertools.combinations(orders, count):
             columns = count + len(pairs)
             upper = np.zeros((len(pairs) + 1, columns))
             for row, (i, j) in enumerate(pairs):
                 upper[row, count + row] = 1.0
-                upper[row, :count] = [-rate[i, j] * (order[i] == j) for order in chosen]
+                upper[row, :count] = [-rate[i, j] * (order[i] == j) for order in selected]
             upper[-1, :count] = 1.0
             limits = [(0, None)] * count + [(0, bits[pair]) for pair in pairs]
             cost = np.concatenate([np.zeros(count), -np.ones(len(pairs))])
@@ -64,26 +64,26 @@ def test_no_design_beats_the_optimum_with_any_parameter(seed: int) -> None:
         night_us=float(random.choice([20.0, 150.0])),
         window_us=600.0,
     )
-    most = most_by_brute_force(problem) / 600.0
+    upper = most_by_brute_force(problem) / 600.0
     for design in SYSTEM.designs:
         if design.name == "bound":
             for kinds in (1, 2, 4):
                 bound = design.run(problem, parameters={"kinds": kinds}).proof.bound
                 assert bound is not None
-                assert bound >= most * (1 - 1e-6)
+                assert bound >= upper * (1 - 1e-6)
             continue
         for parameters in PARAMETERS.get(design.name, [{}]):
             decision = design.run(problem, parameters=parameters)
             served = measure(problem, decision.plan, None)["served_mbps"]
             assert served is not None
-            assert served <= most * (1 + 1e-6), (design.name, parameters)
+            assert served <= upper * (1 + 1e-6), (design.name, parameters)
             assert not len(check(problem, decision.plan))
             if design.name == "optimum":
                 assert decision.proof.bound is not None
-                assert decision.proof.bound >= most * (1 - 1e-6)
+                assert decision.proof.bound >= upper * (1 - 1e-6)
                 if not parameters:
                     assert decision.proof.status is Status.OPTIMAL
-                    assert served == pytest.approx(most, rel=1e-5)
+                    assert served == pytest.approx(upper, rel=1e-5)
 
 
 @pytest.mark.slow

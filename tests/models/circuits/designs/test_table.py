@@ -234,8 +234,8 @@ def test_scarce_capacity_leaves_demand_unserved_and_lists_it(design: Design) -> 
     assert not len(run.violations)
     listed = run.plan.unserved
     for wrong in (listed.iloc[1:], listed.assign(bits=listed["bits"] * 1.001)):
-        found = check(problem, replace(run.plan, unserved=wrong)).frame
-        assert set(found["limit"]) == {"unserved"}
+        result = check(problem, replace(run.plan, unserved=wrong)).frame
+        assert set(result["limit"]) == {"unserved"}
     assert listed["bits"].sum() == pytest.approx(run.metrics["unserved_bits"], rel=1e-6)
     assert run.metrics["unserved_bits"] > 0
     served = run.metrics["served_mbps"] * problem.window_us
@@ -313,22 +313,22 @@ def test_the_packet_switch_is_filled_as_a_linear_program_would(problem: Circuits
 @given(problem=problems(max_racks=5))
 def test_stuffed_demand_has_equal_sums_and_decomposes(problem: Circuits) -> None:
     full = matchings.stuff(problem.bits)
-    most = max(problem.bits.sum(axis=0).max(), problem.bits.sum(axis=1).max())
+    upper = max(problem.bits.sum(axis=0).max(), problem.bits.sum(axis=1).max())
     assert (full >= problem.bits).all()
-    np.testing.assert_allclose(full.sum(axis=0), most)
-    np.testing.assert_allclose(full.sum(axis=1), most)
+    np.testing.assert_allclose(full.sum(axis=0), upper)
+    np.testing.assert_allclose(full.sum(axis=1), upper)
     total = np.zeros_like(full)
     for weight, target in matchings.decompose(full):
         total[np.arange(len(full)), target] += weight
-    np.testing.assert_allclose(total, full, atol=1e-6 * max(most, 1))
+    np.testing.assert_allclose(total, full, atol=1e-6 * max(upper, 1))
 
 
 def test_every_maximal_matching_is_found_once() -> None:
     """A complete bipartite graph of 4 and 4 has 4! of them; too many are no list at all."""
     allowed = np.ones((4, 4), dtype=bool)
-    found = matchings.list_maximal(allowed, 100)
-    assert found is not None
-    assert len({tuple(target) for target in found}) == len(found) == 24
+    maximal = matchings.list_maximal(allowed, 100)
+    assert maximal is not None
+    assert len({tuple(target) for target in maximal}) == len(maximal) == 24
     assert matchings.list_maximal(allowed, 23) is None
 
 
@@ -336,24 +336,24 @@ def test_the_list_of_matchings_ends_at_its_deadline(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(matchings, "STEPS_PER_CALL", 10)
     allowed = np.ones((4, 4), dtype=bool)
     assert matchings.list_maximal(allowed, 100, Deadline.after(0.0)) is None
-    found = matchings.list_maximal(allowed, 100)
-    assert found is not None
-    assert len(found) == 24
+    maximal = matchings.list_maximal(allowed, 100)
+    assert maximal is not None
+    assert len(maximal) == 24
 
 
 @settings(max_examples=30, deadline=None)
 @given(allowed=arrays(bool, (4, 4)))
 def test_the_maximal_matchings_are_those_of_brute_force(allowed: NDArray[np.bool_]) -> None:
-    found = matchings.list_maximal(allowed, 1_000)
-    assert found is not None
+    maximal = matchings.list_maximal(allowed, 1_000)
+    assert maximal is not None
     pairs = np.argwhere(allowed).tolist()
     every = set()
     for count in range(len(allowed) + 1):
-        for chosen in itertools.combinations(pairs, count):
-            rows, columns = {i for i, _ in chosen}, {j for _, j in chosen}
+        for selected in itertools.combinations(pairs, count):
+            rows, columns = {i for i, _ in selected}, {j for _, j in selected}
             if len(rows) == len(columns) == count and all(i in rows or j in columns for i, j in pairs):
-                every.add(tuple(sorted((i, j) for i, j in chosen)))
-    ours = {tuple((i, int(j)) for i, j in enumerate(target) if j >= 0) for target in found}
+                every.add(tuple(sorted((i, j) for i, j in selected)))
+    ours = {tuple((i, int(j)) for i, j in enumerate(target) if j >= 0) for target in maximal}
     assert ours == every
 
 
@@ -401,8 +401,8 @@ def test_days_that_share_circuits_follow_each_other_where_these_stay_up() -> Non
     near = np.array([1, 2, -1, 0])
     order = order_days(problem, [Day(duration_us=1.0, target=target) for target in (ring, other, near)])
     assert [day.target.tolist() for day in order] == [ring.tolist(), near.tolist(), other.tolist()]
-    kept = order_days(problem.with_switch(dark="all"), order)
-    assert kept == order
+    selected = order_days(problem.with_switch(dark="all"), order)
+    assert selected == order
 
 
 def test_plans_have_port_maps() -> None:
@@ -420,13 +420,13 @@ def test_plans_have_port_maps() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_search_is_no_worse_than_where_it_starts(seed: int) -> None:
     problem = generators.skewed(racks=16, large=2, small=6, seed=seed, load=1.2)
-    found = simulated_annealing.schedule(problem, steps=300, prove=True).proof
-    assert found.objective is not None
-    assert found.bound is not None
+    result = simulated_annealing.schedule(problem, steps=300, prove=True).proof
+    assert result.objective is not None
+    assert result.bound is not None
     for start in (eclipse.schedule(problem), solstice.schedule(problem)):
         assert start.proof.objective is not None
-        assert found.objective >= start.proof.objective
-    assert found.objective <= found.bound * (1 + 1e-9)
+        assert result.objective >= start.proof.objective
+    assert result.objective <= result.bound * (1 + 1e-9)
 
 
 def test_a_search_in_parts_is_that_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -496,12 +496,12 @@ def test_the_optimum_is_that_of_the_whole_integer_program(problem: Circuits) -> 
     """Column generation and elimination against one program over everything."""
     from planner import backends
 
-    whole = backends.solve(optimum.build_model(problem), Options(gap=1e-7))
+    solution = backends.solve(optimum.build_model(problem), Options(gap=1e-7))
     exact = optimum.schedule(problem, steps=50)
-    assert whole.objective is not None
+    assert solution.objective is not None
     assert exact.proof.objective is not None
     task = week_program.ScaledProblem(problem=problem)
-    rate = task.objective(whole.objective if problem.window_us is not None else -whole.objective)
+    rate = task.objective(solution.objective if problem.window_us is not None else -solution.objective)
     assert exact.proof.objective == pytest.approx(rate, rel=1e-5)
     assert exact.proof.status is Status.OPTIMAL
 
@@ -571,8 +571,8 @@ def test_each_violated_limit_is_reported(
     tables["packet"] = problem.to_tables()["demands"].assign(bits=0.0)
     tables[table][column] = tables[table][column] * times + more
     tables["ports"] = port_map(problem, tables["configurations"])
-    found = check(problem, Schedule(**tables))
-    assert limit in set(found.frame["limit"])
+    violations = check(problem, Schedule(**tables))
+    assert limit in set(violations.frame["limit"])
 
 
 def test_the_system_is_found_by_name() -> None:

@@ -72,13 +72,13 @@ def test_a_demand_remains_with_the_probability_that_its_memory_implies() -> None
     problem = generators.skewed(racks=48, large=4, small=12, noise=0.0, seed=2)
     total = problem.bits.sum()
     for age in (0.1, 0.5, 2.0):
-        kept = [
+        selected = [
             np.minimum(problem.bits, observe.demand_at_age(problem, age, 1.0, seed).bits).sum() / total
             for seed in range(12)
         ]
         # one that has changed may by chance lie where another one was: 16 of 47 other racks
         expected = np.exp(-age)
-        assert expected - 0.03 < np.mean(kept) < expected + (1 - expected) * 0.45
+        assert expected - 0.03 < np.mean(selected) < expected + (1 - expected) * 0.45
 
 
 def test_older_reports_serve_less(skewed: Circuits) -> None:

@@ -111,7 +111,7 @@ def test_requests_grants_and_accepts_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "design", [one for one in SYSTEM.designs if one.name != "bound"], ids=lambda d: d.name
+    "design", [field for field in SYSTEM.designs if field.name != "bound"], ids=lambda d: d.name
 )
 def test_every_design_declares_its_signalling(design: Any) -> None:
     demand = generators.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)

@@ -46,8 +46,8 @@ def test_two_coflows_of_one_pair_by_hand() -> None:
     # 350 bits: 10 by packets until 10 us, then 11 bits/us
     assert ends["first"] == pytest.approx(10 + 340 / 11)
     assert ends["second"] == pytest.approx(200)  # 500 by the circuit until 60 us, the last packet at 200
-    found = measure(problem, plan, None)
-    assert found["coflow_mean_us"] == pytest.approx((10 + 340 / 11 + 200) / 2)
+    metrics = measure(problem, plan, None)
+    assert metrics["coflow_mean_us"] == pytest.approx((10 + 340 / 11 + 200) / 2)
 
 
 def test_a_coflow_that_is_not_served_has_no_end() -> None:
@@ -66,10 +66,10 @@ def test_completions_are_those_of_time_in_small_steps(seed: int) -> None:
     problem = with_coflows(problem, ["a", "b", "c"], [0.2, 0.3, 0.5])
     plan = eclipse.schedule(problem).plan
     assert plan is not None
-    done = derive_carried(problem, plan)
-    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    carried = derive_carried(problem, plan)
+    busiest = np.maximum(carried.packet_bits.sum(axis=0), carried.packet_bits.sum(axis=1))
     packets_us = float((busiest / problem.packet_mbps).max())
-    last = max(packets_us, float(done.end_us.max()))
+    last = max(packets_us, float(carried.end_us.max()))
     step, served, used = 0.5, np.zeros_like(problem.bits), np.zeros_like(problem.bits)
     ends = dict.fromkeys("abc", 0.0)
     passed = dict(zip("abc", np.cumsum([0.2, 0.3, 0.5]), strict=True))
@@ -77,11 +77,11 @@ def test_completions_are_those_of_time_in_small_steps(seed: int) -> None:
         for day in plan.configurations.itertuples():
             if day.start_us <= now < day.start_us + day.duration_us:
                 i, j = (int(problem.places.get_loc(rack)) for rack in (day.source_rack, day.target_rack))
-                used[i, j] = min(done.circuit_bits[i, j], used[i, j] + step * problem.circuit_mbps[i, j])
-        served = used + done.packet_bits * min(1.0, (now + step) / packets_us)
+                used[i, j] = min(carried.circuit_bits[i, j], used[i, j] + step * problem.circuit_mbps[i, j])
+        served = used + carried.packet_bits * min(1.0, (now + step) / packets_us)
         for name, share in passed.items():
             if (served < share * problem.bits * (1 - 1e-6)).any():
                 ends[name] = now + step
-    found = coflow_completion.completion_times_us(problem, plan)
+    result = coflow_completion.completion_times_us(problem, plan)
     for name, end in ends.items():
-        assert found[name] == pytest.approx(end, abs=1.5)
+        assert result[name] == pytest.approx(end, abs=1.5)

@@ -75,7 +75,7 @@ def test_short_circuits_are_one_bar_and_all_the_time_is_drawn() -> None:
     )
     frame.loc[long, "start_us"] = 0.0
     drawing = draw_timeline(
-        problem, frame, wanted=problem.bits, left=0 * problem.bits, note=lambda i, j: f"{i} to {j}"
+        problem, frame, demand=problem.bits, remaining=0 * problem.bits, note=lambda i, j: f"{i} to {j}"
     )
     shown = drawing.frame
     assert drawing.title == "Circuits by sending rack; short circuits together"
@@ -89,5 +89,5 @@ def test_short_circuits_are_one_bar_and_all_the_time_is_drawn() -> None:
         assert lane["start"].is_monotonic_increasing
         assert (lane["start"].iloc[0], lane["end"].max()) == (0.0, 100.0 + 2.0 * (days - 1) + length)
     total = shown.loc[shown["what"] == SEVERAL, "note"].str.split(" ").str[0].astype(float).sum()
-    rest = (single["end"] - single["start"]).sum()
-    assert total + rest == pytest.approx(frame["duration_us"].sum())
+    remainder = (single["end"] - single["start"]).sum()
+    assert total + remainder == pytest.approx(frame["duration_us"].sum())

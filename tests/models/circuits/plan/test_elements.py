@@ -65,19 +65,19 @@ def test_what_carries_pairs_and_what_uses_racks_adds_up(problem: Circuits, name:
     service = Service.of(problem, decided.decision.plan)  # type: ignore[arg-type]
     for pair in PAIR.names(problem):
         report = PAIR.describe(problem, decided, pair, Options())  # type: ignore[misc]
-        found, (i, j) = facts(report), problem.find_pair(pair) or (-1, -1)
+        result, (i, j) = facts(report), problem.find_pair(pair) or (-1, -1)
         carried = sum(section.frame["carried"].sum() for section in report.sections)
         assert len(report.sections) == (carried > 0)
         assert carried == pytest.approx(service.served_bits[i, j] / 1e6, rel=1e-5, abs=1e-12)
-        assert found["Demand"] - found["Left over"] == pytest.approx(carried, rel=1e-5, abs=1e-12)
-        assert ("Why" in found) == (found["Left over"] > 0)
+        assert result["Demand"] - result["Left over"] == pytest.approx(carried, rel=1e-5, abs=1e-12)
+        assert ("Why" in result) == (result["Left over"] > 0)
     for rack in RACK.names(problem):
         report = RACK.describe(problem, decided, rack, Options())  # type: ignore[misc]
-        found = facts(report)
+        result = facts(report)
         users = report.sections[0].frame
-        assert users["wanted"].sum() == pytest.approx(found["Sends"] + found["Receives"])
-        left = found["Left over, sent"] + found["Left over, received"]
-        assert users["left_over"].sum() == pytest.approx(left)
+        assert users["wanted"].sum() == pytest.approx(result["Sends"] + result["Receives"])
+        remaining = result["Left over, sent"] + result["Left over, received"]
+        assert users["left_over"].sum() == pytest.approx(remaining)
         assert users["wanted"].is_monotonic_decreasing
 
 
@@ -148,5 +148,5 @@ def test_racks_with_the_most_left_over_come_first() -> None:
     assert set(list(ranks)[:2]) == {"r1", "r2"}
     faster = RACK.actions[1]
     assert not RACK.ranking(problem, decide(problem), faster, Options())  # type: ignore[misc]
-    one = SYSTEM.problem.adjust(problem, circuit_factors={"r1": 2.0})
-    assert list(RACK.ranking(one, decide(one), faster, Options())) == ["r2", "r0"]  # type: ignore[misc]
+    item = SYSTEM.problem.adjust(problem, circuit_factors={"r1": 2.0})
+    assert list(RACK.ranking(item, decide(item), faster, Options())) == ["r2", "r0"]  # type: ignore[misc]

@@ -78,6 +78,6 @@ FIELDS = "must be four numbers: source, target, bytes, start in ns"
     ],
 )
 def test_other_rows_are_refused(tmp_path: Path, text: str, line: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         readers.read_flows(path=write(tmp_path, text))
-    assert found.value.faults == (line,)
+    assert result.value.faults == (line,)

@@ -149,11 +149,11 @@ def test_big_flows_in_rings_and_small_flows_between_the_rest() -> None:
 
 def test_skewed_demand_fills_every_rack_to_its_load() -> None:
     made = generators.skewed(racks=64, load=0.8, noise=0.0)
-    whole = 0.8 * 100_000 * 2_000
-    np.testing.assert_allclose(made.bits.sum(axis=0), whole)
-    np.testing.assert_allclose(made.bits.sum(axis=1), whole)
+    full = 0.8 * 100_000 * 2_000
+    np.testing.assert_allclose(made.bits.sum(axis=0), full)
+    np.testing.assert_allclose(made.bits.sum(axis=1), full)
     assert (np.diag(made.bits) == 0).all()
-    large = np.where(made.bits >= 0.17 * whole, made.bits, 0).sum() / made.bits.sum()
+    large = np.where(made.bits >= 0.17 * full, made.bits, 0).sum() / made.bits.sum()
     assert 0.69 < large < 0.76  # some small flows lie on large ones
 
 
@@ -169,10 +169,10 @@ def test_a_matrix_has_defaults_names_and_units() -> None:
 def test_designs_take_a_plain_matrix() -> None:
     bits = np.array([[0.0, 5e7], [1e7, 0.0]])
     plain = solstice.schedule(bits).plan
-    whole = solstice.schedule(Circuits.from_matrix(bits)).plan
+    full = solstice.schedule(Circuits.from_matrix(bits)).plan
     assert plain is not None
-    assert whole is not None
-    pd.testing.assert_frame_equal(plain.configurations, whole.configurations)
+    assert full is not None
+    pd.testing.assert_frame_equal(plain.configurations, full.configurations)
 
 
 def test_a_matrix_of_other_names_or_units_is_refused() -> None:

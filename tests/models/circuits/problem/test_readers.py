@@ -124,10 +124,10 @@ def test_a_trace_of_coflows_window_by_window(tmp_path: Path) -> None:
     made = dict(series)
     assert len(series) == len(made) == 10
     assert [label for label, problem in made.items() if problem.bits.any()] == ["000ms", "900ms"]
-    one = made["000ms"]
-    assert one.coflows is not None
-    assert one.coflows["coflow"].tolist() == ["coflow 1", "coflow 1", "coflow 2"]
-    np.testing.assert_array_equal(one.bits, readers.read_coflows(path=trace, length_ms=100).bits)
+    item = made["000ms"]
+    assert item.coflows is not None
+    assert item.coflows["coflow"].tolist() == ["coflow 1", "coflow 1", "coflow 2"]
+    np.testing.assert_array_equal(item.bits, readers.read_coflows(path=trace, length_ms=100).bits)
     assert sum(problem.bits.sum() for problem in made.values()) == pytest.approx((4 + 1 + 7) * 8e6)
 
 
@@ -143,11 +143,11 @@ def test_a_trace_of_flows(tmp_path: Path, ending: str) -> None:
     )
     path = tmp_path / f"flows{ending}"
     frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
-    whole = readers.read_flows(path=path)
-    assert whole.names.tolist() == ["a2", "a10"]
-    np.testing.assert_allclose(whole.bits, [[0, 600], [800, 0]])
-    part = readers.read_flows(path=path, start_us=5, length_us=100)
-    np.testing.assert_allclose(part.bits, [[0, 0], [800, 0]])
+    full = readers.read_flows(path=path)
+    assert full.names.tolist() == ["a2", "a10"]
+    np.testing.assert_allclose(full.bits, [[0, 600], [800, 0]])
+    share = readers.read_flows(path=path, start_us=5, length_us=100)
+    np.testing.assert_allclose(share.bits, [[0, 0], [800, 0]])
     notes: list[str] = []
     with observe_notes(notes.append):
         windows = dict(readers.read_flow_windows(path=path, length_us=100))
@@ -159,7 +159,7 @@ def test_a_trace_of_flows(tmp_path: Path, ending: str) -> None:
     assert list(windows) == ["000us", "100us", "200us"]
     assert windows["000us"].coflows is not None
     assert windows["000us"].coflows["coflow"].tolist() == ["flow 2", "flow 1"]  # in order of time
-    np.testing.assert_allclose(sum(problem.bits for problem in windows.values()), whole.bits)
+    np.testing.assert_allclose(sum(problem.bits for problem in windows.values()), full.bits)
 
 
 def test_a_list_of_pairs_with_rates_of_its_racks(tmp_path: Path) -> None:

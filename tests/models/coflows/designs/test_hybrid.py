@@ -22,11 +22,11 @@ def test_both_parts_carry_all_within_limits_and_beat_no_bound(problem: CoflowsIn
     decision = hybrid.schedule(problem)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
-    done = replay(problem, decision.plan)
-    assert done.circuit_bits + done.packet_bits == pytest.approx(problem.bits, rel=1e-6)
+    completion = replay(problem, decision.plan)
+    assert completion.circuit_bits + completion.packet_bits == pytest.approx(problem.bits, rel=1e-6)
     bound = mean_completion_bound_ms(problem)
     assert bound is not None
-    assert bound <= done.coflow_ms.mean() * (1 + 1e-6)
+    assert bound <= completion.coflow_ms.mean() * (1 + 1e-6)
 
 
 def test_one_flow_is_divided_so_that_both_parts_end_together() -> None:

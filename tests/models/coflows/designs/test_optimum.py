@@ -45,10 +45,10 @@ def test_the_ordering_program_is_that_of_the_formal_model(problem: CoflowsInTime
 
     reference = pyomo.solve_model(formulation(problem, parts=parts), Options(backend="pyomo:highs", gap=1e-7))
     circuits = ordering_program.Circuits.of(problem, parts)
-    found = backends.solve(ordering_program.build_program(problem, circuits), Options(gap=1e-7))
+    solution = backends.solve(ordering_program.build_program(problem, circuits), Options(gap=1e-7))
     assert reference.objective is not None
-    assert found.objective is not None
-    assert found.objective == pytest.approx(reference.objective, rel=1e-4, abs=1e-3)
+    assert solution.objective is not None
+    assert solution.objective == pytest.approx(reference.objective, rel=1e-4, abs=1e-3)
 
 
 @pytest.mark.slow
@@ -79,8 +79,8 @@ def test_no_design_on_circuits_is_better_and_the_optimum_beats_no_bound(problem:
 @settings(max_examples=4, deadline=None)
 @given(problems(most_flows=4, switches=1))
 def test_more_switches_and_shorter_setups_never_hurt(problem: CoflowsInTime) -> None:
-    def best(one: CoflowsInTime) -> float:
-        value = optimum.schedule(one, parts=1, steps=20).proof.objective
+    def best(item: CoflowsInTime) -> float:
+        value = optimum.schedule(item, parts=1, steps=20).proof.objective
         assert value is not None
         return value
 
@@ -99,21 +99,21 @@ def test_the_order_bound_is_the_least_over_all_orders(count: int, switches: int,
     peers = rng.integers(1, 8, size=(ports, count)) * (time > 0)
     alone = arrival + time.max(axis=0)
 
-    def end(chosen: tuple[int, ...]) -> float:
-        ends = [alone[list(chosen)].max()]
+    def end(selected: tuple[int, ...]) -> float:
+        ends = [alone[list(selected)].max()]
         for port, start in itertools.product(range(ports), {0.0, *arrival.tolist()}):
-            own = [c for c in chosen if arrival[c] >= start]
-            work = sum(time[port, c] for c in own)
-            met = {bit for c in own for bit in range(3) if peers[port, c] >> bit & 1}
+            own_values = [c for c in selected if arrival[c] >= start]
+            work = sum(time[port, c] for c in own_values)
+            met = {bit for c in own_values for bit in range(3) if peers[port, c] >> bit & 1}
             if work > 0:
                 setups = len(met) if start == 0 else max(0, len(met) - switches)
                 ends.append(start + work + 2.0 * setups / switches)
         return float(max(ends))
 
-    least = min(
+    lower = min(
         sum(end(order[: k + 1]) for k in range(count)) for order in itertools.permutations(range(count))
     )
-    assert least_sum_ms(arrival, alone, time, peers.astype(np.int64), 2.0, switches) == pytest.approx(least)
+    assert least_sum_ms(arrival, alone, time, peers.astype(np.int64), 2.0, switches) == pytest.approx(lower)
 
 
 @pytest.mark.slow
@@ -121,10 +121,10 @@ def test_a_flow_is_interrupted_for_a_shorter_coflow_where_that_pays() -> None:
     """The long one needs 100 ms from 10 ms on; the short one, 5 ms, arrives at 50 ms."""
     flows = [("long", "a", "b", 100.0), ("short", "a", "c", 5.0)]
     problem = without_packets(problem_of({"long": 0.0, "short": 50.0}, flows))
-    whole = optimum.schedule(problem, parts=1).proof
+    full = optimum.schedule(problem, parts=1).proof
     both = optimum.schedule(problem, parts=2)
     # Sunflow interrupts at the arrival, which is better than whole flows: 110, and 110 + 10 + 5 - 50 ms
-    assert whole.objective == pytest.approx((135 + 15) / 2)
+    assert full.objective == pytest.approx((135 + 15) / 2)
     # all arrivals known: ports change in 40 to 50 ms, and in 55 to 65 ms
     assert both.plan is not None
     assert replay(problem, both.plan).coflow_ms == pytest.approx([135.0, 5.0])

@@ -30,17 +30,17 @@ FAST = [name for name in PLANS if name not in ("most_served", "optimum")]
 @settings(max_examples=12)
 @given(problems())
 def test_plans_carry_all_within_limits_and_beat_no_bound(problem: CoflowsInTime) -> None:
-    bound, least = mean_completion_bound_ms(problem), alone_ms(problem)
+    bound, lower = mean_completion_bound_ms(problem), alone_ms(problem)
     assert bound is not None
     for name in FAST:
         decision = PLANS[name](problem)
         assert decision.plan is not None
         assert not len(check(problem, decision.plan)), name
-        done = replay(problem, decision.plan)
-        assert done.circuit_bits + done.packet_bits == pytest.approx(problem.bits, rel=1e-6)
-        assert (done.coflow_ms >= least * (1 - 1e-9)).all(), name
-        assert decision.proof.objective == pytest.approx(done.coflow_ms.mean())
-        assert bound <= decision.proof.bound * (1 + 1e-9) <= done.coflow_ms.mean() * (1 + 1e-6), name
+        completion = replay(problem, decision.plan)
+        assert completion.circuit_bits + completion.packet_bits == pytest.approx(problem.bits, rel=1e-6)
+        assert (completion.coflow_ms >= lower * (1 - 1e-9)).all(), name
+        assert decision.proof.objective == pytest.approx(completion.coflow_ms.mean())
+        assert bound <= decision.proof.bound * (1 + 1e-9) <= completion.coflow_ms.mean() * (1 + 1e-6), name
 
 
 @pytest.mark.slow
@@ -52,8 +52,8 @@ def test_circuits_carry_the_same_bytes_by_a_plain_replay(problem: CoflowsInTime)
         frame = plan.circuits.assign(bytes=(plan.circuits["end_ms"] - plan.circuits["start_ms"]) * 125_000.0)
         keys = ["coflow", "source_rack", "target_rack"]
         carried = frame.groupby(keys)["bytes"].sum()
-        wanted = problem.flows.set_index(keys)["bytes"]
-        assert carried.reindex(wanted.index).to_numpy() == pytest.approx(wanted.to_numpy(), rel=1e-6)
+        requested = problem.flows.set_index(keys)["bytes"]
+        assert carried.reindex(requested.index).to_numpy() == pytest.approx(requested.to_numpy(), rel=1e-6)
         ends = frame.groupby("coflow")["end_ms"].max()
         arrival = problem.coflows.set_index("coflow")["arrival_ms"]
         taken = (ends - arrival).reindex(arrival.index).to_numpy()
@@ -85,7 +85,7 @@ def test_more_switches_and_shorter_setups_never_hurt_the_best_order(problem: Cof
     assert best_by_enumeration(problem.with_switch(setup_ms=problem.setup_ms / 2))[0] <= best + 1e-9
     for change in ({"circuit_switches": 2}, {"setup_ms": problem.setup_ms / 2}):
         other = problem.with_switch(**change)
-        before, after = (mean_completion_bound_ms(one, "circuits") for one in (problem, other))
+        before, after = (mean_completion_bound_ms(item, "circuits") for item in (problem, other))
         assert before is not None
         assert after is not None
         assert after <= before * 1.02  # both are found by a search
@@ -121,17 +121,17 @@ def test_a_window_carries_on_what_is_left_over() -> None:
 
 def test_windows_share_the_time_limit_of_most_served(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = mapreduce(racks=4, coflows=3, seed=1)
-    given, solve = list[float](), optimum.solve
+    inputs, solve = list[float](), optimum.solve
 
     def record(week: Circuits, *, options: Options) -> Decision[Schedule]:
-        given.append(options.time_limit_s or np.inf)
+        inputs.append(options.time_limit_s or np.inf)
         return solve(week, options=options)
 
     monkeypatch.setattr(optimum, "solve", record)
     options = Options(time_limit_s=60.0)
     assert PLANS["most_served"](problem, options=options).plan is not None
-    assert given
-    assert max(given) <= windows.WINDOW_SHARE * 60.0
+    assert inputs
+    assert max(inputs) <= windows.WINDOW_SHARE * 60.0
     monkeypatch.setattr(windows, "MOST_SERVED_SHARE", 0.0)
     late, by_solstice = (PLANS[name](problem, options=options).plan for name in ("most_served", "solstice"))
     pd.testing.assert_frame_equal(late.circuits, by_solstice.circuits)
@@ -142,24 +142,24 @@ def test_the_shorter_coflow_is_sent_first_and_the_unknown_one_later() -> None:
     problem = problem_of({"large": 0.0, "small": 500.0}, flows)
     # the large one has sent more than the first queue's 10 MB, 80 ms
     for name in ("sebf", "aalo"):
-        done = replay(problem, PLANS[name](problem).plan)
-        assert done.coflow_ms == pytest.approx([1_010.0, 10.0], rel=1e-6), name
+        completion = replay(problem, PLANS[name](problem).plan)
+        assert completion.coflow_ms == pytest.approx([1_010.0, 10.0], rel=1e-6), name
 
 
 def test_flows_of_a_coflow_end_together() -> None:
     problem = problem_of({"one": 0.0}, [("one", "a", "c", 10.0), ("one", "b", "c", 30.0)])
-    done = replay(problem, PLANS["sebf"](problem).plan)
-    assert done.flow_ms == pytest.approx([40.0, 40.0])
-    done = replay(problem, PLANS["aalo"](problem).plan)
+    completion = replay(problem, PLANS["sebf"](problem).plan)
+    assert completion.flow_ms == pytest.approx([40.0, 40.0])
+    completion = replay(problem, PLANS["aalo"](problem).plan)
     # equal shares until the first has ended, 20 ms, and the interval of 10 ms is over
-    assert done.flow_ms == pytest.approx([20.0, 40.0])
+    assert completion.flow_ms == pytest.approx([20.0, 40.0])
 
 
 def test_bounds_of_one_link_are_shortest_first() -> None:
     sizes = [5.0, 10.0, 20.0, 40.0]
     problem = problem_of(
-        {f"c{place}": 0.0 for place in range(4)},
-        [(f"c{place}", "a", "b", size) for place, size in enumerate(sizes)],
+        {f"c{index}": 0.0 for index in range(4)},
+        [(f"c{index}", "a", "b", size) for index, size in enumerate(sizes)],
     )
     best = float(np.cumsum(sizes).mean())
     assert mean_completion_bound_ms(problem, "packets") == pytest.approx(best, rel=0.01)

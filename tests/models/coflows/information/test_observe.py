@@ -43,14 +43,14 @@ def test_what_circuits_leave_goes_by_packets_after_them(
     plan = realize(problem, seen, planned)
     assert plan.circuits is planned.circuits
     assert not len(check(problem, plan))
-    done = replay(problem, plan)
-    assert done.circuit_bits + done.packet_bits == pytest.approx(problem.bits, rel=1e-6)
+    completion = replay(problem, plan)
+    assert completion.circuit_bits + completion.packet_bits == pytest.approx(problem.bits, rel=1e-6)
     ends = plan.circuits.groupby("coflow")["end_ms"].max()
     for row in plan.priorities.itertuples():
         assert row.at_ms == pytest.approx(ends[row.coflow])
-    late = done.packet_bits > 1e-6 * problem.bits
+    late = completion.packet_bits > 1e-6 * problem.bits
     last = ends.reindex(problem.coflow_names[problem.coflow]).to_numpy()
-    assert (done.flow_ms[late] >= last[late] - 1e-6).all()
+    assert (completion.flow_ms[late] >= last[late] - 1e-6).all()
 
 
 def test_a_design_decides_on_what_it_observes() -> None:

@@ -44,9 +44,11 @@ BAD: dict[str, tuple[int, tuple[Any, ...], list[list[Any]]]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_violations_have_amounts(case: str) -> None:
-    place, row, expected = BAD[case]
-    found = check(PROBLEM, circuit_plan([row if place == at else good for at, good in enumerate(GOOD)]))
-    assert found.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == expected
+    position, row, expected = BAD[case]
+    violations = check(
+        PROBLEM, circuit_plan([row if position == index else good for index, good in enumerate(GOOD)])
+    )
+    assert violations.frame[["limit", "where", "amount", "allowed"]].to_numpy().tolist() == expected
 
 
 def test_no_data_is_sent_before_it_is_there() -> None:
@@ -54,8 +56,8 @@ def test_no_data_is_sent_before_it_is_there() -> None:
     problem = problem_of(
         {"one": 0.0, "two": 25.0}, [("one", "a", "b", 10.0), ("one", "a", "c", 10.0), ("two", "a", "b", 10.0)]
     )
-    found = check(problem, circuit_plan(early))
-    assert found.frame[["limit", "amount", "allowed"]].to_numpy().tolist() == [["arrival", 20.0, 25.0]]
+    violations = check(problem, circuit_plan(early))
+    assert violations.frame[["limit", "amount", "allowed"]].to_numpy().tolist() == [["arrival", 20.0, 25.0]]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,6 @@ def test_no_data_is_sent_before_it_is_there() -> None:
     ],
 )
 def test_wrong_tables_are_no_plan(row: tuple[Any, ...], words: str) -> None:
-    with pytest.raises(PlanRejected) as found:
+    with pytest.raises(PlanRejected) as result:
         check(PROBLEM, circuit_plan([row]))
-    assert words in str(found.value)
+    assert words in str(result.value)

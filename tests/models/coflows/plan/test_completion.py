@@ -45,7 +45,7 @@ def test_a_later_start_changes_no_completion_time(name: str) -> None:
     flows = [("c1", 0.0, 2e6), ("c2", 0.05, 3_000.0), ("c3", 0.05001, 64.0), ("c4", 2.0, 1e5)]
     means = [
         SYSTEM.design(name)
-        .run(build([(c, at + late, size) for c, at, size in flows], gbps=100.0, setup_ms=0.02))
+        .run(build([(c, index + late, size) for c, index, size in flows], gbps=100.0, setup_ms=0.02))
         .proof.objective
         for late in (1.0, 3.6e6)
     ]
@@ -73,7 +73,8 @@ def test_no_design_completes_coflows_sooner_than_the_optimum() -> None:
     """Where the packet switch is faster for small flows, the optimum uses it."""
     random = np.random.default_rng(2)
     flows = [
-        (f"c{number}", float(at), float(10 ** random.uniform(3, 7))) for number, at in enumerate(range(6))
+        (f"c{number}", float(index), float(10 ** random.uniform(3, 7)))
+        for number, index in enumerate(range(6))
     ]
     problem = build(flows, gbps=10.0, setup_ms=5.0)
     means = {name: SYSTEM.design(name).run(problem).proof.objective for name in DESIGNS if name != "aalo"}

@@ -20,8 +20,8 @@ def test_the_first_upgrade_is_the_one_that_gains_most() -> None:
         assert value is not None
         return value
 
-    found = planner.upgrades(PROBLEM, design="hybrid")
-    first = found.steps[0].metrics["mean_completion_ms"]
+    upgrades = planner.upgrades(PROBLEM, design="hybrid")
+    first = upgrades.steps[0].metrics["mean_completion_ms"]
     assert first == pytest.approx(min(mean_ms(rack) for rack in ("a", "b", "c")))
 
 

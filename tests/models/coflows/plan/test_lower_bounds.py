@@ -15,15 +15,15 @@ from tests.models.coflows.instances import problem_of
 def test_mean_busy_times_are_those_of_a_machine_in_small_steps(jobs: list[tuple[int, int, int]]) -> None:
     jobs = sorted(jobs)
     arrival, time, weight = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))
-    left, when = time.copy(), np.zeros(len(jobs))
+    remaining, when = time.copy(), np.zeros(len(jobs))
     for step in range(200):  # all times are whole
-        there = np.flatnonzero((arrival <= step) & (left > 0))
+        there = np.flatnonzero((arrival <= step) & (remaining > 0))
         if len(there):
-            one = there[np.lexsort((there, -(weight / time)[there]))][0]
-            left[one] -= 1
-            when[one] += step + 0.5
-    found = mean_busy_times(np.array([0, len(jobs)]), arrival, time, weight)
-    assert found == pytest.approx(when / time)
+            item = there[np.lexsort((there, -(weight / time)[there]))][0]
+            remaining[item] -= 1
+            when[item] += step + 0.5
+    result = mean_busy_times(np.array([0, len(jobs)]), arrival, time, weight)
+    assert result == pytest.approx(when / time)
 
 
 def test_a_coflow_alone_needs_its_busiest_port_with_setups() -> None:

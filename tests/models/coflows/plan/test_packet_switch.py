@@ -16,17 +16,17 @@ from tests.models.coflows.instances import problems
 
 
 def plain_rates(  # noqa: C901
-    problem: CoflowsInTime, order: list[int], left: np.ndarray, *, is_fair: bool
+    problem: CoflowsInTime, order: list[int], remaining: np.ndarray, *, is_fair: bool
 ) -> np.ndarray:
     """Return the rates of flows, coflow by coflow: in proportion or fair, then what is left over."""
     out, into = problem.packet_rate.copy(), problem.packet_rate.copy()
-    rate = np.zeros(len(left))
+    rate = np.zeros(len(remaining))
     for coflow in order:
-        mine = [f for f in np.flatnonzero(problem.coflow == coflow) if left[f] > 0]
+        current = [f for f in np.flatnonzero(problem.coflow == coflow) if remaining[f] > 0]
         for _ in range(FAIR_ROUNDS if is_fair else 1):
-            open_ = [f for f in mine if out[problem.source[f]] > 1e-3 and into[problem.target[f]] > 1e-3]
-            weight = dict.fromkeys(open_, 1.0) if is_fair else {f: float(left[f]) for f in mine}
-            if not weight or (not is_fair and len(open_) < len(mine)):
+            open_ = [f for f in current if out[problem.source[f]] > 1e-3 and into[problem.target[f]] > 1e-3]
+            weight = dict.fromkeys(open_, 1.0) if is_fair else {f: float(remaining[f]) for f in current}
+            if not weight or (not is_fair and len(open_) < len(current)):
                 break
             pace = np.inf
             for room, end in ((out, problem.source), (into, problem.target)):
@@ -40,7 +40,7 @@ def plain_rates(  # noqa: C901
     for coflow in order:
         for f in np.flatnonzero(problem.coflow == coflow):
             more = min(out[problem.source[f]], into[problem.target[f]])
-            if left[f] > 0 and more > 1e-3:
+            if remaining[f] > 0 and more > 1e-3:
                 rate[f] += more
                 out[problem.source[f]] -= more
                 into[problem.target[f]] -= more
@@ -55,18 +55,18 @@ def test_the_switch_is_its_plain_twin(
     random.shuffle(order)  # type: ignore[attr-defined]
     groups = group_flows(problem)
     switch = PacketSwitch.of(problem, groups, sharing, 0.0)
-    left, end, now = problem.bits.copy(), np.full(len(problem.bits), np.nan), 0.0
-    while (left > 0).any():
-        rate = plain_rates(problem, order, left, is_fair=sharing == "fair")
+    remaining, end, now = problem.bits.copy(), np.full(len(problem.bits), np.nan), 0.0
+    while (remaining > 0).any():
+        rate = plain_rates(problem, order, remaining, is_fair=sharing == "fair")
         assert (
             np.bincount(problem.source, rate) <= problem.packet_rate[: problem.source.max() + 1] * (1 + 1e-9)
         ).all()
-        step = min(left[f] / rate[f] for f in np.flatnonzero((left > 0) & (rate > 0)))
-        left = left - rate * step
+        step = min(remaining[f] / rate[f] for f in np.flatnonzero((remaining > 0) & (rate > 0)))
+        remaining = remaining - rate * step
         now += step
-        done = (left <= 1e-9 * problem.bits) & np.isnan(end)
-        end[done], left[left <= 1e-9 * problem.bits] = now, 0.0
-    at = 0.0
+        result = (remaining <= 1e-9 * problem.bits) & np.isnan(end)
+        end[result], remaining[remaining <= 1e-9 * problem.bits] = now, 0.0
+    index = 0.0
     while (switch.state.unsent > 0).any():
-        at = switch.run(at, np.inf, np.array(order))
+        index = switch.run(index, np.inf, np.array(order))
     assert switch.state.end_ms == pytest.approx(end[groups.flow], rel=1e-6)

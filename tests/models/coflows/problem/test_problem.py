@@ -58,9 +58,9 @@ WRONG: dict[str, tuple[dict[str, pd.DataFrame], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_faults_name_row_and_rule(case: str) -> None:
     tables, words = WRONG[case]
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         CoflowsInTime.from_tables(tables)
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_adjustments_change_what_they_name() -> None:
@@ -76,8 +76,8 @@ def test_adjustments_change_what_they_name() -> None:
     assert (made.bits / PROBLEM.bits).tolist() == [6.0, 1.0]
     assert made.arrival_ms.tolist() == [0.0, 5.0]
     assert (made.setup_ms, made.switches) == (3.0, 2)
-    left = adjust(PROBLEM, coflow_factors={"one": 0.0})
-    assert left.coflows["coflow"].tolist() == ["two"]
+    remaining_problem = adjust(PROBLEM, coflow_factors={"one": 0.0})
+    assert remaining_problem.coflows["coflow"].tolist() == ["two"]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_adjustments_change_what_they_name() -> None:
     ],
 )
 def test_adjustments_refuse_unknown_names(values: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         adjust(PROBLEM, **values)
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_the_preset_offers_its_load() -> None:

@@ -21,9 +21,9 @@ from tests.models.contracts.months import make, months
 def test_no_contract_has_more_free_windows_than_are_free(problem: Month, part: float, groups: int) -> None:
     region = Region.of(problem, 0)
     level = np.maximum(region.level_limits[0], part * region.level_limits[1])
-    chosen = burst_sets.choose(region, level, groups=groups)
-    assert (chosen.is_free.sum(axis=0) <= region.free).all()
-    filling = free_windows.fill(region, level, chosen.is_free)
+    selected = burst_sets.choose(region, level, groups=groups)
+    assert (selected.is_free.sum(axis=0) <= region.free).all()
+    filling = free_windows.fill(region, level, selected.is_free)
     if free_windows.is_complete(region, filling):
         np.testing.assert_allclose(filling.load.sum(axis=1), region.traffic, rtol=1e-6)
     assert (filling.load <= region.most + 1e-9).all()
@@ -34,11 +34,11 @@ def test_sets_of_contracts_cover_what_none_covers_alone() -> None:
     problem = make(
         [60.0] * 36 + [110.0] * 4, contracts
     )  # levels 20: two contracts are free in each busy window
-    chosen = burst_sets.choose(Region.of(problem, 0), np.full(3, 20.0), groups=40)
-    assert chosen.is_free[36:].sum() == 6  # all free windows of three contracts
-    one = burst_sets.choose(Region.of(problem, 0), np.full(3, 30.0), groups=40)
-    assert one.is_free[36:].sum(axis=1).min() >= 1
-    assert free_windows.fill(Region.of(problem, 0), np.full(3, 30.0), one.is_free).missing == 0
+    selected = burst_sets.choose(Region.of(problem, 0), np.full(3, 20.0), groups=40)
+    assert selected.is_free[36:].sum() == 6  # all free windows of three contracts
+    item = burst_sets.choose(Region.of(problem, 0), np.full(3, 30.0), groups=40)
+    assert item.is_free[36:].sum(axis=1).min() >= 1
+    assert free_windows.fill(Region.of(problem, 0), np.full(3, 30.0), item.is_free).missing == 0
 
 
 @settings(max_examples=20)

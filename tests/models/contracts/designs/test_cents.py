@@ -25,12 +25,12 @@ def regions_of(problem: Month) -> list[Region]:
 def least_bill_of_whole_loads(problem: Month) -> float:
     """Return the least bill of all loads in whole Mbit/s, two contracts, by trying them all."""
     traffic = problem.traffic_mbps[:, 0].astype(int).tolist()
-    least = math.inf
-    for first in itertools.product(*(range(one + 1) for one in traffic)):
+    lower = math.inf
+    for first in itertools.product(*(range(item + 1) for item in traffic)):
         load = np.array([first, np.subtract(traffic, first)], dtype=float).T
         if (load <= problem.most_mbps + 1e-9).all():
-            least = min(least, float(bill(problem, load)["amount"].sum()))
-    return least
+            lower = min(lower, float(bill(problem, load)["amount"].sum()))
+    return lower
 
 
 @pytest.mark.parametrize(

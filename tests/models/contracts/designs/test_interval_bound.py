@@ -20,12 +20,12 @@ OPTIONS = Options(gap=1e-6, threads=1)
 def bound_of(problem: Month) -> tuple[float, float]:
     """Return the bound of the relaxation, and that of intervals."""
     region = Region.of(problem, 0)
-    known = backends.solve(program.build(region, groups=30).program, OPTIONS).bound
-    assert known is not None
-    found = interval_bound.find_bound(
-        region, known=known, enough=1.06 * known, options=OPTIONS, deadline=NEVER
+    names = backends.solve(program.build(region, groups=30).program, OPTIONS).bound
+    assert names is not None
+    bound = interval_bound.find_bound(
+        region, lower=names, enough=1.06 * names, options=OPTIONS, deadline=NEVER
     )
-    return known, found.bound
+    return names, bound.bound
 
 
 @pytest.mark.slow
@@ -34,18 +34,18 @@ def bound_of(problem: Month) -> tuple[float, float]:
 def test_the_bound_is_below_the_least_bill(problem: Month) -> None:
     tight = problem.with_contracts(min_share=0.1, max_share=0.8)
     for month in (problem, tight):
-        known, bound = bound_of(month)
+        names, bound = bound_of(month)
         decision = optimum.plan(
             month, method="exact", options=Options(gap=1e-6, time_limit_s=20.0, threads=1)
         )
-        least = decision.proof.ranks[1].objective
-        assert known <= bound <= least * (1 + 1e-6) + 0.02
+        lower = decision.proof.ranks[1].objective
+        assert names <= bound <= lower * (1 + 1e-6) + 0.02
 
 
 @pytest.mark.slow
 def test_a_free_window_is_not_shared_out() -> None:
     problem = generators.month(cdns=4, days=2, window_minutes=30, seed=1)
-    known, bound = bound_of(problem)
+    names, bound = bound_of(problem)
     plan = free_windows.complete(Region.of(problem, 0), Region.of(problem, 0).level_limits[0], OPTIONS)
     assert plan is not None
-    assert 1.05 * known < bound <= plan.cost
+    assert 1.05 * names < bound <= plan.cost

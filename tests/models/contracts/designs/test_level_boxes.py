@@ -36,19 +36,19 @@ def test_the_bound_is_below_the_least_bill(problem: Month) -> None:
             continue
         decision = optimum.plan(month, method="exact", options=Options(gap=1e-6, threads=1))
         assert decision.plan is not None
-        least = decision.proof.ranks[1].objective
+        lower = decision.proof.ranks[1].objective
         with pytest.MonkeyPatch.context() as patch:
             deadline = count_boxes(patch)
-            found = level_boxes.find_bound(region, known=0.0, enough=1.2 * least, deadline=deadline)
-        assert 0.5 * least < found.bound <= least * (1 + 1e-6) + 0.02
+            bound = level_boxes.find_bound(region, lower=0.0, enough=1.2 * lower, deadline=deadline)
+        assert 0.5 * lower < bound.bound <= lower * (1 + 1e-6) + 0.02
 
 
 def test_a_free_window_is_not_shared_out() -> None:
     region = Region.of(generators.month(cdns=4, days=2, window_minutes=30, seed=1), 0)
-    known = backends.solve(program.build(region).program, Options(threads=1)).bound
+    names = backends.solve(program.build(region).program, Options(threads=1)).bound
     plan = free_windows.complete(region, region.level_limits[0], Options(threads=1))
-    assert known is not None
+    assert names is not None
     assert plan is not None
     with pytest.MonkeyPatch.context() as patch:
-        found = level_boxes.find_bound(region, known=known, enough=plan.cost, deadline=count_boxes(patch))
-    assert 1.03 * known < found.bound <= plan.cost
+        bound = level_boxes.find_bound(region, lower=names, enough=plan.cost, deadline=count_boxes(patch))
+    assert 1.03 * names < bound.bound <= plan.cost

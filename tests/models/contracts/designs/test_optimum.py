@@ -32,12 +32,12 @@ def least_bill(problem: Month) -> float:
     free = [problem.free_windows if rule == PERCENTILE else 0 for rule in problem.billing]
     choices = [list(itertools.combinations(range(windows), number)) for number in free]
     best = np.inf
-    for chosen in itertools.product(*choices):
-        best = min(best, _least_bill_for(problem, chosen))
+    for selected in itertools.product(*choices):
+        best = min(best, _least_bill_for(problem, selected))
     return best
 
 
-def _least_bill_for(problem: Month, chosen: tuple[tuple[int, ...], ...]) -> float:
+def _least_bill_for(problem: Month, selected: tuple[tuple[int, ...], ...]) -> float:
     """Return the least bill where the free windows are given."""
     windows, count = problem.most_mbps.shape
     pieces = [(c, t) for c in range(count) for t in range(len(problem.price_steps[c][0]))]
@@ -49,9 +49,9 @@ def _least_bill_for(problem: Month, chosen: tuple[tuple[int, ...], ...]) -> floa
         for c in range(count)
     ]
     bounds += [(0.0, None)] * count
-    for place, (c, t) in enumerate(pieces):
+    for index, (c, t) in enumerate(pieces):
         volumes, prices = problem.price_steps[c]
-        cost[windows * count + count + place] = prices[t]
+        cost[windows * count + count + index] = prices[t]
         bounds.append((0.0, float(volumes[t + 1] - volumes[t]) if t + 1 < len(volumes) else None))
     equal = np.zeros((windows, total))
     for w in range(windows):
@@ -73,16 +73,16 @@ def _least_bill_for(problem: Month, chosen: tuple[tuple[int, ...], ...]) -> floa
             less.append(row)
             limit.append(0.0)
             continue
-        for w in set(range(windows)) - set(chosen[c]):
+        for w in set(range(windows)) - set(selected[c]):
             row = np.zeros(total)
             row[w * count + c] = 1.0
             row[windows * count + c] = -1.0
             less.append(row)
             limit.append(0.0)
-    found = linprog(
+    solution = linprog(
         cost, A_ub=np.array(less), b_ub=limit, A_eq=equal, b_eq=problem.servable_mbps[:, 0], bounds=bounds
     )
-    return float(found.fun) if found.success else np.inf
+    return float(solution.fun) if solution.success else np.inf
 
 
 def bill_of(problem: Month, options: Options = EXACT) -> tuple[float, float]:
@@ -107,8 +107,8 @@ def test_the_optimum_is_that_of_brute_force(problem: Month) -> None:
 
 
 def test_a_free_window_takes_the_busiest_one() -> None:
-    one = ("x", PERCENTILE, 1.0, 120.0, 40.0)
-    problem = make([100.0] * 19 + [160.0], [one, ("y", PERCENTILE, 2.0, 100.0, 0.0)])
+    item = ("x", PERCENTILE, 1.0, 120.0, 40.0)
+    problem = make([100.0] * 19 + [160.0], [item, ("y", PERCENTILE, 2.0, 100.0, 0.0)])
     assert bill_of(problem)[0] == pytest.approx(100.0)
     assert bill_of(only(problem, PEAK))[0] == pytest.approx(120.0 + 2 * 40.0)
     assert bill_of(only(problem, MEAN))[0] == pytest.approx((100.0 * 19 + 120.0) / 20 + 2 * 2.0)
@@ -233,6 +233,6 @@ def test_without_time_the_plan_is_no_dearer_than_to_pour_commitments_first() -> 
     assert decision.load is not None
     assert decision.cost is not None
     assert decision.cost <= poured * (1 + 1e-9)
-    left = region.traffic - decision.load.sum(axis=1)
-    assert left.max() <= 1e-6 * region.traffic.max()
+    remaining = region.traffic - decision.load.sum(axis=1)
+    assert remaining.max() <= 1e-6 * region.traffic.max()
     assert free_windows.load_cost(region, decision.load) == pytest.approx(decision.cost)

@@ -44,9 +44,9 @@ def test_moved_traffic_is_what_demand_does_not_change() -> None:
     figures = measure(problem, make_plan(problem, load), None)
     assert figures["most_moved_percent"] == pytest.approx(50.0)
     assert figures["moved_percent"] == pytest.approx(100 * 6 / 16)
-    found = check(adjust(problem, max_moved_percent=30), make_plan(problem, load))
-    assert len(found) == 1
-    assert len(found.of_limits(["moved"])) == 1
+    violations = check(adjust(problem, max_moved_percent=30), make_plan(problem, load))
+    assert len(violations) == 1
+    assert len(violations.of_limits(["moved"])) == 1
 
 
 def test_rounding_errors_are_no_moved_traffic() -> None:
@@ -171,9 +171,9 @@ def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray) -> float:
 def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Month, percent: float) -> None:
     region = Region.of(adjust(problem, max_moved_percent=percent), 0)
     level = 0.4 * region.level_limits[1]
-    found = annealing.choose(region, level, annealing.ALL, random=np.random.default_rng(0))
-    assert (found.is_free.sum(axis=0) <= region.free).all()
-    assert found.cost == pytest.approx(cost_of(region, found.level, found.is_free))
+    result = annealing.choose(region, level, annealing.ALL, random=np.random.default_rng(0))
+    assert (result.is_free.sum(axis=0) <= region.free).all()
+    assert result.cost == pytest.approx(cost_of(region, result.level, result.is_free))
     nothing = cost_of(region, level, np.zeros((20, 2), dtype=bool))
     ways = ((True, False), (False, True), (True, True))  # a window may be free under each contract, or both
     saved = np.zeros((3, 20))
@@ -183,8 +183,8 @@ def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Mo
         saved[way, window] = nothing - cost_of(region, level, is_free)
     together = saved[0][:, None] + saved[1]
     np.fill_diagonal(together, saved[2])
-    least = nothing - max(float(together.max()), 0.0)
-    assert found.cost <= least * (1 + 1e-6)
+    lower = nothing - max(float(together.max()), 0.0)
+    assert result.cost <= lower * (1 + 1e-6)
 
 
 @pytest.mark.slow
@@ -193,12 +193,12 @@ def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Mo
 def test_annealing_at_given_levels_keeps_them(problem: Month, percent: float) -> None:
     region = Region.of(adjust(problem, max_moved_percent=percent), 0)
     level = 0.4 * region.level_limits[1]
-    found = annealing.choose(region, level, annealing.GIVEN_LEVELS, random=np.random.default_rng(0))
-    assert found.level == pytest.approx(level)
-    assert (found.is_free.sum(axis=0) <= region.free).all()
+    result = annealing.choose(region, level, annealing.GIVEN_LEVELS, random=np.random.default_rng(0))
+    assert result.level == pytest.approx(level)
+    assert (result.is_free.sum(axis=0) <= region.free).all()
     nothing = cost_of(region, level, np.zeros((20, 2), dtype=bool))
-    assert found.cost == pytest.approx(cost_of(region, level, found.is_free))
-    assert found.cost <= nothing * (1 + 1e-9)
+    assert result.cost == pytest.approx(cost_of(region, level, result.is_free))
+    assert result.cost <= nothing * (1 + 1e-9)
 
 
 @settings(max_examples=10)
@@ -209,15 +209,15 @@ def test_no_loads_within_the_limit_add_more_than_the_cover(problem: Month, perce
     start, share = 0.0, random.uniform(size=len(region.traffic))
     load = np.zeros_like(region.most)
     for window, traffic in enumerate(region.traffic.tolist()):  # a random walk of the first contract's load
-        least, most = max(traffic - region.most[window, 1], 0.0), region.most[window, 0]
+        lower, upper = max(traffic - region.most[window, 1], 0.0), region.most[window, 0]
         if window:
             change = traffic - float(region.traffic[window - 1])
             movable = region.moved_share * min(traffic, float(region.traffic[window - 1]))
-            least = max(least, start + min(change, 0.0) - movable)
-            most = min(most, start + max(change, 0.0) + movable)
-        if least > most + 1e-9:
+            lower = max(lower, start + min(change, 0.0) - movable)
+            upper = min(upper, start + max(change, 0.0) + movable)
+        if lower > upper + 1e-9:
             return  # no loads follow
-        start = least + share[window] * max(most - least, 0.0)
+        start = lower + share[window] * max(upper - lower, 0.0)
         load[window] = start, traffic - start
     assert switching.is_within_limit(region, load)
     level = random.uniform(0.2, 0.8, size=2) * region.level_limits[1]

@@ -45,14 +45,14 @@ def test_savings_are_those_of_the_least_bills_with_changed_terms() -> None:
         ("y", "10% more capacity"): ("capacity_mbps", 44.0),
         ("y", "billing by the 95th percentile"): ("billing", PERCENTILE),
     }
-    found = {(row.contract, row.changed_term): row for row in table.itertuples()}
+    result = {(row.contract, row.changed_term): row for row in table.itertuples()}
     checked = 0
     for (cdn, term), (column, value) in cases.items():
         changed = frame.assign(**{column: frame[column].where(frame["cdn"] != cdn, value)})
         saved = today - least_bill(Month(traffic=problem.traffic, contracts=changed))
-        if (cdn, term) in found:
+        if (cdn, term) in result:
             checked += 1
-            assert found[cdn, term].bill_saves == pytest.approx(saved, abs=0.011 + 2e-3 * today)
+            assert result[cdn, term].bill_saves == pytest.approx(saved, abs=0.011 + 2e-3 * today)
         else:
             assert saved <= 1e-3 * today
     assert checked >= 2
@@ -108,10 +108,10 @@ def test_a_bill_far_above_its_bound_is_said_beside_the_savings() -> None:
     for below in (0.0, 50.0):
         rank = decision.proof.ranks[1]
         ranks = (decision.proof.ranks[0], rank._replace(bound=rank.objective - below))
-        known = replace(decision, proof=replace(decision.proof, ranks=ranks))
-        decided = Decided(design=design, parameters={}, decision=known, metrics={})
-        found = explain(problem, decided, contracts=1, again=1)
-        said.append("up to 50.00 above the least one" in " ".join(found.sentences))
+        names = replace(decision, proof=replace(decision.proof, ranks=ranks))
+        decided = Decided(design=design, parameters={}, decision=names, metrics={})
+        explanation = explain(problem, decided, contracts=1, again=1)
+        said.append("up to 50.00 above the least one" in " ".join(explanation.sentences))
     assert said == [False, True]
 
 

@@ -28,12 +28,12 @@ def bill_of_files(folder: Path, loads: list[tuple[str, str, float]]) -> Decimal:
     windows = len({row["window"] for row in tables["traffic"]})
     total = Decimal(0)
     for row in tables["contracts"]:
-        mine = sorted(mbps for cdn, region, mbps in loads if (cdn, region) == (row["cdn"], row["region"]))
-        mine = [0.0] * (windows - len(mine)) + mine
+        ordered = sorted(mbps for cdn, region, mbps in loads if (cdn, region) == (row["cdn"], row["region"]))
+        ordered = [0.0] * (windows - len(ordered)) + ordered
         billed = {
-            "mean": math.fsum(mine) / windows,
-            "95th percentile": mine[windows - windows * 5 // 100 - 1],
-            "peak": mine[-1],
+            "mean": math.fsum(ordered) / windows,
+            "95th percentile": ordered[windows - windows * 5 // 100 - 1],
+            "peak": ordered[-1],
         }[row["billing"]]
         billed = max(billed, float(row["commitment_mbps"]))
         steps = [(0.0, float(row["price_per_mbps"]))] + [

@@ -54,9 +54,9 @@ def contracts(**changes: object) -> pd.DataFrame:
     ],
 )  # fmt: skip
 def test_faults_name_row_field_and_rule(tables: dict[str, pd.DataFrame], message: str) -> None:
-    given = {"traffic": TRAFFIC, "contracts": contracts(), **tables}
+    inputs = {"traffic": TRAFFIC, "contracts": contracts(), **tables}
     with pytest.raises(InputError) as error:
-        Month.from_tables(given)
+        Month.from_tables(inputs)
     assert any(fault.startswith(message) for fault in error.value.faults), error.value.faults
 
 
@@ -78,8 +78,8 @@ def test_limits_that_a_plan_breaks_are_named() -> None:
         (2.0, "y", "world", 6.0),
     ]
     plan = Loads(loads=pd.DataFrame(rows, columns=["window", "cdn", "region", "load_mbps"]))
-    found = check(problem, plan).frame
-    assert found[["limit", "where"]].to_numpy().tolist() == [
+    result = check(problem, plan).frame
+    assert result[["limit", "where"]].to_numpy().tolist() == [
         ["capacity", "x, window 1"],
         ["max_share", "y, window 2"],
         ["min_share", "y, window 1"],

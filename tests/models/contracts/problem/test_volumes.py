@@ -56,10 +56,10 @@ def test_the_numbering_of_windows_does_not_change_the_bill(windows: object) -> N
 
 
 def test_a_missing_window_is_no_window_of_zero_traffic() -> None:
-    kept = np.delete(np.arange(40), 17)
-    problem = month(kept + 1, MBPS[kept])
+    selected = np.delete(np.arange(40), 17)
+    problem = month(selected + 1, MBPS[selected])
     assert problem.windows == 39  # of which 1 is free
-    assert bill_of(problem) == np.sort(MBPS[kept])[-2]
+    assert bill_of(problem) == np.sort(MBPS[selected])[-2]
     assert notes_of(problem) == [
         "warning: traffic: 1 window is missing (18): the 39 windows with rows count, no zeros are added"
     ]

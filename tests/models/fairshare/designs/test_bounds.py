@@ -29,7 +29,7 @@ def hard_store(seed: int) -> SharedStore:
             size_gb=rng.integers(0, 3, 4).astype(float),
         ),
         "placed": pd.DataFrame(
-            [(*part, str(rng.choice(nodes))) for part in parts], columns=["tenant", "partition", "node"]
+            [(*share, str(rng.choice(nodes))) for share in parts], columns=["tenant", "partition", "node"]
         ),
         "pinned": pd.DataFrame(
             [("A", "p0", str(rng.choice(nodes)))], columns=["tenant", "partition", "node"]

@@ -17,14 +17,14 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 
 def two_nodes() -> SharedStore:
     """Return three tenants with five partitions on two nodes that have little of different resources."""
-    places = [("A", "a1", "n"), ("A", "a2", "m"), ("B", "b1", "n"), ("B", "b2", "m"), ("C", "c1", "m")]
+    positions = [("A", "a1", "n"), ("A", "a2", "m"), ("B", "b1", "n"), ("B", "b2", "m"), ("C", "c1", "m")]
     uses = [("A", 1.0, 1.0), ("B", 4.0, 0.5), ("C", 0.5, 3.0)]
     return SharedStore.from_tables(
         {
             "nodes": pd.DataFrame({"node": ["n", "m"], "rate_kops": 1000.0, "memory_gb": 100.0}),
             "tenants": pd.DataFrame({"tenant": list("ABC"), "weight": [1.0, 1.0, 2.0], "mix": "elastic"}),
             "partitions": pd.DataFrame(
-                [(t, p, 30.0 if p == "b2" else 1000.0, 1.0) for t, p, _ in places],
+                [(t, p, 30.0 if p == "b2" else 1000.0, 1.0) for t, p, _ in positions],
                 columns=["tenant", "partition", "demand_kops", "size_gb"],
             ),
             "resources": pd.DataFrame(
@@ -32,10 +32,10 @@ def two_nodes() -> SharedStore:
                 columns=["node", "resource", "capacity"],
             ),
             "uses": pd.DataFrame(
-                [(t, name, one) for t, *row in uses for name, one in zip(("cpu", "mem"), row, strict=True)],
+                [(t, name, item) for t, *row in uses for name, item in zip(("cpu", "mem"), row, strict=True)],
                 columns=["tenant", "resource", "per_op"],
             ),
-            "placed": pd.DataFrame(places, columns=["tenant", "partition", "node"]),
+            "placed": pd.DataFrame(positions, columns=["tenant", "partition", "node"]),
         }
     )
 
@@ -52,7 +52,7 @@ def least_share_by_program(problem: SharedStore, node: tuple[int, ...]) -> float
     for t in np.flatnonzero(fair > 0).tolist():
         rows.append([*(-(problem.tenant == t).astype(float)), fair[t]])
         right.append(0.0)
-    bounds = [(0.0, one) for one in problem.demand_kops.tolist()] + [(0.0, 1.0)]
+    bounds = [(0.0, demand_kop) for demand_kop in problem.demand_kops.tolist()] + [(0.0, 1.0)]
     return float(-linprog(cost, A_ub=rows, b_ub=right, bounds=bounds).fun)
 
 
@@ -60,11 +60,11 @@ def least_share_by_program(problem: SharedStore, node: tuple[int, ...]) -> float
 def test_the_same_share_needs_one_move_only() -> None:
     problem = two_nodes()
     home = problem.placed_replicas[1].tolist()
-    found = []
+    result = []
     for node in itertools.product(range(2), repeat=5):
         moved = sum(float(problem.size_gb[p]) for p in range(5) if node[p] != home[p])
-        found.append((round(least_share_by_program(problem, node), 7), -moved))
-    best, moved = max(found)
+        result.append((round(least_share_by_program(problem, node), 7), -moved))
+    best, moved = max(result)
     run = planner.solve(problem, design="optimum")
     assert run.metrics["min_share"] == pytest.approx(best, abs=1e-6)
     assert run.metrics["moved_gb"] == -moved == 1.0
@@ -120,6 +120,6 @@ def test_replicas_go_back_where_that_costs_no_share(monkeypatch: pytest.MonkeyPa
     served = solve_given(problem, replicas)
     back, again = fewer_moves.move_less(problem, Replicas(*replicas), served, run.options)
     fair = fair_share_kops(problem)
-    before, after = (fewer_moves.rank(problem, *one, fair) for one in ((replicas, served), (back, again)))
+    before, after = (fewer_moves.rank(problem, *item, fair) for item in ((replicas, served), (back, again)))
     assert after >= before
     assert -after[1] <= searched

@@ -25,26 +25,26 @@ from tests.models.fairshare.stores import make
 def least_moved_gb(problem: SharedStore, load_kops: np.ndarray, limit: float) -> float | None:
     """Return the least data that moves to a placement within a limit, by HiGHS; None for none."""
     partitions, nodes = len(problem.partitions), len(problem.nodes)
-    p, n = (part.ravel() for part in np.indices((partitions, nodes)))
-    place = np.arange(partitions * nodes)
+    p, n = (share.ravel() for share in np.indices((partitions, nodes)))
+    position = np.arange(partitions * nodes)
 
     def rows(index: np.ndarray, value: np.ndarray, height: int) -> sp.csr_array:
-        return sp.csr_array((value, (index, place)), shape=(height, len(place)))
+        return sp.csr_array((value, (index, position)), shape=(height, len(position)))
 
     home = np.zeros((partitions, nodes), dtype=bool)
     home[problem.placed_replicas] = True
-    one, wanted = np.ones(len(place)), problem.wanted_replicas
-    found = milp(
+    item, requested = np.ones(len(position)), problem.wanted_replicas
+    solution = milp(
         np.where(home, 0.0, problem.size_gb[:, None]).ravel(),
         constraints=[
-            LinearConstraint(rows(p, one, partitions), wanted, wanted),
+            LinearConstraint(rows(p, item, partitions), requested, requested),
             LinearConstraint(rows(n, load_kops[p], nodes), ub=problem.rate_kops * limit * (1 + 1e-9)),
             LinearConstraint(rows(n, problem.size_gb[p], nodes), ub=problem.memory_gb),
         ],
         bounds=Bounds(0, np.broadcast_to(problem.rate_kops > 0, home.shape).ravel().astype(float)),
-        integrality=one,
+        integrality=item,
     )
-    return None if found.x is None else float(found.fun)
+    return None if solution.x is None else float(solution.fun)
 
 
 def draw_store(seed: int) -> SharedStore:
@@ -72,15 +72,15 @@ def test_the_bound_is_below_the_least_data_that_moves(seed: int, slack: float) -
     problem = draw_store(seed)
     load = fair_load_kops(problem)
     moved = move_least(problem, load, slack=slack)
-    least = least_moved_gb(problem, load, moved.limit)
-    if least is None:
+    lower = least_moved_gb(problem, load, moved.limit)
+    if lower is None:
         assert not moved.is_within
         return
-    assert moved.bound_gb <= least + 1e-7
+    assert moved.bound_gb <= lower + 1e-7
     if moved.is_within:
         counted = count_moves(problem, moved.replicas)
         assert counted is not None
-        assert counted[1] >= least - 1e-7
+        assert counted[1] >= lower - 1e-7
 
 
 @pytest.mark.slow
@@ -118,16 +118,18 @@ def test_replicas_of_the_decision_in_place_stay(name: str) -> None:
 
 def test_a_replica_that_fits_nowhere_takes_the_place_of_small_ones() -> None:
     large, small = (12.0, "n0"), (2.0, "n1")
-    own = {"x": large, "y": (10.0, "n0"), **{f"s{k}": small for k in range(6)}, "z": (12.0, "n2")}
-    problem = make({"n0": 20.0, "n1": 20.0, "n2": 20.0}, {"A": (1.0, "elastic", own)})
-    load = np.array([demand for demand, _ in own.values()])
-    done = move_least(problem, load, slack=0.1)
-    counted = count_moves(problem, done.replicas)
+    own_values = {"x": large, "y": (10.0, "n0"), **{f"s{k}": small for k in range(6)}, "z": (12.0, "n2")}
+    problem = make({"n0": 20.0, "n1": 20.0, "n2": 20.0}, {"A": (1.0, "elastic", own_values)})
+    load = np.array([demand for demand, _ in own_values.values()])
+    moved = move_least(problem, load, slack=0.1)
+    counted = count_moves(problem, moved.replicas)
     assert counted is not None
-    limit = done.limit * 20.0
-    assert done.is_within
-    assert np.bincount(done.replicas.node, weights=load[done.replicas.partition]).max() <= limit * (1 + 1e-9)
-    assert counted[1] == pytest.approx(least_moved_gb(problem, load, done.limit))
+    limit = moved.limit * 20.0
+    assert moved.is_within
+    assert np.bincount(moved.replicas.node, weights=load[moved.replicas.partition]).max() <= limit * (
+        1 + 1e-9
+    )
+    assert counted[1] == pytest.approx(least_moved_gb(problem, load, moved.limit))
 
 
 @pytest.mark.parametrize("design", ["rebalance", "fq_pp", "pisces", "optimum"])

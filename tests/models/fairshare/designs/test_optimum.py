@@ -49,8 +49,8 @@ def test_levels_of_weights_are_over_those_of_one_pool() -> None:
         {"n1": 6.0, "n2": 6.0},
         {"A": (1.0, "elastic", {"a": (20.0, "n1")}), "B": (2.0, "elastic", {"b": (20.0, "n2")})},
     )
-    found = fair_rates.share_fairly(problem, complete(problem, fair_rates.fair_load_kops(problem)))
-    assert [one.level for one in found.levels] == pytest.approx([6 / 8, 6 / 4])
+    shares = fair_rates.share_fairly(problem, complete(problem, fair_rates.fair_load_kops(problem)))
+    assert [level.level for level in shares.levels] == pytest.approx([6 / 8, 6 / 4])
 
 
 @pytest.mark.parametrize("seed", range(6))

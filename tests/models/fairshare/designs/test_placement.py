@@ -33,9 +33,9 @@ def utilization(problem: SharedStore, replicas: Replicas, load: np.ndarray) -> f
 def least_by_brute_force(problem: SharedStore, load: np.ndarray) -> float:
     nodes = len(problem.nodes)
     best = np.inf
-    for chosen in itertools.product(range(nodes), repeat=len(load)):
-        used = np.bincount(chosen, weights=load, minlength=nodes)
-        memory = np.bincount(chosen, weights=problem.size_gb, minlength=nodes)
+    for selected in itertools.product(range(nodes), repeat=len(load)):
+        used = np.bincount(selected, weights=load, minlength=nodes)
+        memory = np.bincount(selected, weights=problem.size_gb, minlength=nodes)
         if (memory <= problem.memory_gb + 1e-9).all():
             best = min(best, float((used / problem.rate_kops).max()))
     return best
@@ -46,11 +46,11 @@ def test_small_placements_are_near_the_best() -> None:
     for seed in range(12):
         problem = generators.small(seed=seed)
         load = fair_rates.fair_load_kops(problem)
-        found = utilization(problem, place_by_load(problem, load), load)
+        result = utilization(problem, place_by_load(problem, load), load)
         best = least_by_brute_force(problem, load)
         assert bound_utilization(problem, load) <= best * (1 + 1e-9)
-        assert best <= found * (1 + 1e-9)
-        assert found <= 1.1 * best
+        assert best <= result * (1 + 1e-9)
+        assert result <= 1.1 * best
 
 
 @pytest.mark.parametrize("rules", [{}, {"domains": 4}, {"most_nodes": 5}, {"domains": 4, "most_nodes": 5}])
@@ -67,9 +67,9 @@ def test_search_ends_near_the_bound() -> None:
     problem = generators.zipf(tenants=100, partitions=20, nodes=20, replicas=1, memory=1.15, seed=2)
     load = fair_rates.fair_load_kops(problem)
     greedy = utilization(problem, place_by_load(problem, load, search=False), load)
-    found = utilization(problem, place_by_load(problem, load), load)
-    assert found <= greedy
-    assert found <= 1.001 * bound_utilization(problem, load)
+    result = utilization(problem, place_by_load(problem, load), load)
+    assert result <= greedy
+    assert result <= 1.001 * bound_utilization(problem, load)
 
 
 @pytest.mark.parametrize(("replicas", "most_nodes", "gap"), [(1, 4, 1e-4), (3, 6, 1e-4), (3, 3, 0.02)])
@@ -84,8 +84,8 @@ def test_search_balances_tenants_that_may_be_on_few_nodes(replicas: int, most_no
     replicas_found = place_by_load(problem, load)
     nodes_of = pd.DataFrame({"tenant": problem.tenant[replicas_found.partition], "node": replicas_found.node})
     assert nodes_of.groupby("tenant")["node"].nunique().max() <= most_nodes
-    found, bound = utilization(problem, replicas_found, load), bound_utilization(problem, load)
-    assert bound * (1 - 1e-9) <= found <= min(greedy, bound * (1 + gap))
+    result, bound = utilization(problem, replicas_found, load), bound_utilization(problem, load)
+    assert bound * (1 - 1e-9) <= result <= min(greedy, bound * (1 + gap))
 
 
 def test_uniform_placement_has_as_many_replicas_on_each_node() -> None:
@@ -128,10 +128,12 @@ def test_replicas_without_a_place_are_counted() -> None:
 
 
 def test_too_little_memory_is_proven_with_the_nodes() -> None:
-    own = {"a": (1.0, "n1 n2"), "b": (1.0, "n1 n2")}
+    own_values = {"a": (1.0, "n1 n2"), "b": (1.0, "n1 n2")}
     notes: list[str] = []
     with observe_notes(notes.append):
-        problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "elastic", own)}, memory_gb=0.9, size_gb=0.8)
+        problem = make(
+            {"n1": 9.0, "n2": 9.0}, {"A": (1.0, "elastic", own_values)}, memory_gb=0.9, size_gb=0.8
+        )
     (note,) = notes
     assert note.startswith("warning: all replicas take 3.2 GB; all 2 nodes that work (n1, n2) have 1.8 GB")
     decision = optimum.share(problem, options=Options(service="all"))
@@ -144,9 +146,9 @@ def test_where_memory_is_short_each_partition_has_a_replica_before_others_have_t
     """Four partitions want two replicas, and nodes have memory for six: by load alone, one has none."""
     parts = {name: (load, "n1 n2") for name, load in (("a", 4.0), ("b", 3.0), ("c", 2.0), ("d", 1.0))}
     problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "fixed", parts)}, memory_gb=3.0)
-    found = place_by_load(problem, fair_rates.fair_load_kops(problem))
-    assert len(found.node) == 6
-    assert set(found.partition.tolist()) == {0, 1, 2, 3}
+    placement = place_by_load(problem, fair_rates.fair_load_kops(problem))
+    assert len(placement.node) == 6
+    assert set(placement.partition.tolist()) == {0, 1, 2, 3}
     decision = optimum.share(problem)
     assert decision.plan is not None
     assert decision.plan.rates["kops"].tolist() == pytest.approx(
@@ -162,12 +164,12 @@ def test_where_memory_is_short_replicas_of_most_value_stay() -> None:
     }
     problem = make({"n1": 10.0}, tenants, memory_gb=2.0)
     load = fair_rates.fair_load_kops(problem)
-    for found in (
+    for result in (
         place_by_load(problem, load),
         complete(problem, load),
         moves.move_least(problem, load, slack=0.1)[0],
     ):
-        assert problem.partition_names[found.partition].tolist() == ["d", "e"]
+        assert problem.partition_names[result.partition].tolist() == ["d", "e"]
     assert problem.placed is not None
     empty = replace(problem, placed=problem.placed.iloc[:2])  # of A, which leave
     assert moves.move_least(empty, load, slack=0.1).replicas.partition.tolist() == [3, 4]
@@ -180,9 +182,9 @@ def test_moves_are_within_their_limit_and_their_bound() -> None:
             tenants=60, partitions=20, nodes=12, replicas=1, placed="balanced", shift=0.5, seed=seed
         )
         load = fair_rates.fair_load_kops(problem)
-        done = moves.move_least(problem, load, slack=0.02)
-        assert done.is_within
-        assert utilization(problem, done.replicas, load) <= done.limit * (1 + 1e-6)
+        result = moves.move_least(problem, load, slack=0.02)
+        assert result.is_within
+        assert utilization(problem, result.replicas, load) <= result.limit * (1 + 1e-6)
         decision = moves.rebalance(problem)
         assert decision.plan is not None
         assert not len(check(problem, decision.plan))
@@ -198,18 +200,18 @@ def test_moves_are_within_their_limit_and_their_bound() -> None:
 def test_least_moves_by_brute_force() -> None:
     random = np.random.default_rng(3)
     for _ in range(10):
-        own = {f"p{p}": (float(random.integers(1, 9)), f"n{random.integers(3)}") for p in range(6)}
-        problem = make({"n0": 10.0, "n1": 10.0, "n2": 10.0}, {"A": (1.0, "fixed", own)})
+        own_values = {f"p{p}": (float(random.integers(1, 9)), f"n{random.integers(3)}") for p in range(6)}
+        problem = make({"n0": 10.0, "n1": 10.0, "n2": 10.0}, {"A": (1.0, "fixed", own_values)})
         load = fair_rates.fair_load_kops(problem)
-        done = moves.move_least(problem, load, slack=0.3)
+        moved = moves.move_least(problem, load, slack=0.3)
         _, node = problem.placed_replicas
         fewest = np.inf
-        for chosen in itertools.product(range(3), repeat=6):
-            used = np.bincount(chosen, weights=load, minlength=3)
-            if (used <= problem.rate_kops * done.limit * (1 + 1e-9)).all():
-                fewest = min(fewest, int((np.array(chosen) != node).sum()))
+        for selected in itertools.product(range(3), repeat=6):
+            used = np.bincount(selected, weights=load, minlength=3)
+            if (used <= problem.rate_kops * moved.limit * (1 + 1e-9)).all():
+                fewest = min(fewest, int((np.array(selected) != node).sum()))
         if np.isinf(fewest):
             continue
-        assert done.bound_gb <= fewest + 1e-9
-        if done.is_within:
-            assert fewest <= int((done.replicas.node != node).sum()) <= fewest + 1
+        assert moved.bound_gb <= fewest + 1e-9
+        if moved.is_within:
+            assert fewest <= int((moved.replicas.node != node).sum()) <= fewest + 1

@@ -26,10 +26,10 @@ def best_slack(fair: np.ndarray, capacity: np.ndarray, demand: np.ndarray, prese
     rows[t, np.arange(count)] = 1
     columns = np.zeros((len(capacity), count + 1))
     columns[n, np.arange(count)] = 1
-    least = np.hstack([-np.eye(count), np.ones((count, 1))])
+    lower = np.hstack([-np.eye(count), np.ones((count, 1))])
     solved = linprog(
         np.concatenate([np.zeros(count), [-1.0]]),
-        A_ub=np.vstack([least, columns]),
+        A_ub=np.vstack([lower, columns]),
         b_ub=np.concatenate([-demand[t, n], capacity]),
         A_eq=rows,
         b_eq=fair,
@@ -50,12 +50,12 @@ def test_flows_reach_the_largest_least_slack(seed: int) -> None:
     share = np.where(present, random.integers(1, 9, size=present.shape), 0).astype(float)
     fair, capacity = share.sum(axis=1), share.sum(axis=0)
     demand = np.where(present, share * random.random(present.shape) * 1.3, 0.0)
-    found = flow_weights(fair, capacity, demand, present)
+    result = flow_weights(fair, capacity, demand, present)
     best = best_slack(fair, capacity, demand, present)
-    assert found.least == pytest.approx(best, abs=1e-6)
-    assert (found.share - demand)[present].min() == pytest.approx(best, abs=1e-6)
-    assert found.share.sum(axis=1) == pytest.approx(fair, abs=1e-6)
-    assert (found.share.sum(axis=0) <= capacity + 1e-6).all()
+    assert result.least == pytest.approx(best, abs=1e-6)
+    assert (result.share - demand)[present].min() == pytest.approx(best, abs=1e-6)
+    assert result.share.sum(axis=1) == pytest.approx(fair, abs=1e-6)
+    assert (result.share.sum(axis=0) <= capacity + 1e-6).all()
     assert best <= bound_slack(fair, capacity, demand, present) + 1e-9
     swapped = swap_weights(share, demand, present, least_step=1e-9)
     assert swapped.least <= best + 1e-6
@@ -72,8 +72,8 @@ def test_the_step_as_printed_leaves_a_tenant_without_slack() -> None:
     assert swap_step(slack, t, u, n, m) < 0  # so none is taken
     present = np.ones((2, 2), dtype=bool)
     demand = np.ones((2, 2))
-    found = swap_weights(slack + demand, demand, present, least_step=1e-9)
-    assert found.steps == 0
+    result = swap_weights(slack + demand, demand, present, least_step=1e-9)
+    assert result.steps == 0
 
 
 def test_swaps_of_two_tenants_do_not_reach_the_optimum_on_sparse_nodes() -> None:
@@ -93,8 +93,8 @@ def test_sums_alone_give_the_optimum_of_the_printed_inequalities() -> None:
         present[:, 0] = True
         demand = np.where(present, random.random((5, 4)), 0.0)
         fair, capacity = random.uniform(2, 5, size=5), random.uniform(2, 5, size=4)
-        least = bound_slack(fair, capacity, demand, present)
-        share = np.where(present, demand + least, 0.0)
+        lower = bound_slack(fair, capacity, demand, present)
+        share = np.where(present, demand + lower, 0.0)
         assert (share.sum(axis=1) <= fair + 1e-9).all()
         assert (share.sum(axis=0) <= capacity + 1e-9).all()
 
@@ -116,5 +116,5 @@ def test_balanced_shares_add_up() -> None:
 
 def test_tenants_alone_on_slow_nodes_get_less_than_their_fair_shares() -> None:
     present = np.array([[1, 0], [0, 1]], dtype=bool)
-    found = flow_weights(np.array([8.0, 2.0]), np.array([5.0, 5.0]), np.zeros((2, 2)), present)
-    assert found.share.sum(axis=1) == pytest.approx([5.0, 2.0])
+    result = flow_weights(np.array([8.0, 2.0]), np.array([5.0, 5.0]), np.zeros((2, 2)), present)
+    assert result.share.sum(axis=1) == pytest.approx([5.0, 2.0])

@@ -13,8 +13,8 @@ from tests.models.fairshare.stores import make
 
 
 def tables_of(problem: SharedStore) -> tuple[tuple[str, ...], dict[str, pd.DataFrame]]:
-    found = planner.explain(problem, design="optimum").explanation
-    return found.sentences, {section.title: section.frame for section in found.sections}
+    result = planner.explain(problem, design="optimum").explanation
+    return result.sentences, {section.title: section.frame for section in result.sections}
 
 
 def test_memory_and_rates_are_tried_by_solving_again() -> None:
@@ -29,7 +29,7 @@ def test_memory_and_rates_are_tried_by_solving_again() -> None:
         again = planner.solve(changed, design="optimum").metrics["least_level_kops"]
         assert first["least_level_kops"] == pytest.approx(again)
         assert frame["gain"].is_monotonic_decreasing
-    assert any("larger node" in one for one in sentences)
+    assert any("larger node" in sentence for sentence in sentences)
 
 
 def test_the_weight_that_costs_others_most_is_named() -> None:

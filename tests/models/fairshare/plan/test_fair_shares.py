@@ -25,14 +25,14 @@ def pool(
                 {"tenant": names, "partition": "p", "demand_kops": demand, "size_gb": 1.0}
             ),
             "resources": pd.DataFrame(
-                [("n", f"r{r}", one) for r, one in enumerate(capacity)],
+                [("n", f"r{r}", item) for r, item in enumerate(capacity)],
                 columns=["node", "resource", "capacity"],
             ),
             "uses": pd.DataFrame(
                 [
-                    (name, f"r{r}", one)
+                    (name, f"r{r}", item)
                     for name, row in zip(names, uses, strict=True)
-                    for r, one in enumerate(row)
+                    for r, item in enumerate(row)
                 ],
                 columns=["tenant", "resource", "per_op"],
             ),
@@ -48,7 +48,7 @@ def max_min_by_programs(problem: SharedStore) -> np.ndarray:
     while np.isnan(held).any():
         free = np.flatnonzero(np.isnan(held))
         bounds = [(0, None)] + [
-            (0, one) if np.isnan(h) else (h, h) for one, h in zip(demand, held, strict=True)
+            (0, item) if np.isnan(h) else (h, h) for item, h in zip(demand, held, strict=True)
         ]
         rows = np.zeros((len(free), 1 + len(due)))
         rows[:, 0] = 1.0
@@ -56,8 +56,10 @@ def max_min_by_programs(problem: SharedStore) -> np.ndarray:
         capacity = np.hstack([np.zeros((len(total), 1)), use])
         upper = np.vstack([rows, capacity])
         right = np.concatenate([np.zeros(len(free)), total])
-        done = linprog(np.concatenate([[-1.0], np.zeros(len(due))]), A_ub=upper, b_ub=right, bounds=bounds)
-        level = done.x[0]
+        solution = linprog(
+            np.concatenate([[-1.0], np.zeros(len(due))]), A_ub=upper, b_ub=right, bounds=bounds
+        )
+        level = solution.x[0]
         lowest = [
             (max(level * due[t] * (1 - 1e-9), 0.0), demand[t]) if np.isnan(held[t]) else (held[t], held[t])
             for t in range(len(due))
@@ -66,9 +68,9 @@ def max_min_by_programs(problem: SharedStore) -> np.ndarray:
         for t in free:
             cost = np.zeros(len(due))
             cost[t] = -1.0
-            most = -linprog(cost, A_ub=use, b_ub=total * (1 + 1e-9), bounds=lowest).fun
-            if most <= level * due[t] * (1 + 1e-6) + 1e-9 or (
-                most >= demand[t] * (1 - 1e-9) and level * due[t] >= demand[t]
+            largest = -linprog(cost, A_ub=use, b_ub=total * (1 + 1e-9), bounds=lowest).fun
+            if largest <= level * due[t] * (1 + 1e-6) + 1e-9 or (
+                largest >= demand[t] * (1 - 1e-9) and level * due[t] >= demand[t]
             ):
                 newly.append(t)
         assert newly

@@ -45,13 +45,13 @@ def rows_of(
     return np.array(above), np.array(limits), np.array(equal), np.zeros(len(equal))
 
 
-def most_of(problem: SharedStore, replicas: Replicas, t: int, least: np.ndarray) -> float:
+def most_of(problem: SharedStore, replicas: Replicas, t: int, lower: np.ndarray) -> float:
     """Return the largest rate of a tenant where others get at least some rates."""
     above, limits, equal, zero = rows_of(problem, replicas)
     count, tenants = len(replicas.partition), len(problem.tenants)
     cost = np.zeros(count + tenants)
     cost[count + t] = -1
-    bounds = [(0, None)] * count + [(float(low), None) for low in least]
+    bounds = [(0, None)] * count + [(float(low), None) for low in lower]
     solved = linprog(cost, A_ub=above, b_ub=limits, A_eq=equal, b_eq=zero, bounds=bounds)
     assert solved.status == 0, solved.message
     return float(-solved.fun)
@@ -64,28 +64,28 @@ def test_no_tenant_rises_unless_one_that_is_no_better_off_falls(problem: SharedS
     rate = share_max_min(problem, replicas).rate
     level = rate / entitlement(problem)
     for t in range(len(rate)):
-        kept = np.where(level <= level[t] * (1 + 1e-9), rate, 0.0) * (1 - 1e-9)
-        assert most_of(problem, replicas, t, kept) <= rate[t] + 1e-5
+        selected = np.where(level <= level[t] * (1 + 1e-9), rate, 0.0) * (1 - 1e-9)
+        assert most_of(problem, replicas, t, selected) <= rate[t] + 1e-5
 
 
 @settings(max_examples=25)
 @given(stores())
 def test_flows_have_the_rates_of_linear_programs(problem: SharedStore) -> None:
     replicas = replicas_of(problem)
-    found = share_max_min(problem, replicas)
-    assert found.rate == pytest.approx(share_dominant(problem, replicas).rate, rel=1e-5, abs=1e-5)
+    shares = share_max_min(problem, replicas)
+    assert shares.rate == pytest.approx(share_dominant(problem, replicas).rate, rel=1e-5, abs=1e-5)
 
 
 @settings(max_examples=25)
 @given(stores())
 def test_rates_of_replicas_keep_every_limit(problem: SharedStore) -> None:
     replicas = replicas_of(problem)
-    found = share_max_min(problem, replicas)
+    shares = share_max_min(problem, replicas)
     above, limits, equal, _ = rows_of(problem, replicas)
-    both = np.concatenate([found.kops, found.rate])
+    both = np.concatenate([shares.kops, shares.rate])
     assert (above @ both <= limits * (1 + 1e-8) + 1e-8).all()
     assert np.abs(equal @ both).max() <= 1e-7
-    assert (found.kops >= 0).all()
+    assert (shares.kops >= 0).all()
 
 
 @settings(max_examples=25)
@@ -95,8 +95,10 @@ def test_fair_rates_of_elastic_tenants_have_the_largest_throughput(problem: Shar
     above, limits, equal, zero = rows_of(problem, replicas)
     count = len(replicas.partition)
     cost = np.concatenate([-np.ones(count), np.zeros(len(problem.tenants))])
-    most = linprog(cost, A_ub=above, b_ub=limits, A_eq=equal, b_eq=zero)
-    assert share_max_min(problem, replicas).rate.sum() == pytest.approx(-most.fun, rel=1e-6, abs=1e-6)
+    largest_solution = linprog(cost, A_ub=above, b_ub=limits, A_eq=equal, b_eq=zero)
+    assert share_max_min(problem, replicas).rate.sum() == pytest.approx(
+        -largest_solution.fun, rel=1e-6, abs=1e-6
+    )
 
 
 def test_fairness_costs_throughput_where_requests_keep_their_proportions() -> None:
@@ -107,8 +109,8 @@ def test_fairness_costs_throughput_where_requests_keep_their_proportions() -> No
             "B": (1.0, "fixed", {"b": (10.0, "n1"), "c": (10.0, "n2")}),
         },
     )
-    found = share_max_min(problem, replicas_of(problem))
-    assert found.rate == pytest.approx([20 / 3, 20 / 3])
+    shares = share_max_min(problem, replicas_of(problem))
+    assert shares.rate == pytest.approx([20 / 3, 20 / 3])
     assert most_of(problem, replicas_of(problem), 1, np.zeros(2)) == pytest.approx(20.0)
 
 
@@ -122,8 +124,8 @@ def test_levels_name_the_full_nodes() -> None:
         },
     )
     levels = share_max_min(problem, replicas_of(problem)).levels
-    assert [one.tenants.tolist() for one in levels] == [[0, 1], [2]]
-    assert [one.nodes.tolist() for one in levels] == [[0], [1]]
+    assert [level.tenants.tolist() for level in levels] == [[0, 1], [2]]
+    assert [level.nodes.tolist() for level in levels] == [[0], [1]]
 
 
 @given(st.integers(0, 10_000))
@@ -143,31 +145,33 @@ def test_there_are_at_most_two_flows_for_a_level_of_elastic_tenants() -> None:
     problem = generators.zipf(
         tenants=80, partitions=3, nodes=20, replicas=1, mix="elastic", placed="random", seed=2
     )
-    found = share_max_min(problem, replicas_of(problem))
-    levels = [one.level for one in found.levels]
+    shares = share_max_min(problem, replicas_of(problem))
+    levels = [level.level for level in shares.levels]
     assert len(levels) > 5
     assert levels == sorted(levels)
-    assert found.flows <= 2 * len(levels) + 1
-    share = found.rate / entitlement(problem)
-    for one in found.levels:
-        assert share[one.tenants] == pytest.approx(one.level, rel=1e-9)
-    load = np.bincount(replicas_of(problem).node, weights=found.kops, minlength=len(problem.nodes))
-    full = np.concatenate([one.nodes for one in found.levels])
+    assert shares.flows <= 2 * len(levels) + 1
+    share = shares.rate / entitlement(problem)
+    for level in shares.levels:
+        assert share[level.tenants] == pytest.approx(level.level, rel=1e-9)
+    load = np.bincount(replicas_of(problem).node, weights=shares.kops, minlength=len(problem.nodes))
+    full = np.concatenate([level.nodes for level in shares.levels])
     assert load[full] == pytest.approx(problem.rate_kops[full])
 
 
 def test_a_large_store_has_one_level() -> None:
     problem = generators.zipf(tenants=60, partitions=20, nodes=12, replicas=3, placed="random", seed=3)
-    found = share_max_min(problem, replicas_of(problem))
-    assert len(found.levels) == 1
-    assert found.levels[0].level == pytest.approx(pool_level(problem), rel=1e-6)
+    shares = share_max_min(problem, replicas_of(problem))
+    assert len(shares.levels) == 1
+    assert shares.levels[0].level == pytest.approx(pool_level(problem), rel=1e-6)
 
 
 def test_a_partition_without_replica_stops_a_tenant_of_fixed_mix_alone() -> None:
-    own = {"a": (5.0, "n1"), "b": (5.0, "")}
-    fixed = make({"n1": 10.0}, {"A": (1.0, "fixed", own), "B": (1.0, "elastic", {"c": (9.0, "n1")})})
+    own_values = {"a": (5.0, "n1"), "b": (5.0, "")}
+    fixed = make({"n1": 10.0}, {"A": (1.0, "fixed", own_values), "B": (1.0, "elastic", {"c": (9.0, "n1")})})
     assert share_max_min(fixed, replicas_of(fixed)).rate.tolist() == pytest.approx([0.0, 9.0])
-    elastic = make({"n1": 10.0}, {"A": (1.0, "elastic", own), "B": (1.0, "elastic", {"c": (9.0, "n1")})})
+    elastic = make(
+        {"n1": 10.0}, {"A": (1.0, "elastic", own_values), "B": (1.0, "elastic", {"c": (9.0, "n1")})}
+    )
     assert share_max_min(elastic, replicas_of(elastic)).rate.tolist() == pytest.approx([5.0, 5.0])
 
 

@@ -20,7 +20,7 @@ def test_flows_are_those_of_scipy_and_cuts_are_full(seed: int) -> None:
     matrix[:, 0] = 0
     order = np.concatenate([[0, count - 1], np.arange(1, count - 1)])  # the last vertex is the sink
     matrix = matrix[np.ix_(order, order)]
-    tail, head = (part.astype(np.int64) for part in np.nonzero(matrix))
+    tail, head = (share.astype(np.int64) for share in np.nonzero(matrix))
     capacity = matrix[tail, head].astype(np.int64)
     total, flow, inside = find_flow(count, tail, head, capacity, 1 << 60)
     assert total == maximum_flow(sp.csr_array(matrix.astype(np.int32)), 0, 1).flow_value

@@ -24,9 +24,9 @@ def test_first_come_first_served_gives_a_third_to_a_tenant_whose_neighbour_doubl
         {"n1": 12.0},
         {"A": (1.0, "elastic", {"a": (20.0, "n1")}), "B": (1.0, "elastic", {"b": (20.0, "n1")})},
     )
-    for design, kept in (("unmodified", 2 / 3), ("fq", 1.0), ("optimum", 1.0)):
+    for design, selected in (("unmodified", 2 / 3), ("fq", 1.0), ("optimum", 1.0)):
         decision = SYSTEM.design(design).run(problem)
-        assert measure(problem, decision.plan, None)["isolation"] == pytest.approx(kept), design
+        assert measure(problem, decision.plan, None)["isolation"] == pytest.approx(selected), design
 
 
 def test_a_tenant_that_has_more_than_its_due_may_lose_it_to_one_that_is_due_more() -> None:
@@ -42,13 +42,13 @@ def test_a_tenant_that_has_more_than_its_due_may_lose_it_to_one_that_is_due_more
 @given(stores())
 def test_the_share_after_a_loss_is_the_least_of_linear_programs(problem: SharedStore) -> None:
     replicas = replicas_of(problem)
-    least = 1.0
+    lower = 1.0
     for name in problem.node_names:
         failed = adjust(problem, fail_nodes=(name,))
         fair = fair_share_kops(failed)
         levels = share_dominant(failed, replicas, due=fair).levels if fair.sum() > 0 else ((0.0, None),)
-        least = min(least, levels[0][0] if levels else 1.0)
-    assert least_share_after_loss(problem, replicas) == pytest.approx(least, abs=1e-6)
+        lower = min(lower, levels[0][0] if levels else 1.0)
+    assert least_share_after_loss(problem, replicas) == pytest.approx(lower, abs=1e-6)
 
 
 def test_the_share_after_a_loss_is_that_of_failed_nodes_kept() -> None:
@@ -63,10 +63,10 @@ def test_the_share_after_a_loss_is_that_of_failed_nodes_kept() -> None:
         kops = solve_given(failed, working).kops
         rate = np.bincount(problem.tenant[working.partition], weights=kops)
         shares.append(float((rate / fair_share_kops(failed)).min()))
-    found = least_share_after_loss(problem, replicas)
-    assert found is not None
-    assert min(shares) <= found + 1e-6
-    assert found == pytest.approx(min(shares), rel=0.02)
+    result = least_share_after_loss(problem, replicas)
+    assert result is not None
+    assert min(shares) <= result + 1e-6
+    assert result == pytest.approx(min(shares), rel=0.02)
 
 
 def test_one_replica_does_not_survive_a_loss_and_several_resources_are_not_measured() -> None:
@@ -78,9 +78,11 @@ def test_one_replica_does_not_survive_a_loss_and_several_resources_are_not_measu
 def test_a_failure_costs_what_tenants_get_though_fair_shares_fall_too() -> None:
     """Of three equal nodes, one fails: fair shares are those of two, and all tenants have them."""
     problem = generators.zipf(tenants=3, partitions=6, nodes=3, replicas=2, weights="equal", load=2.0, seed=1)
-    found = planner.failures(problem, design="optimum")
-    assert [one.metrics["min_share"] for one in found.failures] == pytest.approx([1.0] * 3, abs=1e-3)
-    assert [one.share for one in found.failures] == pytest.approx([1 / 3] * 3, abs=1e-3)
-    assert not found.harmless
-    assert "loses something" in found.verdict
-    assert "with a least level of" in found.verdict
+    failures = planner.failures(problem, design="optimum")
+    assert [failure.metrics["min_share"] for failure in failures.failures] == pytest.approx(
+        [1.0] * 3, abs=1e-3
+    )
+    assert [failure.share for failure in failures.failures] == pytest.approx([1 / 3] * 3, abs=1e-3)
+    assert not failures.harmless
+    assert "loses something" in failures.verdict
+    assert "with a least level of" in failures.verdict

@@ -89,7 +89,7 @@ def test_first_come_first_served_is_proportionally_fair(problem: SharedStore) ->
     rate, _ = rates(problem, FIRST_COME)
     replicas, demand = replicas_of(problem), problem.demand_of_tenant
     wants = demand > 0
-    part = sum_by_node(
+    share = sum_by_node(
         problem,
         replicas,
         problem.share_of_tenant[replicas.partition] * split_evenly(replicas, len(problem.partitions)),
@@ -102,8 +102,8 @@ def test_first_come_first_served_is_proportionally_fair(problem: SharedStore) ->
         bounds=[(1e-6, d) for d in demand[wants]],
         constraints={
             "type": "ineq",
-            "fun": lambda x: problem.rate_kops - part.T @ x,
-            "jac": lambda _: -part.T,
+            "fun": lambda x: problem.rate_kops - share.T @ x,
+            "jac": lambda _: -share.T,
         },
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
@@ -124,9 +124,9 @@ def test_windows_move_requests_to_the_idle_node() -> None:
     split = split_evenly(replicas, len(problem.partitions))
     weight = np.ones((2, 2))
     even = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=EVEN)
-    chosen = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
+    selected = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
     assert even.kops.sum() == pytest.approx(15.0)
-    assert chosen.kops.sum() > 19.0
+    assert selected.kops.sum() > 19.0
 
 
 def test_a_windows_rule_without_its_factor_settles_below_one_request() -> None:

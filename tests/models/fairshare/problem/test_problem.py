@@ -49,25 +49,25 @@ def tables() -> Tables:
 
 
 def cell(table: str, row: int, column: str, value: object) -> Callable[[Tables], None]:
-    def change(given: Tables) -> None:
-        frame = given[table].astype(object)
+    def change(inputs: Tables) -> None:
+        frame = inputs[table].astype(object)
         frame.loc[row, column] = value
-        given[table] = frame
+        inputs[table] = frame
 
     return change
 
 
 def rules(table: str, *rows: tuple[str, str, str]) -> Callable[[Tables], None]:
-    def change(given: Tables) -> None:
-        given[table] = pd.DataFrame(list(rows), columns=["tenant", "partition", "node"])
+    def change(inputs: Tables) -> None:
+        inputs[table] = pd.DataFrame(list(rows), columns=["tenant", "partition", "node"])
 
     return change
 
 
 def both(*changes: Callable[[Tables], None]) -> Callable[[Tables], None]:
-    def change(given: Tables) -> None:
-        for one in changes:
-            one(given)
+    def change(inputs: Tables) -> None:
+        for item in changes:
+            item(inputs)
 
     return change
 
@@ -97,26 +97,26 @@ FAULTS = {
         "pinned", ("Ünïcode", "p", "n1"), ("Ünïcode", "p", "n2")
     ),
     "pinned row 1: node '*' is no node; valid: n1, n2, n3": rules("pinned", ("B", "p", "*")),
-    "partitions: every demand_kops is 0, one must be greater": lambda given: given.update(
-        partitions=given["partitions"].assign(demand_kops=0.0)
+    "partitions: every demand_kops is 0, one must be greater": lambda inputs: inputs.update(
+        partitions=inputs["partitions"].assign(demand_kops=0.0)
     ),
 }
 
 
 @pytest.mark.parametrize("message", FAULTS)
 def test_a_fault_is_one_line(message: str) -> None:
-    given = tables()
-    FAULTS[message](given)
+    inputs = tables()
+    FAULTS[message](inputs)
     with pytest.raises(InputError) as raised:
-        SharedStore.from_tables(given)
+        SharedStore.from_tables(inputs)
     assert message in raised.value.faults
 
 
 def test_resources_need_their_tables() -> None:
-    given = tables()
-    given["uses"] = pd.DataFrame({"tenant": ["B"], "resource": ["cpu"], "per_op": [1.0]})
+    inputs = tables()
+    inputs["uses"] = pd.DataFrame({"tenant": ["B"], "resource": ["cpu"], "per_op": [1.0]})
     with pytest.raises(InputError, match="uses row 1: resource 'cpu' is no resource of table resources"):
-        SharedStore.from_tables(given)
+        SharedStore.from_tables(inputs)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,11 @@ def test_resources_need_their_tables() -> None:
 def test_a_store_that_would_need_too_much_memory_is_one_line(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, message: str
 ) -> None:
-    given = tables()
-    rules("forbidden", ("B", "p", "n2"))(given)
+    inputs = tables()
+    rules("forbidden", ("B", "p", "n2"))(inputs)
     monkeypatch.setattr(validation, limit, most)
     with pytest.raises(InputError) as raised:
-        SharedStore.from_tables(given)
+        SharedStore.from_tables(inputs)
     assert raised.value.faults == (message,)
 
 
@@ -152,7 +152,7 @@ def test_a_generator_refuses_too_many_partitions() -> None:
 def test_rules_mark_the_places_that_they_name() -> None:
     random = np.random.default_rng(1)
     for _ in range(30):
-        given = tables()
+        inputs = tables()
         names = {
             "tenant": ["Ünïcode", "B", "*"], "partition": ["p", "q", "*"], "node": ["n1", "n2", "n3", "*"],
         }  # fmt: skip
@@ -160,8 +160,8 @@ def test_rules_mark_the_places_that_they_name() -> None:
         rows -= {row for row in rows if row[:2] == ("Ünïcode", "q")}
         if not rows:
             continue
-        rules("forbidden", *sorted(rows))(given)
-        problem = SharedStore.from_tables(given)
+        rules("forbidden", *sorted(rows))(inputs)
+        problem = SharedStore.from_tables(inputs)
         marked = [
             [
                 any(t in (owner, "*") and p in (name, "*") and n in (node, "*") for t, p, n in rows)
@@ -207,22 +207,22 @@ def test_adjustments_of_unknown_names(given: dict[str, object], message: str) ->
 
 
 def test_adjusted_demand_changes_events_too() -> None:
-    given = tables()
-    given["events"] = pd.DataFrame(
+    inputs = tables()
+    inputs["events"] = pd.DataFrame(
         {"at_s": [1.0, 2.0], "tenant": ["B", "Ünïcode"], "partition": ["*", "p"], "demand_kops": [4.0, 2.0]}
     )
-    changed = adjust(SharedStore.from_tables(given), scale=2.0, demand_factors={"B": 3.0})
+    changed = adjust(SharedStore.from_tables(inputs), scale=2.0, demand_factors={"B": 3.0})
     assert changed.events is not None
     assert changed.events["demand_kops"].tolist() == [24.0, 4.0]
 
 
 def pinned(*rows: tuple[str, str, str], failed: tuple[str, ...] = (), **columns: object) -> SharedStore:
-    given = tables()
-    rules("pinned", *rows)(given)
-    nodes = given["nodes"]
-    given["nodes"] = nodes.assign(failed=nodes["node"].isin(failed).astype(float))
-    given["tenants"] = given["tenants"].assign(**columns)
-    return SharedStore.from_tables(given)
+    inputs = tables()
+    rules("pinned", *rows)(inputs)
+    nodes = inputs["nodes"]
+    inputs["nodes"] = nodes.assign(failed=nodes["node"].isin(failed).astype(float))
+    inputs["tenants"] = inputs["tenants"].assign(**columns)
+    return SharedStore.from_tables(inputs)
 
 
 def test_a_pin_to_a_failed_node_is_set_aside_with_a_line() -> None:
@@ -246,10 +246,10 @@ def test_every_design_has_a_plan_whichever_node_fails(design: str) -> None:
 def test_pins_that_no_placement_satisfies_are_faults() -> None:
     with pytest.raises(InputError, match="of which some are in one domain"):
         pinned(("B", "p", "n1"), ("B", "p", "n2"))
-    given = tables()
-    given["partitions"] = given["partitions"].assign(size_gb=[2.0, 1.5, 1.5])
-    rules("pinned", ("*", "*", "n1"))(given)
+    inputs = tables()
+    inputs["partitions"] = inputs["partitions"].assign(size_gb=[2.0, 1.5, 1.5])
+    rules("pinned", ("*", "*", "n1"))(inputs)
     with pytest.raises(InputError, match=r"pinned to node 'n1' take 5 GB, must be at most its memory, 4 GB"):
-        SharedStore.from_tables(given)
+        SharedStore.from_tables(inputs)
     with pytest.raises(InputError, match="is pinned to 2 nodes, must be at most its most_nodes, 1"):
         pinned(("B", "p", "n1"), ("B", "q", "n3"), most_nodes=1.0, replicas=1.0)

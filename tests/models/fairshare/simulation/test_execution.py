@@ -70,8 +70,8 @@ def run(
 def test_deficit_round_robin_errs_by_at_most_one_round(
     weight: list[float], mix: str, milliseconds: int
 ) -> None:
-    least = min(weight)
-    quantum = np.array(weight) / least
+    lower = min(weight)
+    quantum = np.array(weight) / lower
     execution = run(make_store([9.0] * len(weight), mix=mix), weight, until_s=milliseconds / 1e3)
     served = execution.observe().served[:, 0]
     assert served.sum() == pytest.approx(milliseconds, abs=1)
@@ -96,7 +96,7 @@ def test_demand_changes_at_events() -> None:
         {"at_s": [1.0, 2.0], "tenant": ["t0", "t0"], "partition": ["*", "p"], "demand_kops": [0.3, 0.0]}
     )
     problem = make_store([0.1, 0.2], events=events)
-    assert [(at, list(demand)) for at, demand in list_changes(problem)] == [
+    assert [(index, list(demand)) for index, demand in list_changes(problem)] == [
         (1.0, [0.3, 0.2]),
         (2.0, [0.0, 0.2]),
     ]
@@ -110,11 +110,11 @@ def test_runs_repeat_exactly() -> None:
     problem = zipf(tenants=4, partitions=4, nodes=3, seed=3)
     frames = []
     for _ in range(2):
-        done = study.simulate(
+        simulation = study.simulate(
             problem, design=SYSTEM.design("pisces"), information={}, decision_parameters={},
             options=Options(), duration_s=3.0, measured_from_s=1.0,
         )  # fmt: skip
-        frames.append(done.tables["rates"])
+        frames.append(simulation.tables["rates"])
     pd.testing.assert_frame_equal(frames[0], frames[1])
 
 
@@ -137,17 +137,17 @@ def test_weights_that_are_exchanged_make_rates_fairer() -> None:
     problem = zipf(tenants=6, partitions=8, nodes=4, weights="equal", load=2.0, seed=5)
     problem = problem.with_nodes(rate_kops=problem.nodes["rate_kops"] / 20.0)
     problem = problem.with_demand(problem.demand_kops / 20.0)
-    done = {
+    result = {
         name: study.simulate(
             problem, design=SYSTEM.design(name), information={}, decision_parameters={}, options=Options(),
             duration_s=24.0, measured_from_s=12.0,
         ).metrics
         for name in ("unmodified", "fq_pp_wa_flow", "pisces")
     }  # fmt: skip
-    least = {name: float(figures["min_share"] or 0.0) for name, figures in done.items()}
-    assert least["unmodified"] < least["fq_pp_wa_flow"]
-    assert least["pisces"] > 0.9
-    assert all((figures["throughput_kops"] or 0.0) <= 20.0 * 1.001 for figures in done.values())
+    lower = {name: float(figures["min_share"] or 0.0) for name, figures in result.items()}
+    assert lower["unmodified"] < lower["fq_pp_wa_flow"]
+    assert lower["pisces"] > 0.9
+    assert all((figures["throughput_kops"] or 0.0) <= 20.0 * 1.001 for figures in result.values())
 
 
 @pytest.mark.parametrize(

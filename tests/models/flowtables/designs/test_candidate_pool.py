@@ -34,64 +34,64 @@ def bound_pools(problem: FlowTables, masks: Words) -> tuple[CandidateSearch, flo
     headers = group_headers(problem)
     search = PoolSearch(problem, headers)
     candidates = list_candidates(search, masks, headers.words[:0], len(masks))
-    found = CandidateSearch(problem, headers, search, candidates, masks[-1:])
-    price = found.improve(30, np.random.default_rng(0))
-    return found, found.bound_us(price) / len(problem.flows)
+    candidate_search = CandidateSearch(problem, headers, search, candidates, masks[-1:])
+    price = candidate_search.improve(30, np.random.default_rng(0))
+    return candidate_search, candidate_search.bound_us(price) / len(problem.flows)
 
 
 def solve_linear_program(problem: FlowTables, masks: Words, count: int) -> float:
     """Return the least value of a connection of the linear program of so many masks, in Pyomo."""
-    headers, places = group_headers(problem), range(count)
+    headers, positions = group_headers(problem), range(count)
     valid = find_valid(headers.words, masks, problem.entries)
     miss_us = problem.cost("upcall_us") + problem.probe_us * count
     model = pyo.ConcreteModel()
-    model.x = pyo.Var(range(len(masks)), range(len(headers.words)), places, bounds=(0, 1))
-    model.z = pyo.Var(range(len(masks)), places, bounds=(0, 1))
+    model.x = pyo.Var(range(len(masks)), range(len(headers.words)), positions, bounds=(0, 1))
+    model.z = pyo.Var(range(len(masks)), positions, bounds=(0, 1))
     model.y, model.limits = pyo.VarList(domain=pyo.NonNegativeReals), pyo.ConstraintList()
     cost: Any = 0
     for m, mask in enumerate(masks):
         _, entry = np.unique(headers.words & mask, axis=0, return_inverse=True)
-        for e, s in product(np.unique(entry).tolist(), places):
-            one = model.y.add()
-            cost += miss_us * one
-            model.limits.add(one <= model.z[m, s])
+        for e, s in product(np.unique(entry).tolist(), positions):
+            item = model.y.add()
+            cost += miss_us * item
+            model.limits.add(item <= model.z[m, s])
             for h in np.flatnonzero(entry.reshape(-1) == e).tolist():
-                model.limits.add(model.x[m, h, s] <= (one if valid[m, h] else 0))
+                model.limits.add(model.x[m, h, s] <= (item if valid[m, h] else 0))
                 cost += problem.probe_us * (s + 1) * float(headers.weight[h]) * model.x[m, h, s]
-        model.limits.add(sum(model.z[m, s] for s in places) <= 1)
-    for s in places:
+        model.limits.add(sum(model.z[m, s] for s in positions) <= 1)
+    for s in positions:
         model.limits.add(sum(model.z[m, s] for m in range(len(masks))) <= 1)
     for h in range(len(headers.words)):
-        model.limits.add(sum(model.x[m, h, s] for m in range(len(masks)) for s in places) == 1)
+        model.limits.add(sum(model.x[m, h, s] for m in range(len(masks)) for s in positions) == 1)
     model.goal = pyo.Objective(expr=cost)
-    found = solve_model(model, Options(threads=1)).objective
-    assert found is not None
-    return found / len(problem.flows)
+    result = solve_model(model, Options(threads=1)).objective
+    assert result is not None
+    return result / len(problem.flows)
 
 
 @pytest.mark.parametrize(("rules", "probe_ns"), list(zip(RULES, (147.0, 3_000.0, 500.0), strict=True)))
 def test_the_bound_is_the_least_value_of_the_linear_programs(
     rules: list[tuple[int, str, str]], probe_ns: float
 ) -> None:
-    connections = [text for place, text in enumerate(HEADERS) for _ in range(1 + 3 * place)]
+    connections = [text for index, text in enumerate(HEADERS) for _ in range(1 + 3 * index)]
     problem = make(rules, connections, probe_ns=probe_ns)
     masks = list_masks(problem)[-6:]
-    found, bound_us = bound_pools(problem, masks)
+    result, bound_us = bound_pools(problem, masks)
     values = [solve_linear_program(problem, masks, count) for count in range(1, len(masks) + 1)]
     assert bound_us <= min(values) * (1 + 1e-9)
     assert bound_us >= min(values) * 0.99
-    assert found.time_us / len(problem.flows) >= min(values) * (1 - 1e-9)
+    assert result.time_us / len(problem.flows) >= min(values) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_no_pool_of_the_formal_model_beats_the_bound(rules: list[tuple[int, str, str]]) -> None:
     problem = make(rules, [text for text in HEADERS for _ in range(4)])
-    found, bound_us = bound_pools(problem, list_masks(problem))
+    result, bound_us = bound_pools(problem, list_masks(problem))
     optimum = solve_model(formulation(problem, most_masks=2), Options(threads=1)).objective
     assert optimum is not None
     assert bound_us <= optimum * (1 + 1e-6)
-    if len(found.pool) <= 2:
-        assert found.time_us / len(problem.flows) >= optimum * (1 - 1e-6)
+    if len(result.pool) <= 2:
+        assert result.time_us / len(problem.flows) >= optimum * (1 - 1e-6)
 
 
 @pytest.mark.slow
@@ -115,16 +115,16 @@ def test_more_masks_than_have_a_bound_of_their_own_are_bounded_together() -> Non
     search = PoolSearch(problem, headers)
     masks = list_prefixes(problem)
     candidates = list_candidates(search, masks, headers.words[:0], len(masks))
-    found = CandidateSearch(problem, headers, search, candidates, masks)
-    price = np.full(len(headers.words), found.time_us / len(headers.words))
-    found.most = len(masks)
-    each = [found.relax(price, count).bound for count in range(4, len(masks) + 1)]
-    found.most = 4
-    assert found.relax(price, 4).bound <= min(each)
+    candidate_search = CandidateSearch(problem, headers, search, candidates, masks)
+    price = np.full(len(headers.words), candidate_search.time_us / len(headers.words))
+    candidate_search.most = len(masks)
+    each = [candidate_search.relax(price, count).bound for count in range(4, len(masks) + 1)]
+    candidate_search.most = 4
+    assert candidate_search.relax(price, 4).bound <= min(each)
 
 
 def list_prefixes(problem: FlowTables) -> Words:
     """Return some prefixes of the bits that rules match, all of them last."""
     numbers = problem.layout.to_numbers(problem.used_mask[None, :])[0]
-    cut = [numbers >> place << place for place in (64, 32, 16, 8, 4, 2, 1, 0)]
+    cut = [numbers >> position << position for position in (64, 32, 16, 8, 4, 2, 1, 0)]
     return problem.layout.to_words(cut)

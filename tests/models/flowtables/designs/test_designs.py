@@ -68,13 +68,13 @@ def test_least_masks_are_near_the_least(problem: FlowTables) -> None:
     words = every_word(problem)
     headers = group_headers(problem).words
     index = make_bit_index(problem, by_entropy=False)
-    found = find_least_masks(headers, np.zeros_like(headers), problem.entries, index)
+    least_masks = find_least_masks(headers, np.zeros_like(headers), problem.entries, index)
     valid = find_valid(headers, words, problem.entries)
     bits = np.bitwise_count(words).sum(axis=1)
-    for row, mask in enumerate(found):
+    for row, mask in enumerate(least_masks):
         assert find_valid(headers[row : row + 1], mask[None, :], problem.entries)[0, 0]
-        least = int(bits[valid[:, row]].min())
-        assert least <= np.bitwise_count(mask).sum() <= max(2 * least, least + 1)
+        lower = int(bits[valid[:, row]].min())
+        assert lower <= np.bitwise_count(mask).sum() <= max(2 * lower, lower + 1)
 
 
 @given(switches())
@@ -84,8 +84,8 @@ def test_incompatible_headers_need_an_entry_each(problem: FlowTables) -> None:
     headers = group_headers(problem)
     words = every_word(problem)
     actions = classify(words, problem.entries)
-    chosen = find_incompatible(problem, headers, np.zeros(len(headers.words)))
-    for first, second in combinations(headers.words[chosen], 2):
+    incompatible = find_incompatible(problem, headers, np.zeros(len(headers.words)))
+    for first, second in combinations(headers.words[incompatible], 2):
         witness = find_witness(problem, first, second)
         assert witness is not None
         apart = first ^ second
@@ -104,8 +104,8 @@ def test_the_fewest_misses_lie_between_the_bound_and_the_cover(problem: FlowTabl
         values = headers & mask
         for value in np.unique(values[keeps], axis=0):
             served.add(((values == value).all(axis=1) & keeps).tobytes())
-    columns = np.array([np.frombuffer(one, dtype=bool) for one in sorted(served)]).T.astype(float)
-    least = milp(
+    columns = np.array([np.frombuffer(item, dtype=bool) for item in sorted(served)]).T.astype(float)
+    lower = milp(
         np.ones(columns.shape[1]),
         constraints=LinearConstraint(columns, lb=1),
         integrality=np.ones(columns.shape[1]),
@@ -114,7 +114,7 @@ def test_the_fewest_misses_lie_between_the_bound_and_the_cover(problem: FlowTabl
     proof = SYSTEM.design("fewest_misses").run(problem).proof
     assert proof.bound is not None
     assert proof.objective is not None
-    assert proof.bound <= round(least) <= proof.objective <= max(2 * least, least + 1)
+    assert proof.bound <= round(lower) <= proof.objective <= max(2 * lower, lower + 1)
 
 
 @given(switches())
@@ -131,11 +131,11 @@ def test_no_order_of_tuples_beats_falling_priority(problem: FlowTables) -> None:
             best[k] = max(rules.priority[rows][holds].tolist(), default=-1)
 
         def lookups(order: tuple[int, ...], best: dict[int, int] = best) -> int:
-            found = -1
-            for place, k in enumerate(order):
-                if found >= max(space.highest[rest] for rest in order[place:]):
-                    return place
-                found = max(found, best[k])
+            result = -1
+            for index, k in enumerate(order):
+                if result >= max(space.highest[remainder] for remainder in order[index:]):
+                    return index
+                result = max(result, best[k])
             return len(order)
 
         if len(tuples):
@@ -190,9 +190,9 @@ def test_bits_of_the_paper_s_trie(address: str, bits: int) -> None:
     )
     space = make_tuple_space(problem, is_staged=False)
     mask = search(problem, problem.headers, space, by_priority=False, by_prefix=True)
-    found = int(np.bitwise_count(mask).sum())
+    result = int(np.bitwise_count(mask).sum())
     # 10.1.4.9 shares 28 bits with 10.1.4.5: 29 bits settle it
-    assert found == (29 if address == "10.1.4.9" else bits)
+    assert result == (29 if address == "10.1.4.9" else bits)
     plain = search(problem, problem.headers, space, by_priority=False, by_prefix=False)
     assert np.bitwise_count(plain).sum() == 32
 

@@ -26,7 +26,7 @@ CASES = [
 
 def repeat(headers: list[str]) -> list[str]:
     """Return headers with 1, 4, 7, ... connections."""
-    return [text for place, text in enumerate(headers) for _ in range(1 + 3 * place)]
+    return [text for index, text in enumerate(headers) for _ in range(1 + 3 * index)]
 
 
 def enumerate_all(problem: FlowTables, most_masks: int) -> float:
@@ -38,10 +38,10 @@ def enumerate_all(problem: FlowTables, most_masks: int) -> float:
     for count in range(1, most_masks + 1):
         for used in combinations(range(len(masks)), count):
             options = [[m for m in used if valid[m, h]] for h in range(len(headers.words))]
-            for chosen in product(*options):
-                entries = {(m, tuple((headers.words[h] & masks[m]).tolist())) for h, m in enumerate(chosen)}
+            for selected in product(*options):
+                entries = {(m, tuple((headers.words[h] & masks[m]).tolist())) for h, m in enumerate(selected)}
                 for order in permutations(used):
-                    searched = [order.index(m) + 1 for m in chosen]
+                    searched = [order.index(m) + 1 for m in selected]
                     lookups = probe * float(np.dot(headers.weight, searched))
                     best = min(best, lookups + (upcall + probe * count) * len(entries))
     return best / len(problem.flows)

@@ -48,7 +48,7 @@ def find_least_time_us(problem: FlowTables, most_masks: int) -> float:
     words = problem.layout.to_words([problem.layout.parse_header(text) for text in HEADERS])
     actions = classify(words, problem.entries)
     masks = np.unique(words & problem.used_mask, axis=0)  # the words of all headers are those of all masks
-    inside = [[((words ^ one) & mask == 0).all(axis=1) for one in headers.words] for mask in masks]
+    inside = [[((words ^ word) & mask == 0).all(axis=1) for word in headers.words] for mask in masks]
     valid = np.array([[len(set(actions[cube].tolist())) == 1 for cube in row] for row in inside])
     number = [np.unique(headers.words & mask, axis=0, return_inverse=True)[1].reshape(-1) for mask in masks]
     probe, upcall = problem.probe_us, problem.cost("upcall_us")
@@ -56,15 +56,15 @@ def find_least_time_us(problem: FlowTables, most_masks: int) -> float:
     for count in range(1, most_masks + 1):
         every = np.array(list(product(range(count), repeat=len(headers.words))))
         for used in combinations(range(len(masks)), count):
-            chosen = every[valid[list(used)][every, np.arange(len(headers.words))].all(axis=1)]
-            if not len(chosen):
+            selected = every[valid[list(used)][every, np.arange(len(headers.words))].all(axis=1)]
+            if not len(selected):
                 continue
-            entries, hits = np.zeros(len(chosen)), np.zeros((len(chosen), count))
-            for place, mask in enumerate(used):
-                mine = chosen == place
-                hits[:, place] = mine @ headers.weight
-                for one in range(number[mask].max() + 1):
-                    entries += (mine & (number[mask] == one)).any(axis=1)
+            entries, hits = np.zeros(len(selected)), np.zeros((len(selected), count))
+            for index, mask in enumerate(used):
+                current = selected == index
+                hits[:, index] = current @ headers.weight
+                for item in range(number[mask].max() + 1):
+                    entries += (current & (number[mask] == item)).any(axis=1)
             lookups = -np.sort(-hits, axis=1) @ np.arange(1, count + 1)  # by falling hits
             best = min(best, float((probe * lookups + (upcall + probe * count) * entries).min()))
     return best / float(headers.weight.sum())
@@ -97,9 +97,9 @@ def test_no_correct_entry_serves_headers_of_two_groups(problem: FlowTables) -> N
     groups = find_groups(problem, headers, find_incompatible(problem, headers, np.zeros(len(headers.words))))
     words = problem.layout.to_words([problem.layout.parse_header(text) for text in HEADERS])
     actions = classify(words, problem.entries)
-    for one, other in combinations(range(len(groups.words)), 2):
-        first, second = groups.words[one], groups.words[other]
-        if groups.group[one] != groups.group[other]:
+    for item, other in combinations(range(len(groups.words)), 2):
+        first, second = groups.words[item], groups.words[other]
+        if groups.group[item] != groups.group[other]:
             inside = ((words ^ first) & ~(first ^ second) == 0).all(axis=1)
             assert len(set(actions[inside].tolist())) > 1
 

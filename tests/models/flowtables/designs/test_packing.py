@@ -25,7 +25,7 @@ def list_cubes(problem: FlowTables, words: np.ndarray) -> np.ndarray:
         for value in np.unique(words & mask, axis=0):
             if len(np.unique(actions[((every & mask) == value).all(axis=1)])) == 1:
                 held.add(((words & mask) == value).all(axis=1).tobytes())
-    return np.array([np.frombuffer(one, dtype=bool) for one in sorted(held)]).T
+    return np.array([np.frombuffer(item, dtype=bool) for item in sorted(held)]).T
 
 
 @pytest.mark.slow
@@ -33,16 +33,16 @@ def list_cubes(problem: FlowTables, words: np.ndarray) -> np.ndarray:
 @settings(max_examples=15, deadline=None)
 def test_a_packing_is_no_larger_than_any_cover(problem: FlowTables) -> None:
     words = group_headers(problem).words
-    found = pack(problem, words, 10, NEVER)
+    result = pack(problem, words, 10, NEVER)
     cubes = list_cubes(problem, words)
-    least = linprog(np.ones(cubes.shape[1]), A_ub=-cubes.astype(float), b_ub=-np.ones(len(words))).fun
-    assert found.bound <= least + 1e-6
-    assert len(found.header) >= least - 1e-6
+    lower = linprog(np.ones(cubes.shape[1]), A_ub=-cubes.astype(float), b_ub=-np.ones(len(words))).fun
+    assert result.bound <= lower + 1e-6
+    assert len(result.header) >= lower - 1e-6
     is_held = np.zeros(len(words), dtype=bool)
-    known = {cube.tobytes() for cube in cubes.T}
-    for header, mask in zip(found.header, found.mask, strict=True):
+    names = {cube.tobytes() for cube in cubes.T}
+    for header, mask in zip(result.header, result.mask, strict=True):
         held = ((words ^ words[header]) & mask == 0).all(axis=1)
-        assert held.tobytes() in known
+        assert held.tobytes() in names
         is_held |= held
     assert is_held.all()
 
@@ -50,9 +50,9 @@ def test_a_packing_is_no_larger_than_any_cover(problem: FlowTables) -> None:
 def test_a_packing_proves_more_than_headers_that_share_no_entry() -> None:
     """Of three headers any two share an entry, and all three do not: 1.5 entries at least, so 2."""
     problem = make([(1, "a=7", "out:1")], ["a=4 b=0 c=0", "a=2 b=0 c=0", "a=1 b=0 c=0"])
-    found = pack(problem, group_headers(problem).words, 10, NEVER)
-    assert found.bound == pytest.approx(1.5)
-    assert len(found.header) == 2
+    result = pack(problem, group_headers(problem).words, 10, NEVER)
+    assert result.bound == pytest.approx(1.5)
+    assert len(result.header) == 2
     proof = SYSTEM.design("fewest_misses").run(problem, parameters={"rounds": 10}).proof
     assert (proof.objective, proof.bound) == (2, 2)
 

@@ -26,8 +26,8 @@ def test_a_rule_moves_behind_all_but_those_that_match_all_packets() -> None:
 
 def test_what_a_rule_costs_is_that_of_deciding_again() -> None:
     problem = make(RULES)
-    found = planner.explain(problem, design="least_specific", rules=3)
-    [section] = [one for one in found.explanation.sections if one.title == "Rules that force bits"]
+    explanation = planner.explain(problem, design="least_specific", rules=3)
+    [section] = [item for item in explanation.explanation.sections if item.title == "Rules that force bits"]
     frame = section.frame
     before = [classify_plainly(problem, problem.layout.parse_header(text)) for text in every_header()]
     by_hand = {"left out": make(RULES[1:]), "moved last": make(MOVED)}
@@ -37,5 +37,5 @@ def test_what_a_rule_costs_is_that_of_deciding_again() -> None:
         assert plan is not None
         assert row["time"] == pytest.approx(measure(other, plan, None)["cpu_per_connection_us"])
         after = [classify_plainly(other, other.layout.parse_header(text)) for text in every_header()]
-        changed = sum(one != two for one, two in zip(before, after, strict=True))
+        changed = sum(item != two for item, two in zip(before, after, strict=True))
         assert row["differ"] == pytest.approx(100 * changed / len(before))

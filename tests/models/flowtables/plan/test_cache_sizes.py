@@ -18,13 +18,13 @@ def simulate(entry: list[int], size: int) -> int:
     """Return the misses of a cache that replaces the least recently used entry."""
     held: OrderedDict[int, None] = OrderedDict()
     misses = 0
-    for one in entry:
-        if one >= 0 and one in held:
-            held.move_to_end(one)
+    for link_down in entry:
+        if link_down >= 0 and link_down in held:
+            held.move_to_end(link_down)
             continue
         misses += 1
-        if one >= 0 and size:
-            held[one] = None
+        if link_down >= 0 and size:
+            held[link_down] = None
             if len(held) > size:
                 held.popitem(last=False)
     return misses

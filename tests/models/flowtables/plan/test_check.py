@@ -25,8 +25,8 @@ from tests.models.flowtables.switches import FIELDS, classify_plainly, every_wor
 def test_headers_are_classified_alike(problem: FlowTables) -> None:
     words = every_word(problem)[::3]
     plain = [classify_plainly(problem, number) for number in problem.layout.to_numbers(words)]
-    for found in (classify(words, problem.entries), classify_headers(problem, words)):
-        assert [problem.actions[action] for action in found.tolist()] == plain
+    for result in (classify(words, problem.entries), classify_headers(problem, words)):
+        assert [problem.actions[action] for action in result.tolist()] == plain
 
 
 @given(switches(), st.integers(0, 255), st.integers(0, 255))
@@ -59,9 +59,9 @@ def test_an_entry_with_a_bit_less_is_found() -> None:
     assert not len(check(problem, plan))
     wide = pd.DataFrame({"match": [""], "action": ["drop"], "connections": [256.0]})
     masks = pd.DataFrame({"position": [1.0], "mask": [""], "megaflows": [1.0], "connections": [256.0]})
-    found = check(problem, Cache(megaflows=wide, masks=masks))
-    assert found.frame["limit"].tolist() == ["action"]
-    assert found.frame["amount"].iloc[0] > 0
+    violations = check(problem, Cache(megaflows=wide, masks=masks))
+    assert violations.frame["limit"].tolist() == ["action"]
+    assert violations.frame["amount"].iloc[0] > 0
 
 
 @given(switches(), st.integers(0, 10**6), st.integers(0, 7))
@@ -85,8 +85,8 @@ def test_one_bit_less_is_found_wherever_it_changes_an_action(problem: FlowTables
         masks=pd.DataFrame({"position": [1.0], "mask": [text], "megaflows": [1.0], "connections": [held]}),
     )
     actions = {problem.actions[number] for number in classify(words[inside], problem.entries).tolist()}
-    found = check(problem, wide).frame["limit"].tolist()
-    assert found == ([] if actions == {action} else ["action"])
+    result = check(problem, wide).frame["limit"].tolist()
+    assert result == ([] if actions == {action} else ["action"])
 
 
 def test_an_entry_that_takes_too_many_parts_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +103,9 @@ def test_an_entry_that_takes_too_many_parts_is_not_decided(monkeypatch: pytest.M
     plan = SYSTEM.plan.from_tables(problem, tables)
     assert check(problem, plan).frame["limit"].tolist() == ["action"]
     monkeypatch.setattr(module, "MOST_PARTS", 2)
-    found = check(problem, plan).frame
-    assert found["limit"].tolist() == ["undecided"]
-    assert found["where"].tolist() == ["entry ''"]
+    result = check(problem, plan).frame
+    assert result["limit"].tolist() == ["undecided"]
+    assert result["where"].tolist() == ["entry ''"]
 
 
 def test_limits_of_entries_are_checked() -> None:
@@ -155,16 +155,16 @@ def test_lookups_find_what_dictionaries_find(problem: FlowTables) -> None:
     plan = SYSTEM.design("least_specific").run(problem).plan
     content, service = read_plan(problem, plan)
     entries = {
-        (int(mask), row.tobytes()): place
-        for place, (row, mask) in enumerate(zip(content.value, content.mask_of, strict=True))
+        (int(mask), row.tobytes()): index
+        for index, (row, mask) in enumerate(zip(content.value, content.mask_of, strict=True))
     }
     for header, entry, searched in zip(problem.headers, service.entry, service.searched, strict=True):
-        found = [
+        result = [
             (position, entries[position, (header & mask).tobytes()])
             for position, mask in enumerate(content.masks)
             if (position, (header & mask).tobytes()) in entries
         ]
-        assert found[0] == (searched - 1, entry)
+        assert result[0] == (searched - 1, entry)
 
 
 @given(
@@ -193,10 +193,10 @@ def require_best_order(rows: list[int], count: int) -> None:
     weight = draw.integers(1, 9, size=len(words)).astype(float)
 
     def lookups(order: np.ndarray) -> float:
-        place = np.argsort(order).astype(np.int32)
-        _, searched = find_all(fill_table(words, place[mask_of], masks[order]), words)
+        position = np.argsort(order).astype(np.int32)
+        _, searched = find_all(fill_table(words, position[mask_of], masks[order]), words)
         return float((searched * weight).sum())
 
     order = order_masks(words, mask_of, masks, words, weight)
-    best = min(lookups(np.array(one)) for one in permutations(range(count)))
+    best = min(lookups(np.array(item)) for item in permutations(range(count)))
     assert lookups(order) == best

@@ -27,9 +27,9 @@ def test_the_layout_has_the_fewest_tables_within_the_limit(limit: int) -> None:
     problem = make(CHAIN, table_limit=float(limit))
     plan = plan_of(problem)
     assert plan.layout is not None
-    sizes = {one.lookups: sum(one.entries) for one in find_mergings(problem)}
-    most = limit or sizes[len(problem.table_numbers)]
-    fitting = [lookups for lookups, entries in sizes.items() if entries <= most]
+    sizes = {merging.lookups: sum(merging.entries) for merging in find_mergings(problem)}
+    upper = limit or sizes[len(problem.table_numbers)]
+    fitting = [lookups for lookups, entries in sizes.items() if entries <= upper]
     entries = plan.layout["entries"].sum()
     assert len(plan.layout) == min(fitting, default=min(sizes, key=lambda lookups: sizes[lookups]))
     assert entries == sizes[len(plan.layout)]

@@ -30,7 +30,7 @@ def require_same_actions(problem: FlowTables) -> None:
         assert [merged.actions[number] for number in classify(words, merged.entries)] == before
         assert len(merged.table_numbers) >= 1
         fewest[len(groups)] = min(fewest.get(len(groups), 10**9), len(merged.rules))
-    assert {one.lookups: sum(one.entries) for one in find_mergings(problem)} == fewest
+    assert {merging.lookups: sum(merging.entries) for merging in find_mergings(problem)} == fewest
 
 
 def test_all_groups_of_a_chain_keep_the_actions() -> None:
@@ -46,7 +46,7 @@ def test_all_groups_of_random_switches_keep_the_actions(problem: FlowTables) -> 
 def test_memory_leaves_out_large_tables() -> None:
     problem = small()
     all_of_them = find_mergings(problem)
-    assert [one.lookups for one in all_of_them] == [1, 2]
+    assert [item.lookups for item in all_of_them] == [1, 2]
     assert sum(all_of_them[0].entries) > sum(all_of_them[1].entries)
     assert find_mergings(problem, memory=sum(all_of_them[1].entries)) == all_of_them[1:]
 
@@ -62,7 +62,7 @@ def test_rules_with_the_same_match_count_once() -> None:
 
 
 def test_a_table_alone_is_never_too_large() -> None:
-    rules = [(float(99 - place), f"a={place % 8} b={place // 8}", "drop", 0.0) for place in range(60)]
+    rules = [(float(99 - index), f"a={index % 8} b={index // 8}", "drop", 0.0) for index in range(60)]
     problem = make([*rules, (1.0, "a=1", "drop", 1.0)], ["a=0 b=0 c=0"])
     paths = Paths(problem, most=10)
     assert paths.count(0, 0) == 61
@@ -73,5 +73,5 @@ def test_a_pipeline_of_logical_datapaths_has_its_tables() -> None:
     problem = pipeline(datapaths=6, hosts=3, connections=50, seed=2)
     assert problem.table_numbers == list(range(15))
     best = find_mergings(problem)
-    assert [one.lookups for one in best] == list(range(1, 16))
+    assert [item.lookups for item in best] == list(range(1, 16))
     assert sum(best[-1].entries) <= len(problem.entries.action) + 15

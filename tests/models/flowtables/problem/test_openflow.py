@@ -201,17 +201,17 @@ def test_a_port_of_input_that_is_in_no_header_is_said(tmp_path: Path) -> None:
 def test_packets_to_the_controller_are_upcalls_each(tmp_path: Path) -> None:
     rules = "dl_type=0x88cc actions=CONTROLLER:65535\npriority=1,arp actions=output:1\n"
     problem, _ = read(tmp_path, rules, ["eth_type=0x88cc"] * 30 + ["arp"] * 10)
-    found = {}
+    result = {}
     for design in ALL:
         decision = SYSTEM.design(design).run(problem)
-        found[design] = measure(problem, decision.plan, None)
+        result[design] = measure(problem, decision.plan, None)
         bound = decision.proof.bound
-        assert bound is None or bound <= found[design]["cpu_per_connection_us"] * (1 + 1e-9)
+        assert bound is None or bound <= result[design]["cpu_per_connection_us"] * (1 + 1e-9)
     # 30 upcalls to the controller, 2 misses, each with lookups in one mask, and a lookup for each connection
     expected = (30 * 11.5 + 2 * (11.5 + 0.147) + 40 * 0.147) / 40
-    assert found["all"]["cpu_per_connection_us"] == pytest.approx(expected)
-    assert found["all"]["hit_rate"] == pytest.approx(100 * 9 / 40)
-    assert found["all"]["to_controller"] == 30
+    assert result["all"]["cpu_per_connection_us"] == pytest.approx(expected)
+    assert result["all"]["hit_rate"] == pytest.approx(100 * 9 / 40)
+    assert result["all"]["to_controller"] == 30
 
 
 def test_names_of_arp_are_its_own(tmp_path: Path) -> None:
@@ -295,11 +295,12 @@ def test_connections_are_drawn_with_the_fields_that_their_packets_have(tmp_path:
 
 def test_an_entry_of_a_trace_is_read_on_the_fields_of_a_layout() -> None:
     layout = table_1(connections=10).layout
-    found = read_megaflow(TRACE, layout)
+    megaflow = read_megaflow(TRACE, layout)
     assert (
-        layout.format_match(found.value, found.mask) == "eth_type=0x800 ip_dst=9.1.1.1 ip_proto=6 tp_src=0/13"
+        layout.format_match(megaflow.value, megaflow.mask)
+        == "eth_type=0x800 ip_dst=9.1.1.1 ip_proto=6 tp_src=0/13"
     )
-    assert found.actions == "4"
+    assert megaflow.actions == "4"
     with pytest.raises(InputError, match="has no line 'Megaflow'"):
         read_megaflow("", layout)
 

@@ -55,8 +55,8 @@ def decide(modules: pd.DataFrame, policies: pd.DataFrame, name: str, header: int
         if policy["operator"] == "sequential" and not (first and second):
             return set()
         return first | second
-    own = modules[modules["module"] == name].sort_values("priority", ascending=False)
-    for _, rule in own.iterrows():
+    own_values = modules[modules["module"] == name].sort_values("priority", ascending=False)
+    for _, rule in own_values.iterrows():
         if is_in(rule["match"], header):
             return {rule["action"]} - {"drop"}
     return set()
@@ -91,8 +91,8 @@ def require_same_actions(program: tuple[pd.DataFrame, pd.DataFrame], headers: li
     )
     for text in headers:
         header = LAYOUT.parse_header(text)
-        wanted = decide(modules, policies, "p1", header) - {"pass"}
-        assert classify_plainly(compiled, header) == (" ".join(sorted(wanted)) or "drop")
+        requested = decide(modules, policies, "p1", header) - {"pass"}
+        assert classify_plainly(compiled, header) == (" ".join(sorted(requested)) or "drop")
     assert len(compiled.rules) <= sum(merge_modules(modules, policies, LAYOUT)[0].entries)
 
 

@@ -14,7 +14,7 @@ def test_each_hour_replaces_rules_and_starts_from_the_masks_before() -> None:
     hours = list(day(rules=40, connections=120, changed=0.1, hours=3, seed=4))
     assert [label for label, _ in hours] == ["01h", "02h", "03h"]
     matches = [set(problem.matches) for _, problem in hours]
-    assert [len(one) for one in matches] == [40, 40, 40]
+    assert [len(match) for match in matches] == [40, 40, 40]
     assert [len(before - after) for before, after in pairwise(matches)] == [4, 4]
     design, decision = SYSTEM.design("merged"), None
     for _, problem in hours:
@@ -22,13 +22,13 @@ def test_each_hour_replaces_rules_and_starts_from_the_masks_before() -> None:
         decision = design.run(problem, previous=before, parameters={"trials": 10})
         assert decision.plan is not None
         assert not len(check(problem, decision.plan))
-        found = measure(problem, decision.plan, before.plan if before else None)
+        metrics = measure(problem, decision.plan, before.plan if before else None)
         if before is None:
-            assert found["stale_entries"] is None
+            assert metrics["stale_entries"] is None
             continue
         content = read_content(problem, before.plan)
         wrong = sum(
             find_wrong(problem, value, content.masks[mask], action) is not None
             for value, mask, action in zip(content.value, content.mask_of, content.action, strict=True)
         )
-        assert found["stale_entries"] >= wrong
+        assert metrics["stale_entries"] >= wrong

@@ -30,7 +30,7 @@ DESIGNS = (
 
 
 def ports(log: object) -> list[str]:
-    return [f"out:{one[0]}" for one in log]  # type: ignore[index,attr-defined]
+    return [f"out:{item[0]}" for item in log]  # type: ignore[index,attr-defined]
 
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))]
@@ -133,7 +133,7 @@ def test_the_time_to_live_is_lowered_or_runs_out() -> None:
         fields=fields,
         flows=pd.DataFrame({"header": [f"nw_ttl={ttl} a={a}" for a in (0, 1) for ttl in range(256)]}),
     )
-    found = [problem.actions[number] for number in classify(problem.headers, problem.entries)]
+    result = [problem.actions[number] for number in classify(problem.headers, problem.entries)]
 
     def expected(ttl: int, a: int) -> str:
         if a == 1:
@@ -143,10 +143,10 @@ def test_the_time_to_live_is_lowered_or_runs_out() -> None:
         return "controller" if ttl <= 2 else "set:dec_ttl set:dec_ttl out:2"
 
     wrong = [
-        (a, ttl, found[256 * a + ttl])
+        (a, ttl, result[256 * a + ttl])
         for a in (0, 1)
         for ttl in range(256)
-        if expected(ttl, a) not in (found[256 * a + ttl], found[256 * a + ttl].removeprefix("set:dec_ttl "))
+        if expected(ttl, a) not in (result[256 * a + ttl], result[256 * a + ttl].removeprefix("set:dec_ttl "))
     ]
     assert not wrong
     plan = SYSTEM.design("all").run(problem).plan

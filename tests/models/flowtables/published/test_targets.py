@@ -21,9 +21,9 @@ class Quick:
 
 @pytest.mark.parametrize("name", ["pipeline", "tuple_search", "tries"])
 def test_formulas_and_tries_are_reproduced(name: str) -> None:
-    done = reproduction.run_target(SYSTEM, TARGETS[name], quick=True)
-    assert done.error is None
-    assert {row.verdict for row in done.rows} <= {Verdict.REPRODUCED, Verdict.NO_NUMBER}
+    result = reproduction.run_target(SYSTEM, TARGETS[name], quick=True)
+    assert result.error is None
+    assert {row.verdict for row in result.rows} <= {Verdict.REPRODUCED, Verdict.NO_NUMBER}
 
 
 def test_every_published_value_has_one_verdict_and_others_a_reason() -> None:

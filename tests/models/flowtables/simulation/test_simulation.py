@@ -80,15 +80,15 @@ def simulate_plainly(problem: FlowTables, design: str) -> dict[str, float]:
             header = problem.headers[flow : flow + 1]
             number = layout.to_numbers(header)[0]
             right = now.actions[int(classify_headers(now, header)[0])]
-            found = [cube for cube in entries if (number ^ cube[0]) & cube[1] == 0]
+            result = [cube for cube in entries if (number ^ cube[0]) & cube[1] == 0]
             counts["packets"] += 1
-            if not found:
+            if not result:
                 counts["misses"] += 1
                 mask = layout.to_numbers(MASKS_OF_MISSES[design](now)(header))[0]
-                found = [(number & mask, mask)]
-                entries[found[0]] = [right, time]
-            assert len({entries[cube][0] for cube in found}) == 1  # else the order of masks would matter
-            for cube in found[:1]:
+                result = [(number & mask, mask)]
+                entries[result[0]] = [right, time]
+            assert len({entries[cube][0] for cube in result}) == 1  # else the order of masks would matter
+            for cube in result[:1]:
                 counts["wrong_packets"] += entries[cube][0] != right
                 entries[cube][1] = time
         counts["most_megaflows"] = max(counts["most_megaflows"], len(entries))

@@ -43,14 +43,14 @@ def test_the_optimum_equals_complete_enumeration() -> None:
             (tail, head, float(rng.integers(1, 3)), float(rng.integers(0, 5)))
             for tail, head in [("S", "X"), ("S", "Y"), ("X", "A"), ("X", "B"), ("Y", "A"), ("Y", "B")]
         ]
-        one = problem(
+        item = problem(
             links,
             [("v", 1000.0, 1.0), ("w", 1000.0, 2.0)],
             [("A", "v", 1000.0, 1.0), ("B", "v", 1000.0, 2.0), ("B", "w", 1000.0, 1.0)],
             tiers=TWO,
             settings=pd.DataFrame({"service_weight": [1.0], "cost_weight": [0.1]}),
         )
-        assert optimum.distribute(one).proof.objective == pytest.approx(best_by_force(one), abs=1e-9)
+        assert optimum.distribute(item).proof.objective == pytest.approx(best_by_force(item), abs=1e-9)
 
 
 def coordination(third: bool = False) -> LiveVideo:
@@ -73,10 +73,10 @@ def coordination(third: bool = False) -> LiveVideo:
 
 def test_one_channel_makes_way_for_the_other() -> None:
     """With SY of one channel only, V1 must take the more expensive path over X so that V2 fits."""
-    one = coordination()
+    item = coordination()
     tight = LiveVideo(
-        clusters=one.clusters, objects=one.objects, requests=one.requests, settings=one.settings,
-        links=one.links.assign(capacity_mbps=[1.0, 1.0, 1.0, 1.0, 1.0]),
+        clusters=item.clusters, objects=item.objects, requests=item.requests, settings=item.settings,
+        links=item.links.assign(capacity_mbps=[1.0, 1.0, 1.0, 1.0, 1.0]),
     )  # fmt: skip
     plan = optimum.distribute(tight).plan
     assert plan is not None
@@ -99,12 +99,12 @@ def test_a_high_priority_justifies_the_expensive_link() -> None:
     settings = pd.DataFrame({"service_weight": [10.0], "cost_weight": [1.0]})
     before = problem(links, objects, first, tiers=TWO, settings=settings)
     after = problem(links, objects, [*first, ("A", "V2", 900.0, 1.0)], tiers=TWO, settings=settings)
-    one, two = optimum.distribute(before), optimum.distribute(after)
-    assert one.plan is not None
+    item, two = optimum.distribute(before), optimum.distribute(after)
+    assert item.plan is not None
     assert two.plan is not None
     # 20 for service, less 0.8 x (SX + XA + SY + YB)
-    assert one.proof.objective == pytest.approx(20 - 0.8 * 4)
-    assert not ((one.plan.trees["tail"] == "Y") & (one.plan.trees["head"] == "A")).any()
+    assert item.proof.objective == pytest.approx(20 - 0.8 * 4)
+    assert not ((item.plan.trees["tail"] == "Y") & (item.plan.trees["head"] == "A")).any()
     # V1 to A over YA shares SY; V2 takes SX and XA: 1020 - 0.8 (SY + YA + YB) - 0.9 (SX + XA)
     assert two.proof.objective == pytest.approx(1020 - 0.8 * 12 - 0.9 * 2)
     assert ((two.plan.trees["tail"] == "Y") & (two.plan.trees["head"] == "A")).any()
@@ -115,16 +115,16 @@ def test_whole_streams_beat_fair_shares() -> None:
     links = [("S", "X", 1.9, 0.0), ("X", "A", 9.0, 0.0), ("X", "B", 9.0, 0.0)]
     objects = [(c, b, b / 1000) for c in ("V1", "V2") for b in (400.0, 1500.0)]
     requests = [(g, c, b, 1.0) for g, c in (("A", "V1"), ("B", "V2")) for b in (400.0, 1500.0)]
-    one = problem(links, objects, requests, tiers=TWO)
-    assert optimum.distribute(one).proof.objective == pytest.approx(1.9)
+    item = problem(links, objects, requests, tiers=TWO)
+    assert optimum.distribute(item).proof.objective == pytest.approx(1.9)
 
 
 def test_plans_satisfy_pinned_and_forbidden_rules() -> None:
-    one = coordination(third=True)
+    item = coordination(third=True)
     rules = ["channel", "bitrate_kbps", "tail", "head"]
     pinned = LiveVideo(
-        clusters=one.clusters, links=one.links, objects=one.objects,
-        requests=one.requests, settings=one.settings,
+        clusters=item.clusters, links=item.links, objects=item.objects,
+        requests=item.requests, settings=item.settings,
         pinned=pd.DataFrame([("V1", "*", "X", "A")], columns=rules),
         forbidden=pd.DataFrame([("*", "*", "Y", "A")], columns=rules),
     )  # fmt: skip
@@ -135,21 +135,21 @@ def test_plans_satisfy_pinned_and_forbidden_rules() -> None:
 
 
 def test_pins_that_do_not_fit_are_infeasible() -> None:
-    one = coordination()
+    item = coordination()
     rules = ["channel", "bitrate_kbps", "tail", "head"]
     pinned = LiveVideo(
-        clusters=one.clusters, links=one.links.assign(capacity_mbps=[1.0, 1.0, 1.0, 1.0, 1.0]),
-        objects=one.objects, requests=one.requests, settings=one.settings,
+        clusters=item.clusters, links=item.links.assign(capacity_mbps=[1.0, 1.0, 1.0, 1.0, 1.0]),
+        objects=item.objects, requests=item.requests, settings=item.settings,
         pinned=pd.DataFrame([("V1", "*", "Y", "A"), ("V2", "*", "Y", "B")], columns=rules),
     )  # fmt: skip
     assert optimum.distribute(pinned).proof.status is Status.INFEASIBLE
 
 
 def test_a_plan_is_a_feasible_point_with_the_same_objective() -> None:
-    one = coordination()
-    decision = optimum.distribute(one)
+    item = coordination()
+    decision = optimum.distribute(item)
     assert decision.plan is not None
-    fast = build_program(one)
-    x = fast.point(one, decision.plan)
+    fast = build_program(item)
+    x = fast.point(item, decision.plan)
     assert fast.program.violation(x) == 0
     assert fast.program.objective_of(x) == pytest.approx(decision.proof.objective)

@@ -39,25 +39,25 @@ def test_hybrid_with_an_ignorant_controller_is_distributed(one: LiveVideo) -> No
 
 def test_under_hybrid_control_only_denied_requests_wait() -> None:
     """Capacity for one: v takes it at its arrival; 10 s later the controller gives it to w."""
-    one = problem(
+    item = problem(
         [("S", "E", 1.0, 1.0), ("E", "A", 9.0, 0.0)],
         [("v", 1000.0, 1.0), ("w", 1000.0, 9.0)],
         [("A", "v", 1000.0, 1.0), ("A", "w", 1000.0, 1.0)],
         tiers=TIERS,
     )
     for came, waited in (([1.0, 5.0], ["w"]), ([5.0, 1.0], []), ([1.0, 25.0], [])):
-        done = run(one.with_requests(one.requests.assign(arrival_s=came)), "hybrid", age_s=10.0)
-        assert done.plan is not None
-        assert set(done.plan.trees["channel"]) == {"w"}
-        assert done.plan.waits is not None
-        assert done.plan.waits["channel"].tolist() == waited
+        result = run(item.with_requests(item.requests.assign(arrival_s=came)), "hybrid", age_s=10.0)
+        assert result.plan is not None
+        assert set(result.plan.trees["channel"]) == {"w"}
+        assert result.plan.waits is not None
+        assert result.plan.waits["channel"].tolist() == waited
 
 
 def test_hybrid_control_is_fast_and_serves_more() -> None:
-    one = small(seed=1)
-    central, both, alone = (run(one, name) for name in ("centralized", "hybrid", "distributed"))
-    for done in (central, both, alone):
-        assert done.metrics["join_s"] is not None
+    item = small(seed=1)
+    central, both, alone = (run(item, name) for name in ("centralized", "hybrid", "distributed"))
+    for result in (central, both, alone):
+        assert result.metrics["join_s"] is not None
     assert central.metrics["join_s"] > 10 > 1 > both.metrics["join_s"]  # type: ignore[operator]
     assert both.metrics["service_minus_cost"] > alone.metrics["service_minus_cost"]  # type: ignore[operator]
     assert both.metrics["service_minus_cost"] > central.metrics["service_minus_cost"]  # type: ignore[operator]

@@ -31,14 +31,14 @@ TIERS = {"S": "source", "E": "edge", "A": "group", "B": "group"}
 PROGRAM = Options(gap=1e-9)
 
 
-def lowered(one: LiveVideo, lowest_kbps: float) -> LiveVideo:
-    return adjust(one, lowest_kbps=lowest_kbps)
+def lowered(item: LiveVideo, lowest_kbps: float) -> LiveVideo:
+    return adjust(item, lowest_kbps=lowest_kbps)
 
 
-def value_of(one: LiveVideo, plan: Trees | None) -> float:
+def value_of(item: LiveVideo, plan: Trees | None) -> float:
     assert plan is not None
-    assert not len(check(one, plan))
-    value = measure(one, plan, None)[OBJECTIVE]
+    assert not len(check(item, plan))
+    value = measure(item, plan, None)[OBJECTIVE]
     assert value is not None
     return value
 
@@ -70,31 +70,31 @@ def test_each_group_gets_the_bitrate_that_fits() -> None:
 
 
 def test_a_lower_bitrate_counts_only_where_clients_accept_it() -> None:
-    one = two_groups()
+    entry = two_groups()
     item, link = np.array([2, 2]), np.array([0, 2])  # 1 Mbit/s to B
     for lowest, value in ((3000.0, 0.0), (2000.0, 0.0), (1000.0, 10.0)):
-        ladder = lowered(one, lowest)
+        ladder = lowered(entry, lowest)
         assert value_of(ladder, build_plan(ladder, item, link)) == value
 
 
 def test_a_blank_cell_is_the_requested_bitrate() -> None:
-    one = two_groups()
-    half = replace(one, requests=one.requests.assign(lowest_kbps=[np.nan, 1000.0]))
+    item = two_groups()
+    half = replace(item, requests=item.requests.assign(lowest_kbps=[np.nan, 1000.0]))
     assert half.has_ladders
     assert half.steps.request.tolist() == [0, 1, 1, 1]
-    assert not replace(one, requests=one.requests.assign(lowest_kbps=np.nan)).has_ladders
+    assert not replace(item, requests=item.requests.assign(lowest_kbps=np.nan)).has_ladders
 
 
 def test_a_lowest_bitrate_above_the_requested_one_is_refused() -> None:
-    one = two_groups()
+    item = two_groups()
     with pytest.raises(InputError, match=r"requests row 2: lowest_kbps is 3500, must be at most .*3000"):
-        replace(one, requests=one.requests.assign(lowest_kbps=[1000.0, 3500.0]))
+        replace(item, requests=item.requests.assign(lowest_kbps=[1000.0, 3500.0]))
 
 
 def test_pinned_requests_are_not_lowered() -> None:
     pinned = pd.DataFrame([("V", "3000", "*", "*")], columns=["channel", "bitrate_kbps", "tail", "head"])
-    one = replace(two_groups(), pinned=pinned)
-    assert not lowered(one, 0).has_ladders
+    item = replace(two_groups(), pinned=pinned)
+    assert not lowered(item, 0).has_ladders
 
 
 @settings(max_examples=8)
@@ -106,8 +106,8 @@ def test_the_program_is_the_best_choice_of_steps(one: LiveVideo, seed: int) -> N
     lowest = rng.choice([0.0, 1500.0, np.nan], len(one.requests))
     lowest = np.minimum(lowest, one.requests["bitrate_kbps"].to_numpy(float))
     ladder = replace(one, requests=one.requests.assign(lowest_kbps=lowest))
-    found = integer_program.solve(ladder, options=PROGRAM)
-    value = value_of(ladder, found.plan)
+    solution = integer_program.solve(ladder, options=PROGRAM)
+    value = value_of(ladder, solution.plan)
     accepted = [ladder.steps.object[ladder.steps.request == q].tolist() for q in range(len(ladder.requests))]
     best = 0.0
     for choice in itertools.product(*accepted):
@@ -117,8 +117,8 @@ def test_the_program_is_the_best_choice_of_steps(one: LiveVideo, seed: int) -> N
     formal = integer_program.solve(ladder, options=replace(PROGRAM, backend="pyomo:appsi_highs"))
     assert value_of(ladder, formal.plan) == pytest.approx(best, abs=1e-6)
     fast = build_program(ladder)
-    assert found.plan is not None
-    x = fast.point(ladder, found.plan)
+    assert solution.plan is not None
+    x = fast.point(ladder, solution.plan)
     assert fast.program.violation(x) <= 1e-9
     assert fast.program.objective_of(x) == pytest.approx(value)
 
@@ -138,41 +138,41 @@ def test_accepting_lower_bitrates_never_hurts(one: LiveVideo) -> None:
 def test_the_search_over_steps_never_loses(one: LiveVideo, start: int) -> None:
     ladder = lowered(one, 0.0)
     plans = [build_plan(ladder, *np.zeros((2, 0), dtype=np.int64))]
-    plans += [integer_program.solve(given, options=PROGRAM).plan for given in (one, ladder)]  # type: ignore[misc]
+    plans += [integer_program.solve(inputs, options=PROGRAM).plan for inputs in (one, ladder)]  # type: ignore[misc]
     before = plans[start]
     after = serve_more(ladder, before, Deadline.after(10.0))
     assert value_of(ladder, after) >= value_of(ladder, build_plan(ladder, *rows(ladder, before))) - 1e-9
 
 
-def rows(one: LiveVideo, plan: Trees) -> tuple[np.ndarray, np.ndarray]:
+def rows(table: LiveVideo, plan: Trees) -> tuple[np.ndarray, np.ndarray]:
     from planner_models.livevideo.plan.plan import plan_rows
 
-    return plan_rows(one, plan)
+    return plan_rows(table, plan)
 
 
 def random_ladder(seed: int, *, accepted_kbps: float | None = 0.0) -> LiveVideo:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=12, requests_per_video=5.0, source_gbps=0.02, sources=1, reflectors=3, groups=8, edges=4,
         reflectors_per_edge=2, edges_per_group=2, priority="quality", seed=seed,
     )  # fmt: skip
-    return one if accepted_kbps is None else lowered(one, accepted_kbps)
+    return item if accepted_kbps is None else lowered(item, accepted_kbps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_decomposition_bounds_the_optimum(seed: int) -> None:
-    one = random_ladder(seed)
-    exact = integer_program.solve(one, options=Options(time_limit_s=60))
-    found = ladders.distribute(one, options=Options(time_limit_s=3, threads=1))
-    best = value_of(one, exact.plan)
-    assert found.proof.bound is not None
-    assert found.proof.bound >= best - 1e-6
-    assert value_of(one, found.plan) == pytest.approx(found.proof.objective)
+    item = random_ladder(seed)
+    exact = integer_program.solve(item, options=Options(time_limit_s=60))
+    decision = ladders.distribute(item, options=Options(time_limit_s=3, threads=1))
+    best = value_of(item, exact.plan)
+    assert decision.proof.bound is not None
+    assert decision.proof.bound >= best - 1e-6
+    assert value_of(item, decision.plan) == pytest.approx(decision.proof.objective)
     assert exact.proof.bound is not None
-    assert found.proof.objective is not None
-    assert 0.9 * best <= found.proof.objective <= exact.proof.bound + 1e-6
-    again = ladders.distribute(one, options=Options(time_limit_s=3, threads=1), previous=found)
-    assert value_of(one, again.plan) >= 0.9 * best
+    assert decision.proof.objective is not None
+    assert 0.9 * best <= decision.proof.objective <= exact.proof.bound + 1e-6
+    again = ladders.distribute(item, options=Options(time_limit_s=3, threads=1), previous=decision)
+    assert value_of(item, again.plan) >= 0.9 * best
 
 
 @pytest.mark.slow
@@ -180,22 +180,22 @@ def test_the_decomposition_bounds_the_optimum(seed: int) -> None:
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 12))]
 )
 def test_lower_bitrates_never_serve_less_than_single_ones(seed: int) -> None:
-    one = random_ladder(seed, accepted_kbps=None)
+    item = random_ladder(seed, accepted_kbps=None)
     options = Options(time_limit_s=20, threads=1)
-    single = decomposition.distribute(one, options=options)
-    ladder = lowered(one, 0.0)
-    found = ladders.distribute(ladder, options=options)
-    assert value_of(ladder, found.plan) >= value_of(one, single.plan) - 1e-6
+    single = decomposition.distribute(item, options=options)
+    ladder = lowered(item, 0.0)
+    decision = ladders.distribute(ladder, options=options)
+    assert value_of(ladder, decision.plan) >= value_of(item, single.plan) - 1e-6
 
 
 @pytest.mark.slow
 def test_no_design_is_above_the_optimum() -> None:
-    one = random_ladder(0)
-    best = integer_program.solve(one, options=Options(time_limit_s=60)).proof.bound
+    item = random_ladder(0)
+    best = integer_program.solve(item, options=Options(time_limit_s=60)).proof.bound
     assert best is not None
     for design in DESIGNS:
-        plan = design.decide(one, options=Options(time_limit_s=2)).plan
-        value = measure(one, plan, None)[OBJECTIVE]
+        plan = design.decide(item, options=Options(time_limit_s=2)).plan
+        value = measure(item, plan, None)[OBJECTIVE]
         assert value is not None
         assert value <= best + 1e-6, design.name
 

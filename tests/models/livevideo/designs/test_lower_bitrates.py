@@ -28,12 +28,12 @@ def ladder() -> LiveVideo:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
 def test_clients_step_down_to_the_first_bitrate_that_fits(design: object) -> None:
-    one = ladder()
-    plain = design.decide(one)  # type: ignore[attr-defined]
-    assert measure(one, plain.plan, None)["clients_served"] == 0.0
-    decision = design.decide(one, lower_bitrates=True)  # type: ignore[attr-defined]
-    assert not len(check(one, decision.plan))
-    metrics = measure(one, decision.plan, None)
+    item = ladder()
+    plain = design.decide(item)  # type: ignore[attr-defined]
+    assert measure(item, plain.plan, None)["clients_served"] == 0.0
+    decision = design.decide(item, lower_bitrates=True)  # type: ignore[attr-defined]
+    assert not len(check(item, decision.plan))
+    metrics = measure(item, decision.plan, None)
     assert metrics["clients_at_bitrate"] == 0.0
     assert metrics["clients_served"] == 100.0
     assert metrics["lower_bitrate_clients"] == 5.0
@@ -73,8 +73,8 @@ def test_received_bitrates_are_those_of_a_search_request_by_request(one: LiveVid
                 rows.append((item, link))
     pairs = np.array(rows, dtype=np.int64).reshape(-1, 2)
     plan = build_plan(one, pairs[:, 0], pairs[:, 1])
-    found = compute_delivery(one, plan)
-    over = found.load_mbps > one.capacity_mbps * (1 + 1e-9)
+    delivery = compute_delivery(one, plan)
+    over = delivery.load_mbps > one.capacity_mbps * (1 + 1e-9)
     parent = {(item, int(one.head[link])): link for item, link in rows}
 
     def is_intact(item: int, cluster: int) -> bool:
@@ -85,13 +85,13 @@ def test_received_bitrates_are_those_of_a_search_request_by_request(one: LiveVid
             cluster = int(one.tail[link])
         return True
 
-    for q, value in enumerate(received_mbps(one, found).tolist()):
-        wanted, group = int(one.object[q]), int(one.group[q])
+    for q, value in enumerate(received_mbps(one, delivery).tolist()):
+        requested, group = int(one.object[q]), int(one.group[q])
         rates = [
             float(one.bitrate_mbps[item])
             for item in range(len(one.objects))
-            if one.channel_number[item] == one.channel_number[wanted]
-            and one.bitrate_mbps[item] <= one.bitrate_mbps[wanted]
+            if one.channel_number[item] == one.channel_number[requested]
+            and one.bitrate_mbps[item] <= one.bitrate_mbps[requested]
             and is_intact(item, group)
         ]
         assert value == max(rates, default=0.0)

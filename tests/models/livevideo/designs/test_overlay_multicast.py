@@ -16,8 +16,8 @@ REQUESTS = [("A", "w", 500.0, 1.0), ("A", "w", 1500.0, 1.0), ("A", "v", 2000.0, 
 def one_link(source_mbps: float) -> LiveVideo:
     """Return two channels behind one link, of which the second of the table is requested first."""
     tiers = {"S": "source", "E": "edge", "A": "group"}
-    one = problem([("S", "E", source_mbps, 1.0), ("E", "A", 9.0, 0.0)], OBJECTS, REQUESTS, tiers=tiers)
-    return one.with_requests(one.requests.assign(arrival_s=[2.0, 3.0, 1.0]))
+    item = problem([("S", "E", source_mbps, 1.0), ("E", "A", 9.0, 0.0)], OBJECTS, REQUESTS, tiers=tiers)
+    return item.with_requests(item.requests.assign(arrival_s=[2.0, 3.0, 1.0]))
 
 
 @pytest.mark.parametrize(("order", "sent"), [("arrival", {("v", 2000.0)}), ("table", {("w", 1500.0)})])
@@ -39,10 +39,10 @@ def test_early_requests_of_all_channels_starve_later_ones_where_trees_grow_by_re
     tiers = {"S": "source", "E": "edge", "F": "edge", "A": "group", "B": "group"}
     links = [("S", "E", 9.0, 1.0), ("S", "F", 2.0, 1.0), ("E", "A", 9.0, 0.0), ("F", "B", 9.0, 0.0)]
     requests = [("A", "w", 1500.0, 1.0), ("B", "w", 1500.0, 1.0), ("B", "v", 2000.0, 1.0)]
-    one = problem(links, OBJECTS, requests, tiers=tiers)
-    one = one.with_requests(one.requests.assign(arrival_s=[1.0, 3.0, 2.0]))
+    item = problem(links, OBJECTS, requests, tiers=tiers)
+    item = item.with_requests(item.requests.assign(arrival_s=[1.0, 3.0, 2.0]))
     for sees_load in (True, False):
-        plan = overlay_multicast.distribute(one, order=order, sees_load=sees_load).plan  # type: ignore[arg-type]
+        plan = overlay_multicast.distribute(item, order=order, sees_load=sees_load).plan  # type: ignore[arg-type]
         assert plan is not None
         leaves = plan.trees[plan.trees["head"].isin(["A", "B"])]
         assert set(zip(leaves["head"], leaves["channel"], strict=True)) == sent

@@ -30,7 +30,7 @@ QUICK = Options(time_limit_s=0.2, threads=1, gap=1e-3)
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
 def test_every_design_passes_the_engine(design: object) -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=60,
         groups=120,
         edges=30,
@@ -43,7 +43,7 @@ def test_every_design_passes_the_engine(design: object) -> None:
     entry = Entry(label=design.name, design=design)  # type: ignore[attr-defined, arg-type]
     run = evaluate(
         SYSTEM,
-        one,
+        item,
         entry,
         options=Options(time_limit_s=3, threads=1, gap=1e-3)
         if entry.label != "optimum"
@@ -74,11 +74,11 @@ def test_no_design_beats_the_optimum(one: LiveVideo) -> None:
 )
 @settings(max_examples=8)
 def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s: float) -> None:
-    found = optimum.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
-    assert found.plan is not None
-    assert not len(check(one, found.plan))
-    best = measure(one, found.plan, None)["service_minus_cost"]
-    assert best == pytest.approx(found.proof.objective)
+    decision = optimum.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
+    assert decision.plan is not None
+    assert not len(check(one, decision.plan))
+    best = measure(one, decision.plan, None)["service_minus_cost"]
+    assert best == pytest.approx(decision.proof.objective)
     for design in DESIGNS:
         plan = design.run(design.observe(one), options=QUICK, previous=None).plan
         assert plan is not None
@@ -86,20 +86,20 @@ def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s
         assert value is not None
         assert best is not None
         assert value <= best + 1e-4 * abs(best), design.name
-        assert value <= found.proof.bound + 1e-9, design.name  # type: ignore[operator]
+        assert value <= decision.proof.bound + 1e-9, design.name  # type: ignore[operator]
 
 
 @pytest.mark.slow
 def test_no_design_beats_the_bound_of_a_shipped_scenario_under_overload() -> None:
     folder = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
-    one = adjust(read_window(path=folder, index=4), capacity_scale=0.3)
-    best = optimum.distribute(one, options=Options(time_limit_s=3)).proof
+    item = adjust(read_window(path=folder, index=4), capacity_scale=0.3)
+    best = optimum.distribute(item, options=Options(time_limit_s=3)).proof
     assert best.bound is not None
     for design in DESIGNS:
-        plan = design.run(design.observe(one), options=QUICK, previous=None).plan
+        plan = design.run(design.observe(item), options=QUICK, previous=None).plan
         assert plan is not None
-        plan = SYSTEM.plan.realize(one, design.observe(one), plan)
-        metrics = measure(one, plan, None)
+        plan = SYSTEM.plan.realize(item, design.observe(item), plan)
+        metrics = measure(item, plan, None)
         assert (metrics["service_minus_cost"] or 0.0) <= best.bound + 1e-9, design.name
         assert plan.unserved is not None
         denied = (metrics["unserved_clients"] or 0.0) + (metrics["lower_bitrate_clients"] or 0.0)
@@ -109,9 +109,9 @@ def test_no_design_beats_the_bound_of_a_shipped_scenario_under_overload() -> Non
 REACTIVE = [design for design in DESIGNS if design.name not in ("vdn", "optimum", "centralized")]
 
 
-def ruled(one: LiveVideo, table: str, *row: str) -> LiveVideo:
+def ruled(item: LiveVideo, table: str, *row: str) -> LiveVideo:
     frame = pd.DataFrame([row], columns=["channel", "bitrate_kbps", "tail", "head"])
-    return replace(one, **{table: frame})  # type: ignore[arg-type]
+    return replace(item, **{table: frame})  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -142,13 +142,13 @@ def test_designs_serve_pins_or_say_why_not(one: LiveVideo, draw: int) -> None:
 
 
 def test_pins_that_do_not_fit_give_one_reason() -> None:
-    one = problem(
+    item = problem(
         [("S", "E", 1.0, 1.0), ("E", "A", 5.0, 0.0), ("E", "B", 5.0, 0.0)],
         [("v", 1000.0, 1.0), ("w", 1000.0, 1.0)],
         [("A", "v", 1000.0, 1.0), ("B", "w", 1000.0, 1.0)],
         tiers={"S": "source", "E": "edge", "A": "group", "B": "group"},
     )
-    tight = ruled(one, "pinned", "*", "*", "*", "*")
+    tight = ruled(item, "pinned", "*", "*", "*", "*")
     for design in REACTIVE:
         if design.name == "hybrid":
             continue
@@ -161,11 +161,11 @@ def test_pins_that_do_not_fit_give_one_reason() -> None:
 
 
 def test_forbidden_links_are_empty_under_every_design() -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=60, groups=60, edges=20, requests_per_video=1.5, source_gbps=0.5, sources=2, reflectors=3,
         reflectors_per_edge=2,
     )  # fmt: skip
-    closed = ruled(one, "forbidden", "*", "*", "S1", "*")
+    closed = ruled(item, "forbidden", "*", "*", "S1", "*")
     for design in DESIGNS:
         if design.name == "optimum":
             continue

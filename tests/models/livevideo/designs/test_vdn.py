@@ -16,17 +16,17 @@ from planner_models.livevideo.problem import generators
 
 
 def test_a_small_problem_is_solved_by_its_integer_program() -> None:
-    one = generators.ec2_testbed(videos=60, link_mbps=12.0)
-    assert integer_program.count_links(one) <= vdn.MAX_LINKS
-    found = vdn.distribute(one, options=Options(gap=1e-6))
-    assert found.proof.status is Status.OPTIMAL
-    assert found.proof.backend is not None
-    assert found.proof.backend.startswith("highs")
-    other = decomposition.distribute(one, options=Options(gap=1e-6))
-    assert found.proof.objective == pytest.approx(other.proof.objective, rel=2e-6)
-    assert isinstance(found, PricedDecision)
-    assert found.prices
-    assert {rate for _, rate in found.prices} == {0.0}
+    item = generators.ec2_testbed(videos=60, link_mbps=12.0)
+    assert integer_program.count_links(item) <= vdn.MAX_LINKS
+    decision = vdn.distribute(item, options=Options(gap=1e-6))
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.proof.backend is not None
+    assert decision.proof.backend.startswith("highs")
+    other = decomposition.distribute(item, options=Options(gap=1e-6))
+    assert decision.proof.objective == pytest.approx(other.proof.objective, rel=2e-6)
+    assert isinstance(decision, PricedDecision)
+    assert decision.prices
+    assert {rate for _, rate in decision.prices} == {0.0}
 
 
 def test_a_large_problem_and_a_later_window_are_decomposed() -> None:

@@ -15,30 +15,30 @@ from planner_models.livevideo.designs.what_if import explain
 from tests.models.livevideo.networks import problem
 
 
-def explain_design(one: LiveVideo, name: str, options: Options, **parameters: Any) -> Explanation:
+def explain_design(item: LiveVideo, name: str, options: Options, **parameters: Any) -> Explanation:
     """Explain a design's plan, compared to that of a CDN."""
     design = SYSTEM.design(name)
-    decision = design.run(one, options=options, previous=None)
+    decision = design.run(item, options=options, previous=None)
     assert decision.plan is not None
     decided = Decided(
         design=design,
         parameters={},
         decision=decision,
-        metrics=measure(one, decision.plan, None),
-        baseline=dns.distribute(one).plan,
+        metrics=measure(item, decision.plan, None),
+        baseline=dns.distribute(item).plan,
         baseline_name="a CDN",
     )
-    return explain(one, decided, options=options, **parameters)
+    return explain(item, decided, options=options, **parameters)
 
 
 def test_the_narrow_link_is_named() -> None:
-    one = problem(
+    item = problem(
         [("S", "E", 2.0, 1.0), ("E", "A", 9.0, 0.0), ("E", "B", 9.0, 0.0)],
         [(f"v{i}", 1000.0, 1.0) for i in range(4)],
         [("A", f"v{i}", 1000.0, 1.0) for i in range(4)],
         tiers={"S": "source", "E": "edge", "A": "group", "B": "group"},
     )
-    explanation = explain_design(one, "vdn", Options(time_limit_s=0.5, threads=1))
+    explanation = explain_design(item, "vdn", Options(time_limit_s=0.5, threads=1))
     tables = {section.title: section.frame for section in explanation.sections}
     assert tables["Limiting links"].iloc[0]["link"] == "S->E"
     upgrade = tables["Upgrades"].iloc[0]
@@ -52,7 +52,7 @@ def test_the_narrow_link_is_named() -> None:
 
 def test_upgrades_price_changes_and_failures() -> None:
     """X is expensive, Y cheap but narrow: reduce X's cost, upgrade Y, and do not lose E."""
-    one = problem(
+    item = problem(
         [("S", "X", 9.0, 10.0), ("S", "Y", 1.0, 1.0), ("X", "E", 9.0, 1.0), ("Y", "E", 9.0, 1.0),
          ("E", "A", 9.0, 0.0)],
         [(f"v{i}", 1000.0, 1.0) for i in range(4)],
@@ -60,7 +60,7 @@ def test_upgrades_price_changes_and_failures() -> None:
         tiers={"S": "source", "X": "reflector", "Y": "reflector", "E": "edge", "A": "group"},
         settings=pd.DataFrame({"service_weight": [1.0], "cost_weight": [0.01]}),
     )  # fmt: skip
-    explanation = explain_design(one, "optimum", Options(), upgrade=3.0)
+    explanation = explain_design(item, "optimum", Options(), upgrade=3.0)
     gains = {
         section.title: section.frame.set_index("change")
         for section in explanation.sections
@@ -81,13 +81,13 @@ def test_upgrades_price_changes_and_failures() -> None:
 
 
 def test_the_failure_of_the_only_link_loses_everything() -> None:
-    one = problem(
+    item = problem(
         [("S", "E", 2.0, 1.0), ("E", "A", 9.0, 0.0)],
         [("v", 1000.0, 1.0)],
         [("A", "v", 1000.0, 1.0)],
         tiers={"S": "source", "E": "edge", "A": "group"},
     )
-    explanation = explain_design(one, "optimum", Options())
+    explanation = explain_design(item, "optimum", Options())
     (failure,) = next(s.frame for s in explanation.sections if s.title == "Failures").to_dict("records")
     assert failure["change"] == "the failure of link S->E"
     assert failure["gain"] == pytest.approx(-(1 - 1e-4))

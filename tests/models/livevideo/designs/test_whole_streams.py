@@ -39,11 +39,11 @@ def test_a_rounded_capacity_is_the_largest_load_of_whole_streams(
     rate, count = 0.7 * np.array(rates, float), np.array(times[: len(rates)])
     ways = itertools.product(*(range(n + 1) for n in count))
     loads = [float(np.dot(way, rate)) for way in ways]
-    found = round_capacities(np.array([capacity_mbps, np.inf]), rate, count)
-    assert found[1] == np.inf
-    assert found[0] <= capacity_mbps
+    result = round_capacities(np.array([capacity_mbps, np.inf]), rate, count)
+    assert result[1] == np.inf
+    assert result[0] <= capacity_mbps
     if sum(rate * count) > capacity_mbps:
-        assert found[0] == pytest.approx(max(load for load in loads if load <= capacity_mbps + 1e-9))
+        assert result[0] == pytest.approx(max(load for load in loads if load <= capacity_mbps + 1e-9))
 
 
 def test_bitrates_without_a_common_unit_leave_capacities_as_they_are() -> None:
@@ -58,14 +58,14 @@ def test_bitrates_without_a_common_unit_leave_capacities_as_they_are() -> None:
 )
 @settings(max_examples=25)
 def test_every_row_holds_for_all_streams_that_fit(kbps: list[float], capacity_mbps: float) -> None:
-    one = streams_on_one_path(kbps, capacity_mbps)
-    rows = CapacityRows(build_layers(one))
+    item = streams_on_one_path(kbps, capacity_mbps)
+    rows = CapacityRows(build_layers(item))
     object_class = rows.layered.objects.object_class
     usable = np.isfinite(rows.base_price[:, rows.link])  # (K, M)
     for size in range(len(kbps) + 1):
-        for chosen in itertools.combinations(range(len(kbps)), size):
-            if one.bitrate_mbps[list(chosen)].sum() <= capacity_mbps * (1 + 1e-9):
-                usage = (rows.usage * usable)[object_class[list(chosen)]].sum(axis=0)
+        for selected in itertools.combinations(range(len(kbps)), size):
+            if item.bitrate_mbps[list(selected)].sum() <= capacity_mbps * (1 + 1e-9):
+                usage = (rows.usage * usable)[object_class[list(selected)]].sum(axis=0)
                 assert (usage <= rows.limit * (1 + 1e-9)).all()
 
 
@@ -73,15 +73,15 @@ def test_every_row_holds_for_all_streams_that_fit(kbps: list[float], capacity_mb
 @given(st.lists(st.sampled_from([300.0, 500.0, 700.0, 1_100.0]), min_size=2, max_size=6), st.floats(0.2, 3.0))
 @settings(max_examples=20)
 def test_no_bound_is_below_the_best_streams(kbps: list[float], capacity_mbps: float) -> None:
-    one = streams_on_one_path(kbps, capacity_mbps)
-    value = one.value - 3 * one.cost_weight * one.bitrate_mbps  # three links of cost 1
+    item = streams_on_one_path(kbps, capacity_mbps)
+    value = item.value - 3 * item.cost_weight * item.bitrate_mbps  # three links of cost 1
     sets = itertools.product([False, True], repeat=len(kbps))
     best = max(
-        float(value[list(chosen)].sum())
-        for chosen in sets
-        if one.bitrate_mbps[list(chosen)].sum() <= capacity_mbps * (1 + 1e-9)
+        float(value[list(selected)].sum())
+        for selected in sets
+        if item.bitrate_mbps[list(selected)].sum() <= capacity_mbps * (1 + 1e-9)
     )
-    proof = decomposition.distribute(one, options=Options(time_limit_s=1.0, gap=1e-6)).proof
+    proof = decomposition.distribute(item, options=Options(time_limit_s=1.0, gap=1e-6)).proof
     assert proof.objective == pytest.approx(best, rel=1e-5)
     assert proof.bound is not None
     assert proof.bound >= best - 1e-9
@@ -103,8 +103,8 @@ def streams_on_one_path(kbps: list[float], capacity_mbps: float) -> LiveVideo:
     [({"videos": 3_000}, 212), ({"videos": 900, "bitrate_kbps": 1_300.0, "link_mbps": 20.0}, 60)],
 )
 def test_the_test_bed_is_solved_to_optimality(parameters: dict[str, float], streams: int) -> None:
-    one = generators.ec2_testbed(**parameters)  # type: ignore[arg-type]
-    found = decomposition.distribute(one, options=Options(time_limit_s=20.0, gap=1e-5))
-    assert found.proof.status is Status.OPTIMAL
-    cost = 2e-4 * float(one.bitrate_mbps[0])
-    assert found.proof.objective == pytest.approx(streams * (1 - cost))
+    item = generators.ec2_testbed(**parameters)  # type: ignore[arg-type]
+    decision = decomposition.distribute(item, options=Options(time_limit_s=20.0, gap=1e-5))
+    assert decision.proof.status is Status.OPTIMAL
+    cost = 2e-4 * float(item.bitrate_mbps[0])
+    assert decision.proof.objective == pytest.approx(streams * (1 - cost))

@@ -22,18 +22,19 @@ from tests.models.livevideo.observations import OBSERVING, TABLES, degradation_o
 
 @pytest.mark.parametrize("design", OBSERVING, ids=lambda design: design.name)
 def test_observation_without_degradation_is_the_truth(design: Any) -> None:
-    one = small()
-    assert design.observe(one, age_s=0.0, noise=0.0) is one
+    item = small()
+    assert design.observe(item, age_s=0.0, noise=0.0) is item
     assert (
-        design.observe(one, **degradation_of(design, {"age_s": 0.0, "granularity_km": 0.0, "seed": 3})) is one
+        design.observe(item, **degradation_of(design, {"age_s": 0.0, "granularity_km": 0.0, "seed": 3}))
+        is item
     )
 
 
-def same(one: LiveVideo, other: LiveVideo, *but: str) -> None:
+def same(item: LiveVideo, other: LiveVideo, *but: str) -> None:
     for name in TABLES:
         if name not in but:
             pd.testing.assert_frame_equal(
-                getattr(one, name).reset_index(drop=True), getattr(other, name).reset_index(drop=True)
+                getattr(item, name).reset_index(drop=True), getattr(other, name).reset_index(drop=True)
             )
 
 
@@ -42,8 +43,8 @@ def same(one: LiveVideo, other: LiveVideo, *but: str) -> None:
 def test_age_hides_the_last_requests_and_nothing_else(one: LiveVideo, age_s: float) -> None:
     observed = observe.observe_centrally(one, age_s=age_s)
     same(one, observed, "requests")
-    known = one.arrival_s <= 60 - age_s
-    pd.testing.assert_frame_equal(observed.requests, one.requests[known])
+    names = one.arrival_s <= 60 - age_s
+    pd.testing.assert_frame_equal(observed.requests, one.requests[names])
     assert realize.is_exact(one, observed)
 
 
@@ -64,19 +65,19 @@ def test_noise_changes_capacities_and_nothing_else(one: LiveVideo, seed: int) ->
 
 
 def test_noise_has_the_stated_distribution() -> None:
-    one = generators.heavy_tail(videos=20, seed=1)
-    off = np.log(observe.observe_centrally(one, noise=0.3).capacity_mbps / one.capacity_mbps)
+    item = generators.heavy_tail(videos=20, seed=1)
+    off = np.log(observe.observe_centrally(item, noise=0.3).capacity_mbps / item.capacity_mbps)
     assert off.std() == pytest.approx(0.3, rel=0.03)
     assert np.median(off) == pytest.approx(0.0, abs=0.01)
-    other = np.log(observe.observe_centrally(one, noise=0.3, seed=1).capacity_mbps / one.capacity_mbps)
+    other = np.log(observe.observe_centrally(item, noise=0.3, seed=1).capacity_mbps / item.capacity_mbps)
     assert np.corrcoef(off, other)[0, 1] == pytest.approx(0.0, abs=0.04)
 
 
 def test_other_links_do_not_change_a_measurement() -> None:
-    one = small()
-    fewer = replace(one, links=one.links.iloc[5:])
+    item = small()
+    fewer = replace(item, links=item.links.iloc[5:])
     assert (
-        observe.observe_centrally(one, noise=0.3).capacity_mbps[5:]
+        observe.observe_centrally(item, noise=0.3).capacity_mbps[5:]
         == observe.observe_centrally(fewer, noise=0.3).capacity_mbps
     ).all()
 
@@ -100,8 +101,8 @@ def test_regions_preserve_totals(one: LiveVideo, granularity_km: float) -> None:
     assert set(observed.regions.values()) == set(
         observed.clusters["cluster"][observed.level == len(observed.tiers) - 1]
     )
-    for _, mine in groups.groupby(groups["cluster"].map(dict(observed.regions))):
-        assert np.ptp(mine["latitude"]) * globe.km_per_degree(EARTH_KM) <= granularity_km
+    for _, current in groups.groupby(groups["cluster"].map(dict(observed.regions))):
+        assert np.ptp(current["latitude"]) * globe.km_per_degree(EARTH_KM) <= granularity_km
     earliest = one.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()
     pd.testing.assert_series_equal(
         earliest, observed.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()
@@ -109,8 +110,8 @@ def test_regions_preserve_totals(one: LiveVideo, granularity_km: float) -> None:
 
 
 def test_smaller_squares_give_more_regions() -> None:
-    one = small()
-    observed = [observe.observe_centrally(one, granularity_km=km) for km in (10.0, 100.0, 1000.0, 1e5)]
+    item = small()
+    observed = [observe.observe_centrally(item, granularity_km=km) for km in (10.0, 100.0, 1000.0, 1e5)]
     counts = [
         len(set(each.regions.values())) for each in observed if isinstance(each, observe.ControllerView)
     ]
@@ -125,8 +126,8 @@ def test_regions_need_coordinates() -> None:
 
 
 def test_a_controller_without_requests_plans_nothing() -> None:
-    one = small()
-    late = run(one.with_requests(one.requests.assign(arrival_s=30.0)), "vdn", age_s=60.0)
+    item = small()
+    late = run(item.with_requests(item.requests.assign(arrival_s=30.0)), "vdn", age_s=60.0)
     assert late.plan is not None
     assert not len(late.plan.trees)
     assert late.metrics["service_minus_cost"] == 0.0

@@ -39,22 +39,22 @@ def test_plans_on_observed_problems_violate_no_constraint(
     best = run(one, "optimum")
     assert best.proof.objective is not None
     for design in OBSERVING:
-        done = run(one, design.name, **degradation_of(design, degradation))
-        assert done.plan is not None
-        assert not len(done.violations), design.name
-        assert not len(check(one, done.plan)), design.name
-        value = done.metrics["service_minus_cost"]
+        result = run(one, design.name, **degradation_of(design, degradation))
+        assert result.plan is not None
+        assert not len(result.violations), design.name
+        assert not len(check(one, result.plan)), design.name
+        value = result.metrics["service_minus_cost"]
         assert value is not None
         assert value <= best.proof.objective + 1e-9, design.name
-        assert done.omniscient == (not degradation_of(design, degradation))
+        assert result.omniscient == (not degradation_of(design, degradation))
 
 
 def test_regions_of_one_group_each_change_nothing() -> None:
     """The served requests have the same value; DNS may choose a nearer edge than the plan."""
-    one = small()
-    groups = one.clusters[one.level == 3]
+    item = small()
+    groups = item.clusters[item.level == 3]
     assert not groups[["latitude", "longitude"]].duplicated().any()
-    exact, by_region = run(one, "vdn"), run(one, "vdn", granularity_km=1e-3)
+    exact, by_region = run(item, "vdn"), run(item, "vdn", granularity_km=1e-3)
     for name in ("clients_at_bitrate", "service_minus_cost"):
         assert by_region.metrics[name] == pytest.approx(exact.metrics[name], rel=0.02)
 
@@ -108,16 +108,19 @@ def test_pinned_streams_are_set_up_first() -> None:
 
 def test_clients_of_a_region_go_to_an_edge_with_the_object() -> None:
     """A and B ask for v from one region, and the controller brings it to E; only A is linked to E."""
-    one = problem(
+    item = problem(
         [("S", "X", 9.0, 1.0), ("X", "E", 9.0, 1.0), ("X", "F", 9.0, 9.0), ("E", "A", 9.0, 0.0),
          ("F", "A", 9.0, 0.0), ("F", "B", 9.0, 0.0)],
         [("v", 1000.0, 1.0)], [("A", "v", 1000.0, 1.0), ("B", "v", 1000.0, 1.0)], tiers=TIERS,
     )  # fmt: skip
-    one = replace(one, clusters=one.clusters.assign(latitude=40.0, longitude=-100.0))
-    central, both = run(one, "vdn", granularity_km=100.0), run(one, "hybrid", age_s=0.0, granularity_km=100.0)
+    item = replace(item, clusters=item.clusters.assign(latitude=40.0, longitude=-100.0))
+    central, both = (
+        run(item, "vdn", granularity_km=100.0),
+        run(item, "hybrid", age_s=0.0, granularity_km=100.0),
+    )
     assert central.plan is not None
     assert both.plan is not None
-    assert compute_delivery(one, central.plan).served.tolist() == [True, False]
-    assert compute_delivery(one, both.plan).served.tolist() == [True, True]
-    apart = replace(one, clusters=one.clusters.assign(latitude=40.0 + np.arange(len(one.clusters))))
+    assert compute_delivery(item, central.plan).served.tolist() == [True, False]
+    assert compute_delivery(item, both.plan).served.tolist() == [True, True]
+    apart = replace(item, clusters=item.clusters.assign(latitude=40.0 + np.arange(len(item.clusters))))
     assert run(apart, "vdn", granularity_km=1.0).metrics["requests_served"] == 100.0

@@ -16,7 +16,7 @@ from tests.models.livevideo.networks import problem, problems
 
 def two_ways(*asked: tuple[str, str, float, float]) -> LiveVideo:
     """S to A over X and E, to B over Y and F; requests of (group, channel, bitrate, time)."""
-    one = problem(
+    item = problem(
         [("S", "X", 9.0, 1.0), ("S", "Y", 9.0, 1.0), ("X", "E", 9.0, 1.0), ("Y", "F", 9.0, 1.0),
          ("E", "A", 9.0, 0.0), ("F", "B", 9.0, 0.0)],
         [("v", 1000.0, 1.0), ("v", 2000.0, 1.0), ("w", 1000.0, 1.0)],
@@ -24,7 +24,7 @@ def two_ways(*asked: tuple[str, str, float, float]) -> LiveVideo:
         tiers={"S": "source", "X": "reflector", "Y": "reflector", "E": "edge", "F": "edge", "A": "group",
                "B": "group"},
     )  # fmt: skip
-    return one.with_requests(one.requests.assign(arrival_s=[time for *_, time in asked]))
+    return item.with_requests(item.requests.assign(arrival_s=[time for *_, time in asked]))
 
 
 def trees(*rows: tuple[str, float, str, str]) -> Trees:
@@ -57,9 +57,9 @@ def test_clusters_announce_their_objects_every_second() -> None:
 
 
 def test_hybrid_signalling_is_the_sum() -> None:
-    one, plan = two_ways(*ASKED), trees(*V_TO_A, *V_TO_B)
+    item, plan = two_ways(*ASKED), trees(*V_TO_A, *V_TO_B)
     both, central, local = (
-        count(one, plan)
+        count(item, plan)
         for count in (signalling.count_hybrid, signalling.count_central, signalling.count_distributed)
     )
     assert both == Signalling(messages=central.messages + local.messages, bytes=central.bytes + local.bytes)
@@ -71,19 +71,19 @@ def test_clusters_query_dns_when_an_answer_expires(ttl_s: float, again: int) -> 
     the clusters on their ways, ask for v, A for w in vain. After 31 s A wants v at 2000 kbit/s: what A,
     E and X heard of v is 30.5 s old."""
     rows = [("v", 2000.0, "S", "X"), ("v", 2000.0, "X", "E"), ("v", 2000.0, "E", "A")]
-    one = two_ways(*ASKED, ("A", "v", 2000.0, 31.0))
-    counted = signalling.count_dns(ttl_s)(one, trees(*V_TO_A, *V_TO_B, *rows))
+    item = two_ways(*ASKED, ("A", "v", 2000.0, 31.0))
+    counted = signalling.count_dns(ttl_s)(item, trees(*V_TO_A, *V_TO_B, *rows))
     asked = 3 + 3 + 1 + again
     assert counted == Signalling(messages=5 + 2 * asked, bytes=6 * 12 + 6 * 12 + asked * 16)
 
 
 def test_signalling_without_requests() -> None:
-    one, plan = two_ways(), trees()
-    assert no_signalling(one, plan) == Signalling(messages=0, bytes=0)
-    assert signalling.count_central(one, plan) == Signalling(messages=5, bytes=6 * 12)
-    assert signalling.count_per_channel(one, plan) == Signalling(messages=0, bytes=0)
-    assert signalling.count_distributed(one, plan) == Signalling(messages=240, bytes=240 * 16)
-    assert signalling.count_dns(30.0)(one, plan) == Signalling(messages=5, bytes=6 * 12)
+    item, plan = two_ways(), trees()
+    assert no_signalling(item, plan) == Signalling(messages=0, bytes=0)
+    assert signalling.count_central(item, plan) == Signalling(messages=5, bytes=6 * 12)
+    assert signalling.count_per_channel(item, plan) == Signalling(messages=0, bytes=0)
+    assert signalling.count_distributed(item, plan) == Signalling(messages=240, bytes=240 * 16)
+    assert signalling.count_dns(30.0)(item, plan) == Signalling(messages=5, bytes=6 * 12)
 
 
 @given(problems())

@@ -33,16 +33,16 @@ def test_tables_that_are_no_trees_are_rejected(rows: list[tuple[str, float, str,
 
 
 def test_a_source_must_hold_the_channel() -> None:
-    one = small()
+    item = small()
     other = LiveVideo(
         clusters=pd.concat(
-            [one.clusters, pd.DataFrame({"cluster": ["S2"], "tier": ["source"]})], ignore_index=True
+            [item.clusters, pd.DataFrame({"cluster": ["S2"], "tier": ["source"]})], ignore_index=True
         ),
         links=pd.concat(
-            [one.links, pd.DataFrame([("S2", "E", 9.0, 0.0, 0.0)], columns=one.links.columns)],
+            [item.links, pd.DataFrame([("S2", "E", 9.0, 0.0, 0.0)], columns=item.links.columns)],
             ignore_index=True,
         ),
-        objects=one.objects, requests=one.requests,
+        objects=item.objects, requests=item.requests,
         holders=pd.DataFrame({"channel": ["v"], "source": ["S2"]}),
     )  # fmt: skip
     with pytest.raises(PlanRejected, match="S does not hold v/1000"):
@@ -55,12 +55,12 @@ KINDS = ("drop a row", "duplicate a row", "change a number", "change a label", "
 @pytest.fixture(scope="module")
 def decided() -> tuple[LiveVideo, Trees]:
     """Return a crowded test bed and a plan in which some requests wait and some are not served."""
-    one = generators.ec2_testbed(videos=60, link_mbps=12.0)
-    good = SYSTEM.design("distributed").decide(one, options=Options()).plan
+    item = generators.ec2_testbed(videos=60, link_mbps=12.0)
+    good = SYSTEM.design("distributed").decide(item, options=Options()).plan
     assert good.unserved is not None
     assert len(good.unserved)
-    served = np.flatnonzero(~one.requests["channel"].isin(good.unserved["channel"]))
-    return one, replace(good, waits=build_waits(one, served[:9], 5.0))
+    served = np.flatnonzero(~item.requests["channel"].isin(good.unserved["channel"]))
+    return item, replace(good, waits=build_waits(item, served[:9], 5.0))
 
 
 def corrupt(frame: pd.DataFrame, kind: str, random: np.random.Generator) -> pd.DataFrame:
@@ -87,9 +87,9 @@ def corrupt(frame: pd.DataFrame, kind: str, random: np.random.Generator) -> pd.D
     return other
 
 
-def is_legal(one: LiveVideo, tables: dict[str, pd.DataFrame]) -> bool:
+def is_legal(item: LiveVideo, tables: dict[str, pd.DataFrame]) -> bool:
     """Return whether the tables are trees within capacities that agree with the lists of requests."""
-    capacity = {(link.tail, link.head): link.capacity_mbps for link in one.links.itertuples()}
+    capacity = {(link.tail, link.head): link.capacity_mbps for link in item.links.itertuples()}
     load = Counter[tuple[str, str]]()
     receives: dict[tuple[str, float], set[str]] = {}
     parents = Counter[tuple[str, float, str]]()
@@ -103,7 +103,7 @@ def is_legal(one: LiveVideo, tables: dict[str, pd.DataFrame]) -> bool:
         for row in tables["trees"].itertuples()
     )
     within = all(mbps <= capacity[link] * (1 + 1e-9) for link, mbps in load.items())
-    asked = {(r.group, r.channel, r.bitrate_kbps): r.clients for r in one.requests.itertuples()}
+    asked = {(r.group, r.channel, r.bitrate_kbps): r.clients for r in item.requests.itertuples()}
     served = {key for key in asked if key[0] in receives.get(key[1:], set())}
     waits = [(r.group, r.channel, r.bitrate_kbps) for r in tables["waits"].itertuples()]
     unserved = {(r.group, r.channel, r.bitrate_kbps): r.clients for r in tables["unserved"].itertuples()}
@@ -120,9 +120,9 @@ def is_legal(one: LiveVideo, tables: dict[str, pd.DataFrame]) -> bool:
 
 
 def test_the_plan_is_legal(decided: tuple[LiveVideo, Trees]) -> None:
-    one, good = decided
-    assert not len(check(one, good))
-    assert is_legal(one, good.to_tables())
+    item, good = decided
+    assert not len(check(item, good))
+    assert is_legal(item, good.to_tables())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,7 +130,7 @@ def test_the_plan_is_legal(decided: tuple[LiveVideo, Trees]) -> None:
 def test_every_corruption_is_seen_or_harmless(
     decided: tuple[LiveVideo, Trees], table: str, kind: str
 ) -> None:
-    one, good = decided
+    item, good = decided
     random = np.random.default_rng(len(kind) + 100 * len(table))
     for _ in range(12):
         tables = good.to_tables()
@@ -138,27 +138,27 @@ def test_every_corruption_is_seen_or_harmless(
         if tables[table].equals(good.to_tables()[table]):
             continue
         try:
-            violations = check(one, from_tables(one, tables))
+            violations = check(item, from_tables(item, tables))
         except (InputError, PlanRejected):
             continue
-        assert len(violations) or is_legal(one, tables)
+        assert len(violations) or is_legal(item, tables)
 
 
 def test_requests_that_wait_in_vain_are_rejected(decided: tuple[LiveVideo, Trees]) -> None:
-    one, good = decided
+    item, good = decided
     assert good.unserved is not None
     waits = good.unserved.drop(columns="clients").assign(waited_s=1.0)
     with pytest.raises(PlanRejected, match=r"waits row 1: no tree reaches v\d+/1400 to G\d, must be served"):
-        check(one, replace(good, waits=waits))
+        check(item, replace(good, waits=waits))
 
 
 def test_clients_who_are_served_or_missing_are_rejected(decided: tuple[LiveVideo, Trees]) -> None:
-    one, good = decided
+    item, good = decided
     assert good.unserved is not None
     with pytest.raises(PlanRejected, match=r"unserved: lacks v\d+/1400 to G\d, which no tree reaches"):
-        check(one, replace(good, unserved=good.unserved.iloc[1:].reset_index(drop=True)))
-    served = one.requests[["group", "channel", "bitrate_kbps"]].assign(clients=1.0)
+        check(item, replace(good, unserved=good.unserved.iloc[1:].reset_index(drop=True)))
+    served = item.requests[["group", "channel", "bitrate_kbps"]].assign(clients=1.0)
     with pytest.raises(PlanRejected, match=r"unserved row 1: a tree reaches v1/1400"):
-        check(one, replace(good, unserved=served))
+        check(item, replace(good, unserved=served))
     with pytest.raises(PlanRejected, match=r"unserved row 1: clients is 2, must be 1"):
-        check(one, replace(good, unserved=good.unserved.assign(clients=2.0)))
+        check(item, replace(good, unserved=good.unserved.assign(clients=2.0)))

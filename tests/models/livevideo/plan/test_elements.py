@@ -21,10 +21,10 @@ TIERS = {"s": "source", "r": "reflector", "g": "group"}
 
 
 def decide(instance: LiveVideo, design: str = "optimum") -> Decided:
-    chosen = SYSTEM.design(design)
-    decision = chosen.run(instance, options=OPTIONS)
+    design_ = SYSTEM.design(design)
+    decision = design_.run(instance, options=OPTIONS)
     metrics = SYSTEM.plan.measure(instance, decision.plan, None)
-    return Decided(design=chosen, parameters={}, decision=decision, metrics=metrics)
+    return Decided(design=design_, parameters={}, decision=decision, metrics=metrics)
 
 
 def small() -> LiveVideo:
@@ -70,9 +70,9 @@ def test_channels_sum_to_the_load(instance: LiveVideo, data: st.DataObject) -> N
 
 
 def test_factors_of_a_link_and_of_its_cluster_are_multiplied() -> None:
-    left = adjust(small(), capacity_factors={"s1->r1": 3.0, "s1": 2.0}, cost_factors={"r1": 0.5})
-    assert left.capacity_mbps.tolist() == [6.0, 2.0, 9.0, 9.0]
-    assert left.cost.tolist() == [1.0, 9.0, 0.5, 1.0]
+    remaining_problem = adjust(small(), capacity_factors={"s1->r1": 3.0, "s1": 2.0}, cost_factors={"r1": 0.5})
+    assert remaining_problem.capacity_mbps.tolist() == [6.0, 2.0, 9.0, 9.0]
+    assert remaining_problem.cost.tolist() == [1.0, 9.0, 0.5, 1.0]
     with pytest.raises(
         InputError, match=r"problem.cost_factors: 'r3' is no link and no cluster; valid: g1, r1"
     ):

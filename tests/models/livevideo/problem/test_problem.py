@@ -109,51 +109,51 @@ def test_no_rule_is_both_pinned_and_forbidden() -> None:
 
 
 def test_a_problem_is_restored_from_its_tables() -> None:
-    one = generators.heavy_tail(videos=30, groups=60, edges=20, requests_per_video=1.0)
-    again = LiveVideo.from_tables(one.to_tables())
-    for name, frame in one.to_tables().items():
+    item = generators.heavy_tail(videos=30, groups=60, edges=20, requests_per_video=1.0)
+    again = LiveVideo.from_tables(item.to_tables())
+    for name, frame in item.to_tables().items():
         assert frame.equals(again.to_tables()[name]), name
     assert again.tiers == ["source", "reflector", "edge", "group"]
 
 
 def test_requests_stay_when_links_fail() -> None:
-    one = LiveVideo.from_tables(tables())
-    failed = adjust(one, fail_links=("F->B",))
+    item = LiveVideo.from_tables(tables())
+    failed = adjust(item, fail_links=("F->B",))
     assert len(failed.links) == 3
     assert len(failed.requests) == 2
     with pytest.raises(InputError, match="fail_links: 'F->A' is no link; did you mean"):
-        adjust(one, fail_links=("F->A",))
-    silent = adjust(one, fail_clusters=("S",))  # the tiers stay, without capacity
-    assert silent.tiers == one.tiers
+        adjust(item, fail_links=("F->A",))
+    silent = adjust(item, fail_clusters=("S",))  # the tiers stay, without capacity
+    assert silent.tiers == item.tiers
     plan = optimum.distribute(silent).plan
     assert plan is not None
     assert plan.unserved is not None
-    assert len(plan.unserved) == len(one.requests)
+    assert len(plan.unserved) == len(item.requests)
 
 
 def test_priorities_by_scheme() -> None:
-    one = LiveVideo.from_tables(tables())
-    assert adjust(one, priorities_by="quality").priority.tolist() == [1.0, 2.0]
-    assert adjust(one, priorities_by="quantity").priority.tolist() == [1.0, 0.5]
+    item = LiveVideo.from_tables(tables())
+    assert adjust(item, priorities_by="quality").priority.tolist() == [1.0, 2.0]
+    assert adjust(item, priorities_by="quantity").priority.tolist() == [1.0, 0.5]
 
 
 def test_capacities_and_costs_have_separate_factors() -> None:
     priced = links()
     priced["cost"] = [1.0, 2.0, 3.0, 4.0]
-    one = LiveVideo.from_tables(tables(links=priced))
-    other = adjust(one, capacity_scale=2.0, cost_scale=0.5)
+    item = LiveVideo.from_tables(tables(links=priced))
+    other = adjust(item, capacity_scale=2.0, cost_scale=0.5)
     assert other.capacity_mbps.tolist() == [10.0, 10.0, 10.0, 10.0]
     assert other.cost.tolist() == [0.5, 1.0, 1.5, 2.0]
-    assert adjust(one, cost_scale=0.0).cost.tolist() == [0.0] * 4
-    assert other.requests.equals(one.requests)
+    assert adjust(item, cost_scale=0.0).cost.tolist() == [0.0] * 4
+    assert other.requests.equals(item.requests)
 
 
 def test_higher_costs_equal_a_higher_weight_of_cost() -> None:
-    one = generators.heavy_tail(videos=5, groups=20, edges=6, seed=1)
-    dear, heavy = adjust(one, cost_scale=2.0), adjust(one, cost_weight=2 * one.cost_weight)
-    found = [optimum.distribute(problem).proof.objective for problem in (dear, heavy)]
-    assert found[0] == pytest.approx(found[1])
-    assert found[0] < optimum.distribute(one).proof.objective
+    item = generators.heavy_tail(videos=5, groups=20, edges=6, seed=1)
+    dear, heavy = adjust(item, cost_scale=2.0), adjust(item, cost_weight=2 * item.cost_weight)
+    result = [optimum.distribute(problem).proof.objective for problem in (dear, heavy)]
+    assert result[0] == pytest.approx(result[1])
+    assert result[0] < optimum.distribute(item).proof.objective
 
 
 def test_capacity_below_every_bitrate_is_reported() -> None:
@@ -179,8 +179,8 @@ def test_capacity_below_every_bitrate_is_reported() -> None:
     ],
 )
 def test_numbers_beyond_what_is_physical_are_refused(table: str, column: str, limit: str) -> None:
-    one = generators.ec2_testbed(videos=2)
-    frame = getattr(one, table).copy()
+    item = generators.ec2_testbed(videos=2)
+    frame = getattr(item, table).copy()
     frame[column] = 1e300
     with pytest.raises(InputError, match=re.escape(f"{column} is 1e+300, must be at most {limit}")):
-        replace(one, **{table: frame})
+        replace(item, **{table: frame})

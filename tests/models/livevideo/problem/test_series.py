@@ -49,21 +49,21 @@ def test_a_window_after_the_end() -> None:
 def test_most_moved_limits_the_changed_trees() -> None:
     first, second = read_window(path=FOLDER, index=3), read_window(path=FOLDER, index=4)
     before = decomposition.distribute(first, options=QUICK)
-    for most in (0, 3):
-        after = decomposition.distribute(second, options=QUICK, previous=before, most_moved=most)
+    for upper in (0, 3):
+        after = decomposition.distribute(second, options=QUICK, previous=before, most_moved=upper)
         assert before.plan is not None
         assert after.plan is not None
         assert not len(check(second, after.plan))
         grown = moved_objects(before.plan, after.plan)
-        assert (grown["gained"] > 0).sum() <= most
+        assert (grown["gained"] > 0).sum() <= upper
 
 
 def test_windows_come_in_order() -> None:
-    whole = read_windows(path=FOLDER, window_s=200.0)
-    assert len(whole) == 3
-    assert [label for label, _ in whole] == ["000s", "200s", "400s"]
-    for index, (_, one) in enumerate(whole):
-        assert one.requests.equals(read_window(path=FOLDER, index=index, window_s=200.0).requests)
+    windows = read_windows(path=FOLDER, window_s=200.0)
+    assert len(windows) == 3
+    assert [label for label, _ in windows] == ["000s", "200s", "400s"]
+    for index, (_, item) in enumerate(windows):
+        assert item.requests.equals(read_window(path=FOLDER, index=index, window_s=200.0).requests)
     halves = [label for label, _ in read_windows(path=FOLDER, window_s=62.5)]
     assert halves[:3] == ["000s", "062.5s", "125s"]
     assert len(set(halves)) == len(halves)
@@ -75,8 +75,8 @@ def test_an_interrupted_roll_keeps_finished_windows(tmp_path: Path) -> None:
     begun = iter(rolling.start_roll(scenario, designs=["vdn_steady"], out=tmp_path))
     next(begun)
     del begun  # the run is over
-    kept = tmp_path / "vdn_steady" / "windows"
-    assert [path.name for path in kept.iterdir()] == ["000s"]
+    selected = tmp_path / "vdn_steady" / "windows"
+    assert [path.name for path in selected.iterdir()] == ["000s"]
     again = list(rolling.start_roll(scenario, designs=["vdn_steady"], out=tmp_path))
     assert [read_window.kept for read_window in again] == [True, False, False]
     assert all(read_window.exit_code == 0 and not read_window.run["violations"] for read_window in again)
@@ -84,9 +84,9 @@ def test_an_interrupted_roll_keeps_finished_windows(tmp_path: Path) -> None:
 
 
 def test_a_trace_cannot_be_solved_as_one_problem() -> None:
-    done = planner("solve", "livevideo/sessions")
-    assert done.code == 1
-    design, error = done.err.splitlines()
+    result = planner("solve", "livevideo/sessions")
+    assert result.code == 1
+    design, error = result.err.splitlines()
     assert design == "design: vdn; --design names another: vdn_steady"
     assert error.endswith("run them with: planner roll")
 
@@ -117,6 +117,6 @@ def test_windows_without_a_session_are_named(
     notes: list[str] = []
     with observe_notes(notes.append):
         read_windows(path=tmp_path, window_s=60.0, only_new=only_new)
-    found = [note for note in notes if note.startswith("warning: ")]
-    assert len(found) == (said is not None)
-    assert all(note.startswith(f"warning: sessions.csv: {said}") for note in found)
+    result = [note for note in notes if note.startswith("warning: ")]
+    assert len(result) == (said is not None)
+    assert all(note.startswith(f"warning: sessions.csv: {said}") for note in result)

@@ -34,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_scenario_is_valid(folder: Path) -> None:
-    done = planner("compare", "s.toml", "--out", folder / "out")
-    assert done.code == 0, done.err
+    result = planner("compare", "s.toml", "--out", folder / "out")
+    assert result.code == 0, result.err
     assert (folder / "out" / "optimum" / "plan" / "trees.parquet").exists()
 
 
@@ -204,8 +204,8 @@ def test_bad_tables_are_one_line_each(folder: Path, fault: str) -> None:
             path.unlink()
         else:
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    done = planner("check", "s.toml")
-    assert (done.code, done.err.splitlines(), done.out) == (1, expected, "")
+    result = planner("check", "s.toml")
+    assert (result.code, result.err.splitlines(), result.out) == (1, expected, "")
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,10 @@ def test_bad_tables_are_one_line_each(folder: Path, fault: str) -> None:
 )
 def test_bad_adjustments_are_one_line(folder: Path, line: str, expected: str) -> None:
     (folder / "s.toml").write_text(SCENARIO.replace('path = "net"\n', f'path = "net"\n{line}\n'))
-    done = planner("check", "s.toml")
-    assert done.code == 1
-    assert len(done.err.splitlines()) == 1
-    assert expected in done.err
+    result = planner("check", "s.toml")
+    assert result.code == 1
+    assert len(result.err.splitlines()) == 1
+    assert expected in result.err
 
 
 SCARCE: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
@@ -257,11 +257,11 @@ def test_scarce_capacity_is_shed_and_listed_or_proven_infeasible(folder: Path, c
         (folder / "net" / f"{name}.csv").write_text(text)
     for design in ("optimum", "cdn"):
         out = folder / design
-        done = planner("solve", "s.toml", "--design", design, "--out", out)
-        assert done.code == 0, done.err
+        result = planner("solve", "s.toml", "--design", design, "--out", out)
+        assert result.code == 0, result.err
         listed = pd.read_parquet(next(out.rglob("unserved.parquet"))).to_csv(index=False).splitlines()
         assert listed == ["group,channel,bitrate_kbps,clients", *unserved]
-        assert "cannot serve 1 client" in done.out
+        assert "cannot serve 1 client" in result.out
         strict = planner("solve", "s.toml", "--design", design, "--service", "all")
         assert strict.code == 3
         assert reason in strict.err + strict.out
@@ -272,10 +272,10 @@ def test_pins_that_do_not_fit_have_no_plan(folder: Path) -> None:
     (folder / "net" / "links.csv").write_text(LINKS.replace("S,F,5", "S,F,2.5").replace("F,B,5", "F,B,2.5"))
     (folder / "net" / "requests.csv").write_text(REQUESTS + "B,v,1000,1\n")
     (folder / "net" / "pinned.csv").write_text(RULE + "v,*,*,*\nw,*,*,*\n")
-    done = planner("solve", "s.toml", "--design", "cdn")
-    assert done.code == 3
+    result = planner("solve", "s.toml", "--design", "cdn")
+    assert result.code == 3
     why = "cdn: infeasible: pinned: the streams that must be carried do not fit on the links together"
-    assert any(line.startswith(why) for line in (done.err + done.out).splitlines()), done.err
+    assert any(line.startswith(why) for line in (result.err + result.out).splitlines()), result.err
 
 
 BAD_SESSIONS: dict[str, tuple[str, str]] = {
@@ -296,12 +296,15 @@ def test_bad_sessions(folder: Path, fault: str) -> None:
     text, expected = BAD_SESSIONS[fault]
     (folder / "net" / "sessions.csv").write_text(text)
     (folder / "s.toml").write_text(SCENARIO.replace('"tables"', '"sessions"'))
-    done = planner("roll", "s.toml", "--out", folder / "out")
-    assert (done.code, done.err.splitlines()) == (1, [expected])
+    result = planner("roll", "s.toml", "--out", folder / "out")
+    assert (result.code, result.err.splitlines()) == (1, [expected])
 
 
 def test_a_window_after_the_end(folder: Path) -> None:
     (folder / "net" / "sessions.csv").write_text(SESSIONS)
     (folder / "s.toml").write_text(SCENARIO.replace('"tables"', '"window"\nindex = 9'))
-    done = planner("solve", "s.toml", "--design", "optimum")
-    assert (done.code, done.err.splitlines()) == (1, ["index is 9, the sessions last for 2 windows of 60 s"])
+    result = planner("solve", "s.toml", "--design", "optimum")
+    assert (result.code, result.err.splitlines()) == (
+        1,
+        ["index is 9, the sessions last for 2 windows of 60 s"],
+    )

@@ -15,10 +15,10 @@ def rows() -> list[dict[str, str]]:
 
 
 def test_rows_are_published_once() -> None:
-    known = Counter(row["id"] for row in rows())
-    assert max(known.values()) == 1
+    counts = Counter(row["id"] for row in rows())
+    assert max(counts.values()) == 1
     for target in SYSTEM.studies.targets:
-        assert set(target.rows) <= set(known), target.name
+        assert set(target.rows) <= set(counts), target.name
         assert set().union(*target.orders, target.tolerances, target.bounds) <= set(target.rows), target.name
         assert target.calibrated <= set(target.rows), target.name
 

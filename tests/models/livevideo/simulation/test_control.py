@@ -31,12 +31,12 @@ def bed(videos: int, *, link_mbps: float = 75.0, seed: int = 0) -> LiveVideo:
 
 @st.composite
 def events(draw: st.DrawFn) -> tuple[LiveVideo, tuple[Change, ...]]:
-    one = bed(
+    item = bed(
         draw(st.integers(3, 12)),
         link_mbps=draw(st.sampled_from([2.0, 3.0, 8.0])),
         seed=draw(st.integers(0, 99)),
     )
-    core = np.flatnonzero(one.level[one.tail] < 2)
+    core = np.flatnonzero(item.level[item.tail] < 2)
     changes = draw(
         st.lists(
             st.builds(
@@ -48,7 +48,7 @@ def events(draw: st.DrawFn) -> tuple[LiveVideo, tuple[Change, ...]]:
             max_size=4,
         )
     )
-    return one, tuple(changes)
+    return item, tuple(changes)
 
 
 @pytest.mark.slow
@@ -57,11 +57,11 @@ def events(draw: st.DrawFn) -> tuple[LiveVideo, tuple[Change, ...]]:
 def test_streams_always_form_trees(
     drawn: tuple[LiveVideo, tuple[Change, ...]], control: Control, loss: float, data: st.DataObject
 ) -> None:
-    one, changes = drawn
-    cut = data.draw(st.frozensets(st.integers(0, len(one.clusters) - 1), max_size=4))
+    item, changes = drawn
+    cut = data.draw(st.frozensets(st.integers(0, len(item.clusters) - 1), max_size=4))
     start = data.draw(st.floats(0, 10))
     course = simulate(
-        one,
+        item,
         control=control,
         until_s=14.0,
         period_s=4.0,
@@ -73,11 +73,11 @@ def test_streams_always_form_trees(
         options=QUICK,
     )
     check(
-        one, Trees(trees=course.tables["trees"])
+        item, Trees(trees=course.tables["trees"])
     )  # PlanRejected where a cluster is its own ancestor, or has two parents
     # at most the clusters between the group and the source
     assert course.metrics["touched"] is not None
-    assert course.metrics["touched"] <= len(one.tiers) - 2
+    assert course.metrics["touched"] <= len(item.tiers) - 2
 
 
 class Fresh(DataPlane):
@@ -100,9 +100,9 @@ def test_current_announcements_degrade_no_stream(
     drawn: tuple[LiveVideo, tuple[Change, ...]], control: Control, seed: int
 ) -> None:
     """Overload only grows when capacity shrinks."""
-    one, changes = drawn
-    execution = Fresh(problem=one, control=control, changes=changes, seed=seed)
-    before = np.zeros(len(one.links))
+    item, changes = drawn
+    execution = Fresh(problem=item, control=control, changes=changes, seed=seed)
+    before = np.zeros(len(item.links))
     for tenth in range(140):
         shrunk = execution.capacity.copy()
         execution.advance(tenth / 10)
@@ -124,36 +124,36 @@ def test_current_announcements_degrade_no_stream(
 
 
 def test_join_times_keep_their_bound() -> None:
-    one = bed(20)
-    course = simulate(one, control="hybrid", until_s=25.0, computing_s=1.0, options=QUICK)
-    trips = sum(2 * one.latency_ms[one.level[one.tail] == step].max() for step in range(3)) / 1000
-    fetch = one.chunk_s * 1.4 / 75.0
+    item = bed(20)
+    course = simulate(item, control="hybrid", until_s=25.0, computing_s=1.0, options=QUICK)
+    trips = sum(2 * item.latency_ms[item.level[item.tail] == step].max() for step in range(3)) / 1000
+    fetch = item.chunk_s * 1.4 / 75.0
     assert course.metrics["join_worst_s"] is not None
     assert course.metrics["join_worst_s"] <= trips + fetch + 1e-9
     assert course.metrics["within_bound"] == 1.0
     assert (course.tables["clients"]["bound_s"] >= trips + fetch - 1e-9).all()
-    central = simulate(one, control="centralized", until_s=25.0, computing_s=1.0, options=QUICK)
+    central = simulate(item, control="centralized", until_s=25.0, computing_s=1.0, options=QUICK)
     assert central.metrics["join_s"] is not None
     assert course.metrics["join_s"] is not None
     assert central.metrics["join_s"] > 5 * course.metrics["join_s"]
 
 
 def test_without_updates_hybrid_is_distributed() -> None:
-    one = bed(15)
-    lost = simulate(one, control="hybrid", until_s=20.0, loss=1.0, computing_s=1.0, options=QUICK)
-    alone = simulate(one, control="distributed", until_s=20.0)
+    item = bed(15)
+    lost = simulate(item, control="hybrid", until_s=20.0, loss=1.0, computing_s=1.0, options=QUICK)
+    alone = simulate(item, control="distributed", until_s=20.0)
     assert lost.metrics["served"] == alone.metrics["served"] == 1.0
     assert (
-        simulate(one, control="centralized", until_s=20.0, loss=1.0, options=QUICK).metrics["served"] == 0.0
+        simulate(item, control="centralized", until_s=20.0, loss=1.0, options=QUICK).metrics["served"] == 0.0
     )
 
 
 def test_streams_leave_a_failed_reflector() -> None:
-    one = bed(15)
-    reflector = int(np.flatnonzero(one.clusters["cluster"] == "R1")[0])
+    item = bed(15)
+    reflector = int(np.flatnonzero(item.clusters["cluster"] == "R1")[0])
     change = (Change(time_s=10.2, cluster=reflector),)
     course = simulate(
-        one,
+        item,
         control="hybrid",
         until_s=20.0,
         computing_s=1.0,
@@ -166,44 +166,44 @@ def test_streams_leave_a_failed_reflector() -> None:
 
 
 def test_announcements_give_hops_and_residual_capacity() -> None:
-    one = bed(2)
-    execution = DataPlane(problem=one, control="distributed")
+    entry = bed(2)
+    execution = DataPlane(problem=entry, control="distributed")
     execution.advance(0.5)
-    item = int(one.object[0])
+    item = int(entry.object[0])
     fresh = Announcements(execution.streams)
     taken = {link for (o, _), link in execution.streams.parent.items() if o == item}
-    root = next(link for link in taken if one.level[one.tail[link]] == 0)
-    reflector = int(one.head[root])
+    root = next(link for link in taken if entry.level[entry.tail[link]] == 0)
+    reflector = int(entry.head[root])
     assert fresh.distance(item, reflector)[0] == 0
-    other = next(int(c) for c in np.flatnonzero(one.level == 1) if int(c) != reflector)
+    other = next(int(c) for c in np.flatnonzero(entry.level == 1) if int(c) != reflector)
     hops, capacity = fresh.distance(item, other)
     assert hops == 1
     assert capacity == pytest.approx(75.0)
 
 
 def test_overload_grows_with_the_age_of_announcements() -> None:
-    found = overload_by_age(bed(60, link_mbps=15.0), (0.5, 10.0, 30.0), until_s=65.0, seeds=2)
-    assert found["overload_mbps"].iloc[0] == 0.0  # a channel a second: nothing comes between
-    assert found["overload_mbit"].is_monotonic_increasing
-    assert found["overload_mbit"].iloc[-1] > 0
-    assert found["buffering_ratio"].iloc[-1] > found["buffering_ratio"].iloc[0] == 0.0
+    result = overload_by_age(bed(60, link_mbps=15.0), (0.5, 10.0, 30.0), until_s=65.0, seeds=2)
+    assert result["overload_mbps"].iloc[0] == 0.0  # a channel a second: nothing comes between
+    assert result["overload_mbit"].is_monotonic_increasing
+    assert result["overload_mbit"].iloc[-1] > 0
+    assert result["buffering_ratio"].iloc[-1] > result["buffering_ratio"].iloc[0] == 0.0
 
 
-def cluster(one: LiveVideo, name: str) -> int:
-    return int(np.flatnonzero(one.clusters["cluster"] == name)[0])
+def cluster(item: LiveVideo, name: str) -> int:
+    return int(np.flatnonzero(item.clusters["cluster"] == name)[0])
 
 
 def test_clusters_that_are_cut_off_still_serve() -> None:
-    one = bed(20)
-    away = frozenset({cluster(one, "E1"), cluster(one, "E2"), cluster(one, "R1")})
+    item = bed(20)
+    away = frozenset({cluster(item, "E1"), cluster(item, "E2"), cluster(item, "R1")})
     course = simulate(
-        one, control="hybrid", until_s=25.0, period_s=5.0, computing_s=1.0, timeout_s=8.0,
+        item, control="hybrid", until_s=25.0, period_s=5.0, computing_s=1.0, timeout_s=8.0,
         partitions=(Partition(clusters=away, from_s=3.0),), options=QUICK,
     )  # fmt: skip
     assert course.metrics["served"] == 1.0
     assert course.metrics["within_bound"] == 1.0
     central = simulate(
-        one, control="centralized", until_s=25.0, period_s=5.0, computing_s=1.0,
+        item, control="centralized", until_s=25.0, period_s=5.0, computing_s=1.0,
         partitions=(Partition(clusters=away, from_s=3.0),), options=QUICK,
     )  # fmt: skip
     assert central.metrics["served"] is not None
@@ -211,14 +211,14 @@ def test_clusters_that_are_cut_off_still_serve() -> None:
 
 
 def test_small_fluctuations_change_nothing() -> None:
-    one = bed(20)
+    item = bed(20)
     wave = tuple(
         Change(time_s=float(t), link=link, share=0.85 if t % 2 else 1.0)
         for t in range(5, 15)
         for link in range(4)
     )
-    calm = simulate(one, control="distributed", until_s=25.0)
-    waving = simulate(one, control="distributed", until_s=25.0, changes=wave)
+    calm = simulate(item, control="distributed", until_s=25.0)
+    waving = simulate(item, control="distributed", until_s=25.0, changes=wave)
     assert waving.tables["trees"].equals(
         calm.tables["trees"]
     )  # below the threshold of 20%, and within capacity
@@ -231,8 +231,8 @@ def test_the_ideal_fills_the_capacity() -> None:
 
 
 def test_the_delay_of_the_controller_depends_on_its_place() -> None:
-    one = generators.heavy_tail(videos=5, groups=10, edges=5, sources=2, reflectors=3)
-    east, far = controller_delay_s(one, 40.7, -74.0), controller_delay_s(one, -33.9, 151.2)
+    item = generators.heavy_tail(videos=5, groups=10, edges=5, sources=2, reflectors=3)
+    east, far = controller_delay_s(item, 40.7, -74.0), controller_delay_s(item, -33.9, 151.2)
     assert 0.015 < east < 0.025  # New York to the west coast: some 4,000 km of fibre
     assert far > 3 * east
     with pytest.raises(InputError, match="clusters: have no latitude and longitude"):

@@ -59,11 +59,11 @@ def test_the_shipped_scenario_shows_who_reacts_to_the_failure() -> None:
 @pytest.mark.slow
 def test_a_simulation_repeats_by_its_seed() -> None:
     problem = generators.ec2_testbed(videos=20, link_mbps=5.0)
-    one, same, other = (simulate(problem, "hybrid", loss=0.5, seed=seed) for seed in (1, 1, 2))
-    assert one.metrics == same.metrics
-    for name, table in one.tables.items():
+    item, same, other = (simulate(problem, "hybrid", loss=0.5, seed=seed) for seed in (1, 1, 2))
+    assert item.metrics == same.metrics
+    for name, table in item.tables.items():
         pd.testing.assert_frame_equal(table, same.tables[name])
-    assert not one.tables["clients"].equals(other.tables["clients"])
+    assert not item.tables["clients"].equals(other.tables["clients"])
 
 
 def test_a_simulation_without_requests_has_unknown_metrics() -> None:

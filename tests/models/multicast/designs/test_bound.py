@@ -26,11 +26,11 @@ def test_no_choice_of_groups_and_no_sharing_beats_the_bound(seed: int) -> None:
     edge, group, masks = problem.at_edge
     rate, members = problem.rate_mbps, problem.member_counts
     best = float("inf")
-    for chosen in range(2**6):
-        kept = np.array([bool(chosen >> g & 1) for g in range(6)])
-        traffic = float((rate * np.where(kept, 1 + members, 2 * members)).sum())
+    for selected in range(2**6):
+        retained = np.array([bool(selected >> g & 1) for g in range(6)])
+        traffic = float((rate * np.where(retained, 1 + members, 2 * members)).sum())
         for switch in np.unique(edge):
-            here = (edge == switch) & kept[group]
+            here = (edge == switch) & retained[group]
             if here.any():
                 ports, rates = masks[here].tolist(), rate[group[here]].tolist()
                 traffic += brute_force(ports, rates, 2)

@@ -20,10 +20,10 @@ def least_mbps(masks: list[int], rates: list[float], unicast: list[float], free:
     """Return the least that a tiny switch adds, by trying every choice of unions."""
     unions = p_median.list_unions(masks, 20)
     best = float("inf")
-    for chosen in combinations(unions, min(free, len(unions))):
+    for selected in combinations(unions, min(free, len(unions))):
         cost = 0.0
         for mask, rate, alone in zip(masks, rates, unicast, strict=True):
-            extras = [rate * (union & ~mask).bit_count() for union in chosen if mask & ~union == 0]
+            extras = [rate * (union & ~mask).bit_count() for union in selected if mask & ~union == 0]
             cost += min([alone, *extras])
         best = min(best, cost)
     return best
@@ -51,9 +51,9 @@ def test_the_bound_is_near_to_the_best_plan_found(ports: int, groups: int, free:
     masks = (wants * (np.uint64(1) << np.arange(ports, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
     rates = rng.uniform(1, 10, groups)
     meta = agglomerative_clustering.aggregate(masks, rates, table_size=free, rounds=4)
-    found = meta_groups.extra_mbps(masks, rates, meta)
+    result = meta_groups.extra_mbps(masks, rates, meta)
     switch = edge_bound.Switch(masks, rates, np.full(groups, 1e9), free)
     bound = float(edge_bound.bound_extra_mbps([switch])[0])
-    assert meta_groups.extra_mbps_bound(masks, rates, free) < bound <= found
-    assert bound >= share * found
+    assert meta_groups.extra_mbps_bound(masks, rates, free) < bound <= result
+    assert bound >= share * result
     assert edge_bound.bound_extra_mbps([switch], deadline=Deadline.after(0.0))[0] == 0

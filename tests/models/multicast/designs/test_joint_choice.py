@@ -27,14 +27,14 @@ def try_every_choice(problem: Multicast) -> float:
     edge, group, masks = problem.at_edge
     rate, members, free = problem.rate_mbps, problem.member_counts, problem.free("edge")
     best = float("inf")
-    for chosen in range(2 ** len(rate)):
-        kept = np.array([bool(chosen >> g & 1) for g in range(len(rate))])
-        alone = check(problem, build_plan(problem, kept, problem.aggregation_copies))
+    for selected in range(2 ** len(rate)):
+        retained = np.array([bool(selected >> g & 1) for g in range(len(rate))])
+        alone = check(problem, build_plan(problem, retained, problem.aggregation_copies))
         if any(not str(where).startswith("edge") for where in alone.frame["where"]):
             continue
-        traffic = float((rate * np.where(kept, 1 + members, 2 * members)).sum())
+        traffic = float((rate * np.where(retained, 1 + members, 2 * members)).sum())
         for switch in np.unique(edge):
-            here = (edge == switch) & kept[group]
+            here = (edge == switch) & retained[group]
             if here.any():
                 size = int(free[switch])
                 traffic += (

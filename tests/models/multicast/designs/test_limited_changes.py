@@ -30,7 +30,7 @@ def change_members(problem: Multicast, events: int, seed: int) -> Multicast:
         group, host = int(rng.integers(len(problem.groups))), int(rng.integers(len(problem.hosts)))
         if (group, host) not in members:
             members.add((group, host))
-        elif sum(one == group for one, _ in members) > 1:
+        elif sum(item == group for item, _ in members) > 1:
             members.remove((group, host))
     pairs = np.array(sorted(members))
     return problem.with_members(pairs[:, 0], pairs[:, 1])
@@ -119,13 +119,13 @@ def fail_some(problem: Multicast, seed: int) -> Multicast:
 def list_losses(problem: Multicast, adapted: Channels, partitions: int) -> list[tuple[float, float]]:
     """Return entries changed and traffic lost of every plan without shared entries."""
     state, groups = working_links(problem), len(problem.groups)
-    found = []
-    for places in product(range(-1, partitions), repeat=groups):
-        where = np.array(places)
+    result = []
+    for positions in product(range(-1, partitions), repeat=groups):
+        where = np.array(positions)
         plan = build_plan(problem, where >= 0, problem.aggregation_copies, partition=np.maximum(where, 0))
         changes = compare_plans(problem, plan, adapted)[["add", "remove"]].to_numpy().sum()
-        found.append((float(changes), float(lost_by_group(problem, plan, state).sum())))
-    return found
+        result.append((float(changes), float(lost_by_group(problem, plan, state).sum())))
+    return result
 
 
 def require_limits(problem: Multicast, broken: Multicast, limits: tuple[int, ...]) -> list[float]:
@@ -174,9 +174,9 @@ def test_no_plan_loses_less_than_the_best_of_all_places() -> None:
     previous = partition_and_share(problem)
     every = list_losses(broken, adapt_plan(broken, previous.plan), 4)
     losses = require_limits(problem, broken, limits := (0, 6, 14, 10**6))
-    least = [min(lost for changes, lost in every if changes <= limit) for limit in limits]
-    assert all(lost >= bound - 1e-9 for lost, bound in zip(losses, least, strict=True))
-    assert (losses[0], losses[-1]) == pytest.approx((least[0], least[-1]))
+    lower = [min(lost for changes, lost in every if changes <= limit) for limit in limits]
+    assert all(lost >= bound - 1e-9 for lost, bound in zip(losses, lower, strict=True))
+    assert (losses[0], losses[-1]) == pytest.approx((lower[0], lower[-1]))
     assert losses[0] > losses[-1]
 
 

@@ -40,13 +40,13 @@ def test_a_choice_keeps_the_tables_and_no_choice_beats_the_bound(seed: int) -> N
     problem = draw_problem(seed)
     limits = build_limits(problem, problem.aggregation_copies)
     saved = saved_mbps(problem)
-    found = select_by_prices(saved, limits, gap_mbps=0.0)
-    assert (limits.uses @ found.kept.astype(int) <= limits.free).all()
-    assert found.saved_mbps == pytest.approx(saved[found.kept].sum())
+    by_prices = select_by_prices(saved, limits, gap_mbps=0.0)
+    assert (limits.uses @ by_prices.kept.astype(int) <= limits.free).all()
+    assert by_prices.saved_mbps == pytest.approx(saved[by_prices.kept].sum())
     _, proof = select_groups(problem, limits, Options(gap=0.0))
     best = traffic_mbps(problem, np.zeros(len(saved), dtype=bool)) - proof.objective
-    assert found.saved_mbps <= best * (1 + TOLERANCE) + TOLERANCE
-    assert best <= found.bound_mbps * (1 + TOLERANCE) + TOLERANCE
+    assert by_prices.saved_mbps <= best * (1 + TOLERANCE) + TOLERANCE
+    assert best <= by_prices.bound_mbps * (1 + TOLERANCE) + TOLERANCE
 
 
 def test_many_groups_are_chosen_without_an_integer_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +54,10 @@ def test_many_groups_are_chosen_without_an_integer_program(monkeypatch: pytest.M
     limits = build_limits(problem, problem.aggregation_copies)
     _, exact = select_groups(problem, limits, Options())
     monkeypatch.setattr(partitioned, "MAX_GROUPS_MODELLED", 1000)
-    kept, proof = select_groups(problem, limits, Options())
-    assert kept is not None
+    selected, proof = select_groups(problem, limits, Options())
+    assert selected is not None
     assert proof.backend is None
     assert proof.bound <= exact.objective * (1 + 1e-9)
     assert exact.bound <= proof.objective * (1 + 1e-9)
     assert proof.objective - proof.bound < 0.01 * proof.objective
-    assert (limits.uses @ kept.astype(int) <= limits.free).all()
+    assert (limits.uses @ selected.astype(int) <= limits.free).all()

@@ -31,23 +31,24 @@ def test_sharing_goes_on_from_the_previous_plan() -> None:
     first = partitioned_aggregated.partition_and_share(problem)
     tables = problem.to_tables()
     gone = problem.groups["group"].iloc[::40].tolist()
-    left = Multicast.from_tables(
+    remaining = Multicast.from_tables(
         tables
         | {
             name: tables[name][~tables[name]["group"].astype(str).isin(gone)].reset_index(drop=True)
             for name in ("groups", "members")
         }
     )
-    sticky = partitioned_aggregated.partition_and_share(left, keep=1.0, previous=first)
-    anew = partitioned_aggregated.partition_and_share(left)
-    assert not len(check(left, sticky.plan))
+    sticky = partitioned_aggregated.partition_and_share(remaining, keep=1.0, previous=first)
+    anew = partitioned_aggregated.partition_and_share(remaining)
+    assert not len(check(remaining, sticky.plan))
     assert sticky.proof.objective >= anew.proof.objective - 1e-6
 
     def entries(plan: Channels) -> set[tuple[str, frozenset[str]]]:
         rows = plan.meta_groups.astype({"switch": str, "group": str})
         rows = rows[~rows["group"].isin(gone)]
         return {
-            (switch, frozenset(part["group"])) for (switch, _), part in rows.groupby(["switch", "meta_group"])
+            (switch, frozenset(share["group"]))
+            for (switch, _), share in rows.groupby(["switch", "meta_group"])
         }
 
     before = entries(first.plan)

@@ -32,12 +32,12 @@ def places(problem: Multicast) -> dict[str, dict[int, dict[int, set[int]]]]:
         for host, pod, edge, port in problem.hosts[["host", "pod", "edge", "port"]].itertuples(index=False)
     }
     first = {pod: int(np.argmax(wires.edge_pod == pod)) for pod in range(problem.pods)}
-    found: dict[str, Any] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    result: dict[str, Any] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     members = zip(problem.members["group"].astype(str), problem.members["host"].astype(str), strict=True)
     for group, host in members:
         pod, edge, port = where[host]
-        found[group][pod][first[pod] + edge].add(port)
-    return found
+        result[group][pod][first[pod] + edge].add(port)
+    return result
 
 
 def walk_elmo(  # noqa: C901
@@ -54,13 +54,13 @@ def walk_elmo(  # noqa: C901
         return max(1, int(np.ceil(np.log2(bits)))) + 1
 
     def size(used: dict[str, int], bitmap: int, bits: int) -> int:
-        shared = [one for one in used.values() if one >= 0]
+        shared = [item for item in used.values() if item >= 0]
         default = -2 in used.values()
         return (len(set(shared)) * (bitmap + 1) + len(shared) * bits + default * (bitmap + 1) + 7) // 8
 
     in_pod, above = int(np.bincount(wires.edge_pod).max()), int(np.bincount(wires.aggregation_pod).max())
-    of_edges = {one: at for one, at in rule.items() if not one.startswith("pod-")}
-    of_pods = {one: at for one, at in rule.items() if one.startswith("pod-")}
+    of_edges = {item: position for item, position in rule.items() if not item.startswith("pod-")}
+    of_pods = {item: position for item, position in rule.items() if item.startswith("pod-")}
     last = size(of_edges, problem.ports, name(len(wires.edges)))
     pod_part = size(of_pods, in_pod, name(problem.pods))
     core_part = (problem.pods + 7) // 8 if len(pods) > 1 else 0
@@ -72,13 +72,15 @@ def walk_elmo(  # noqa: C901
     def serve(edge: int) -> None:
         nonlocal links
         label = str(wires.edges[edge])
-        at = of_edges.get(label, -2)
-        if edge in edges and at == -1:
+        cells = of_edges.get(label, -2)
+        if edge in edges and cells == -1:
             ports = edges[edge]
         else:
             if edge not in edges and -2 not in of_edges.values():
                 return
-            ports = set().union(*(edges[other] for other in edges if of_edges[str(wires.edges[other])] == at))
+            ports = set().union(
+                *(edges[other] for other in edges if of_edges[str(wires.edges[other])] == cells)
+            )
         for port in ports:
             links += 1
             got[edge, port] += 1
@@ -97,9 +99,9 @@ def walk_elmo(  # noqa: C901
         start = {pod: int(np.argmax(wires.edge_pod == pod)) for pod in range(problem.pods)}
         for pod in set(pods) - {home}:
             links, sent = links + 1, sent + pod_part + last
-            at = of_pods[f"pod-{pod}"]
-            alike = [pod] if at == -1 else [one for one in pods if of_pods[f"pod-{one}"] == at]
-            numbers = {edge - start[one] for one in alike for edge in pods[one]}
+            index = of_pods[f"pod-{pod}"]
+            alike = [pod] if index == -1 else [item for item in pods if of_pods[f"pod-{item}"] == index]
+            numbers = {edge - start[item] for item in alike for edge in pods[item]}
             for number in numbers:
                 if number < int((wires.edge_pod == pod).sum()):
                     links, sent = links + 1, sent + last
@@ -123,9 +125,9 @@ def require_packets(problem: Multicast, plan: Channels, packet_bytes: int) -> No
         traffic += rate * (links + sent / packet_bytes)
         header = float(plan.headers.set_index(plan.headers["group"].astype(str)).loc[group, "header_bytes"])
         hosts += rate * (1 + header / packet_bytes + len(got))
-    found = measure(problem, plan, None)
-    assert found["link_traffic_mbps"] == pytest.approx(traffic)
-    assert found["host_traffic_mbps"] == pytest.approx(hosts)
+    metrics = measure(problem, plan, None)
+    assert metrics["link_traffic_mbps"] == pytest.approx(traffic)
+    assert metrics["host_traffic_mbps"] == pytest.approx(hosts)
 
 
 @pytest.mark.slow
@@ -154,14 +156,14 @@ def test_trees_with_pods_of_different_sizes_are_measured_too() -> None:
 
 def test_longer_headers_need_fewer_entries_and_copies() -> None:
     problem = fat(k=8, aggregation_copies=2, groups=300, table_size=5, placement="random")
-    found = [
+    result = [
         measure(problem, route_by_source(problem, header_bytes=size, pod_rules=8).plan, None)
         for size in (20, 40, 325)
     ]
-    entries = [each["edge_entries_mean"] + each["aggregation_entries_mean"] for each in found]
+    entries = [each["edge_entries_mean"] + each["aggregation_entries_mean"] for each in result]
     assert entries[0] > entries[1] > entries[2] == 0
-    assert found[0]["overhead_mbps"] > found[2]["overhead_mbps"] == 0
-    assert found[2]["redundant_share"] == pytest.approx(0)
+    assert result[0]["overhead_mbps"] > result[2]["overhead_mbps"] == 0
+    assert result[2]["redundant_share"] == pytest.approx(0)
 
 
 @settings(max_examples=10, deadline=None)
@@ -186,10 +188,10 @@ def test_bit_strings_are_counted_link_by_link(seed: int, bits: int, table: int) 
                 traffic += rate * far * len(ports)
             continue
         links = 0
-        for part in {edge // bits for edge in edges if edge != source}:
-            mine = {edge for edge in edges if edge // bits == part and edge != source}
-            away = {int(pod_of[edge]) for edge in mine} - {int(pod_of[source])}
-            links += 1 + (len(away) > 0) + len(away) + len(mine)
+        for share in {edge // bits for edge in edges if edge != source}:
+            current = {edge for edge in edges if edge // bits == share and edge != source}
+            away = {int(pod_of[edge]) for edge in current} - {int(pod_of[source])}
+            links += 1 + (len(away) > 0) + len(away) + len(current)
         traffic += rate * (1 + members + links * (1 + header / 100))
     assert measure(problem, decision.plan, None)["link_traffic_mbps"] == pytest.approx(traffic)
 
@@ -210,13 +212,13 @@ def test_edge_tables_limit_bit_strings() -> None:
 def test_without_headers_links_are_counted_by_packets() -> None:
     problem = fat(groups=20, table_size=5, placement="random")
     plan = store_everywhere(problem).plan
-    kept, pod_of, traffic = set(plan.partitions["group"].astype(str)), problem.wiring.edge_pod, 0.0
+    selected, pod_of, traffic = set(plan.partitions["group"].astype(str)), problem.wiring.edge_pod, 0.0
     for group, rate in zip(problem.groups["group"].astype(str), problem.rate_mbps.tolist(), strict=True):
         pods = places(problem)[group]
         edges = {edge: ports for inside in pods.values() for edge, ports in inside.items()}
         source, several, across = min(edges), len(edges) > 1, len(pods) > 1
         members = sum(len(ports) for ports in edges.values())
-        if group in kept:
+        if group in selected:
             links = 1 + several + across + len(pods) - 1 + several * len(edges) + members
         else:
             links = sum(

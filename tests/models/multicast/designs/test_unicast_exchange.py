@@ -88,22 +88,22 @@ def test_shared_entries_are_never_worse_than_none_in_1000_problems(first: int) -
 def test_a_drop_and_an_add_change_traffic_as_counted(seed: int) -> None:
     problem = draw_problem(seed)
     limits = table_limits.build_limits(problem, problem.aggregation_copies)
-    kept, _ = partitioned.select_groups(problem, limits, Options())
-    assert kept is not None
+    selected, _ = partitioned.select_groups(problem, limits, Options())
+    assert selected is not None
     edge, group, _ = problem.at_edge
     start = np.searchsorted(edge, np.arange(problem.edge_count))
-    entry = np.where(kept[group], np.arange(len(edge)) - start[edge], unicast_exchange.NO_ENTRY)
-    tables = unicast_exchange.EdgeTables(problem=problem, limits=limits, kept=kept, entry=entry)
+    entry = np.where(selected[group], np.arange(len(edge)) - start[edge], unicast_exchange.NO_ENTRY)
+    tables = unicast_exchange.EdgeTables(problem=problem, limits=limits, kept=selected, entry=entry)
     tables.entry = np.where(entry >= 0, 0, entry)  # one entry for all, at every switch
     gains = tables.drop_gains()
-    for one in np.flatnonzero(kept).tolist():
-        before, pairs = tables.total_mbps, tables.pairs(one)
-        if gains[one] > 1e-6:
-            assert tables.drop(one)
-            assert before - tables.total_mbps == pytest.approx(gains[one])
-            tables.entry[pairs], tables.kept[one] = 0, True
+    for index in np.flatnonzero(selected).tolist():
+        before, pairs = tables.total_mbps, tables.pairs(index)
+        if gains[index] > 1e-6:
+            assert tables.drop(index)
+            assert before - tables.total_mbps == pytest.approx(gains[index])
+            tables.entry[pairs], tables.kept[index] = 0, True
         else:
-            assert not tables.drop(one)
+            assert not tables.drop(index)
         assert tables.total_mbps == pytest.approx(before)
 
 

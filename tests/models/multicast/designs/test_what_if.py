@@ -27,9 +27,9 @@ def explain(problem: Multicast, baseline: object = None, **parameters: object) -
         metrics=SYSTEM.plan.measure(problem, decision.plan, None),
         baseline=baseline,
     )
-    found = what_if.explain(problem, decided, **parameters)  # type: ignore[arg-type]
-    assert all(sentence.endswith(".") for sentence in found.sentences)
-    return {section.title: section.frame for section in found.sections}
+    prices = what_if.explain(problem, decided, **parameters)  # type: ignore[arg-type]
+    assert all(sentence.endswith(".") for sentence in prices.sentences)
+    return {section.title: section.frame for section in prices.sections}
 
 
 def test_changes_are_solved_by_the_design() -> None:
@@ -61,14 +61,14 @@ def test_own_tables_of_1000_groups_give_a_capacity_report_and_the_plan(tmp_path:
     for name in ("fabric", "groups", "members"):
         tables[name].to_csv(folder / f"{name}.csv", index=False)
     (tmp_path / "mine.toml").write_text('system = "multicast"\n[problem]\nsource = "tables"\npath = "mine"\n')
-    done = planner("explain", tmp_path / "mine.toml", "--json")
-    assert done.code == 0, done.err
-    report = json.loads(done.out)["explanation"]
+    result = planner("explain", tmp_path / "mine.toml", "--json")
+    assert result.code == 0, result.err
+    report = json.loads(result.out)["explanation"]
     assert any("groups have table entries" in sentence for sentence in report["sentences"])
     titles = {section["title"] for section in report["sections"]}
     assert {"entries by layer", "switches that fill first", "groups that fit, by table size"} <= titles
-    done = planner("solve", tmp_path / "mine.toml", "--out", tmp_path / "out", "--table-format", "csv")
-    assert done.code == 0, done.err
+    result = planner("solve", tmp_path / "mine.toml", "--out", tmp_path / "out", "--table-format", "csv")
+    assert result.code == 0, result.err
     (plan,) = (tmp_path / "out").glob("*/plan")
     partitions = pd.read_csv(plan / "partitions.csv")
     assert set(partitions["group"]) <= set(problem.groups["group"])

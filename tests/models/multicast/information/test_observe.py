@@ -26,12 +26,12 @@ def test_the_truth_is_the_problem_itself() -> None:
 
 def test_controllers_have_degradations_and_switches_alone_have_none() -> None:
     for design in SYSTEM.designs:
-        known = parameters_of(design.observe)
+        names = parameters_of(design.observe)
         if design.name == "per_switch":
-            assert not known
+            assert not names
         else:
-            assert {*DEGRADATIONS, "seed"} <= set(known)
-            assert all(known[degradation].default == 0 for degradation in DEGRADATIONS)
+            assert {*DEGRADATIONS, "seed"} <= set(names)
+            assert all(names[degradation].default == 0 for degradation in DEGRADATIONS)
 
 
 def test_age_changes_members_and_nothing_else() -> None:
@@ -62,10 +62,10 @@ def test_as_many_stay_as_the_turnover_says() -> None:
     old = observe_groups(problem, age_s=100, turnover_per_s=0.01, seed=5)
     stayed = len(members(old) & members(problem)) / len(problem.members)
     size = problem.member_counts
-    whole = problem.groups["tenant"].map(problem.tenants["tenant"].value_counts()).to_numpy(float)
+    full = problem.groups["tenant"].map(problem.tenants["tenant"].value_counts()).to_numpy(float)
     keep = np.exp(-0.5)
     # who leaves may come back: of those drawn in his place, as large a part as of all who do not stay
-    again = (1 - keep) * size / (whole - keep * size)
+    again = (1 - keep) * size / (full - keep * size)
     expected = float((size * (keep + (1 - keep) * again)).sum() / size.sum())
     assert stayed == pytest.approx(expected, rel=0.03)
 
@@ -92,14 +92,14 @@ def test_granularity_averages_blocks_of_a_tenant_and_keeps_the_sum() -> None:
     problem = fat()
     coarse = observe_groups(problem, granularity_groups=3)
     rates = problem.groups.assign(told=coarse.rate_mbps)
-    for _, own in rates.groupby("tenant"):
-        for first in range(0, len(own), 3):
-            block = own.iloc[first : first + 3]
+    for _, own_values in rates.groupby("tenant"):
+        for first in range(0, len(own_values), 3):
+            block = own_values.iloc[first : first + 3]
             np.testing.assert_allclose(block["told"], block["rate_mbps"].mean())
-    whole = problem.groups.assign(told=observe_groups(problem, granularity_groups=1000).rate_mbps).groupby(
+    full = problem.groups.assign(told=observe_groups(problem, granularity_groups=1000).rate_mbps).groupby(
         "tenant"
     )
-    assert (whole["told"].nunique() == 1).all()
+    assert (full["told"].nunique() == 1).all()
     assert coarse.rate_mbps.sum() == pytest.approx(problem.rate_mbps.sum())
 
 

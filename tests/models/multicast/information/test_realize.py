@@ -44,10 +44,10 @@ def test_any_plan_goes_on_serves_everyone_and_keeps_the_tables(
     traffic = SYSTEM.plan.measure(problem, after, None)
     ways = ("groups_with_entries", "groups_by_unicast", "groups_by_header")
     assert sum(traffic[way] for way in ways) == len(problem.groups)
-    least = float(problem.rate_mbps @ (1 + problem.member_counts))
+    lower = float(problem.rate_mbps @ (1 + problem.member_counts))
     if plan.headers is None:  # the bound is one of plans without headers
-        least = partitioned.bound_mbps(problem)
-    assert traffic["host_traffic_mbps"] >= least * (1 - 1e-9)
+        lower = partitioned.bound_mbps(problem)
+    assert traffic["host_traffic_mbps"] >= lower * (1 - 1e-9)
 
 
 def test_groups_keep_their_entries_and_new_ones_take_the_cheapest() -> None:
@@ -60,8 +60,8 @@ def test_groups_keep_their_entries_and_new_ones_take_the_cheapest() -> None:
     def together(frame: object) -> dict[str, set[frozenset[str]]]:
         rows = frame.astype({"group": str, "switch": str})  # type: ignore[attr-defined]
         return {
-            switch: {frozenset(entry["group"]) for _, entry in own.groupby("meta_group")}
-            for switch, own in rows.groupby("switch")
+            switch: {frozenset(entry["group"]) for _, entry in own_values.groupby("meta_group")}
+            for switch, own_values in rows.groupby("switch")
         }
 
     before, now = together(plan.meta_groups), together(after.meta_groups)

@@ -31,11 +31,11 @@ def test_choices_are_counted_as_plans_are() -> None:
             entries=pd.DataFrame(),
         )
         counted = SYSTEM.plan.from_tables(problem, {"partitions": everything.partitions}).entries
-        most = counted.groupby("layer")["entries"].max()
-        assert row.core_entries_max == most["core"]
-        assert row.aggregation_entries_max == most["aggregation"]
-        assert row.fits == (max(most["core"], most["aggregation"]) <= 20)
-        assert row.spare_entries == 20 - max(most["core"], most["aggregation"])
+        upper = counted.groupby("layer")["entries"].max()
+        assert row.core_entries_max == upper["core"]
+        assert row.aggregation_entries_max == upper["aggregation"]
+        assert row.fits == (max(upper["core"], upper["aggregation"]) <= 20)
+        assert row.spare_entries == 20 - max(upper["core"], upper["aggregation"])
         assert (row.groups_before_overflow == 60) == row.fits
 
 

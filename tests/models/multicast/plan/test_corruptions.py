@@ -21,22 +21,24 @@ OFFSETS = [0.0, 1.0, 0.3, 1e300]
 def test_no_corruption_goes_unnoticed(name: str) -> None:
     run = evaluate(SYSTEM, PROBLEM, Entry(label=name, design=SYSTEM.design(name)))
     tables = {key: table.reset_index(drop=True) for key, table in run.plan.to_tables().items()}
-    known = {tuple(row) for row in run.violations.frame.to_numpy().tolist()}
+    names = {tuple(row) for row in run.violations.frame.to_numpy().tolist()}
     random = np.random.default_rng(3)
     for key, table in tables.items():
         if not len(table):
             continue
         for kind, corrupted in corrupt(table, random, 10, names=NAMES, offsets=OFFSETS):
-            given = {**tables, key: corrupted}
+            inputs = {**tables, key: corrupted}
             try:
-                plan = SYSTEM.plan.from_tables(PROBLEM, given)
-                found = SYSTEM.plan.check(PROBLEM, plan)
+                plan = SYSTEM.plan.from_tables(PROBLEM, inputs)
+                violations = SYSTEM.plan.check(PROBLEM, plan)
             except (InputError, PlanRejected):
                 continue
-            if {tuple(row) for row in found.frame.to_numpy().tolist()} - known:
+            if {tuple(row) for row in violations.frame.to_numpy().tolist()} - names:
                 continue
             # another plan: its table of entries is the one that follows from the others
-            alone = SYSTEM.plan.from_tables(PROBLEM, {one: given[one] for one in given if one != "entries"})
+            alone = SYSTEM.plan.from_tables(
+                PROBLEM, {item: inputs[item] for item in inputs if item != "entries"}
+            )
             stated = plan.entries.set_index("switch")["entries"].sort_index()
             derived = alone.entries.set_index("switch")["entries"].sort_index()
             assert stated.equals(derived), f"{key}: {kind} goes unnoticed"

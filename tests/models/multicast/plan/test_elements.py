@@ -50,9 +50,9 @@ def test_groups_at_switches_add_up_to_loads(make: Any) -> None:
     problem = datacenter(table_size=15, placement="random")
     decided = make(problem)
     plan = plan_of(decided)
-    wanted, extra = metrics.edge_links_mbps(problem, plan)
+    requested, extra = metrics.edge_links_mbps(problem, plan)
     down, up = loads.edge_link_loads(problem, plan), loads.core_link_loads(problem, plan)
-    np.testing.assert_allclose(down.sum(axis=1), wanted + extra)
+    np.testing.assert_allclose(down.sum(axis=1), requested + extra)
     assert not up[~problem.wiring.up].any()
     to_hosts, over = metrics.host_links_mbps(problem, plan)
     expected = np.concatenate([up.sum(axis=0), down.sum(axis=1), (to_hosts + over).sum(axis=1)])
@@ -83,10 +83,10 @@ def test_groups_say_how_they_are_sent() -> None:
     total = 0.0
     for name in GROUP.names(problem):
         report = GROUP.describe(problem, decided, name, Options())  # type: ignore[misc]
-        found = facts(report)
-        assert (found["Sent"] == "with table entries") == (name in stored)
+        result = facts(report)
+        assert (result["Sent"] == "with table entries") == (name in stored)
         members = report.sections[-1].frame
-        assert len(members) == found["Members"]
+        assert len(members) == result["Members"]
         if name in stored:
             total += len(report.sections[0].frame)
     assert total == plan.entries["entries"].sum()
@@ -133,8 +133,8 @@ def test_what_members_miss_is_lost_at_their_edge_switches() -> None:
     assert facts(report)["Traffic that members miss"] == pytest.approx(lost[1])
     missed = 0.0
     for name, rate in zip(problem.group_names, problem.rate_mbps, strict=True):
-        found = facts(GROUP.describe(problem, decided, name, Options()))  # type: ignore[misc]
-        missed += rate * found["Members that miss it"]
+        result = facts(GROUP.describe(problem, decided, name, Options()))  # type: ignore[misc]
+        missed += rate * result["Members that miss it"]
     assert missed == pytest.approx(lost.sum())
 
 
@@ -154,8 +154,8 @@ def test_switches_and_their_links_are_drawn_unless_they_failed() -> None:
     shown = draw(problem, plan)[0]
     assert isinstance(shown, NetworkMap)
     fill = plan_entries(problem, plan) / 12 * 100
-    at = problem.wiring.switches.get_indexer(shown.nodes["node"])
-    np.testing.assert_allclose(shown.nodes["value"], fill[at])
+    index = problem.wiring.switches.get_indexer(shown.nodes["node"])
+    np.testing.assert_allclose(shown.nodes["value"], fill[index])
     edges = shown.links[shown.links["head"].str.startswith("edge")]
     loaded = loads.edge_link_loads(problem, plan)
     rows = problem.wiring.aggregations.get_indexer(edges["tail"])

@@ -35,15 +35,19 @@ def in_hardware(problem: Multicast, plan: Channels) -> list[int]:
 def allowed_ports(problem: Multicast, plan: Channels, group: int) -> set[tuple[int, int]]:
     """Return ports of the group and of groups that share an entry with it, from memberships alone."""
     names = problem.groups["group"].tolist()
-    found = set()
+    result = set()
     for edge in {edge for edge, _ in member_ports(problem, group)}:
         switch = problem.wiring.edges[edge]
-        at = plan.meta_groups[plan.meta_groups["switch"] == switch].astype({"group": str})
-        entry = at.loc[at["group"] == names[group], "meta_group"]
-        mates = at.loc[at["meta_group"].isin(entry), "group"] if len(entry) else [names[group]]
+        index = plan.meta_groups[plan.meta_groups["switch"] == switch].astype({"group": str})
+        entry = index.loc[index["group"] == names[group], "meta_group"]
+        mates = index.loc[index["meta_group"].isin(entry), "group"] if len(entry) else [names[group]]
         for mate in mates:
-            found |= {place for place in member_ports(problem, names.index(mate)) if place[0] == edge}
-    return found
+            result |= {
+                member_port
+                for member_port in member_ports(problem, names.index(mate))
+                if member_port[0] == edge
+            }
+    return result
 
 
 @pytest.mark.slow
@@ -101,24 +105,24 @@ def reachable_pods(
     """Return the pods that can be served, by brute force over chains of working links."""
     row = plan.partitions.set_index("group").loc[problem.groups["group"].iloc[group]]
     held = problem.distribution(int(row["copies"]))
-    part = int(row["partition"])
+    share = int(row["partition"])
     wires = problem.wiring
-    mine, cores = held.aggregation[:, part], held.core[:, part]
-    links = state.up & mine[:, None] & cores[None, :]
+    current, cores = held.aggregation[:, share], held.core[:, share]
+    links = state.up & current[:, None] & cores[None, :]
     pod = wires.aggregation_pod
-    own = int(wires.edge_pod[problem.edge_of_host[source]])
+    own_values = int(wires.edge_pod[problem.edge_of_host[source]])
     edge = problem.edge_of_host[source]
     reach: set[int] = set()
-    for a in np.flatnonzero(mine & (pod == own) & state.down[:, edge]).tolist():
-        reach.add(own)
+    for a in np.flatnonzero(current & (pod == own_values) & state.down[:, edge]).tolist():
+        reach.add(own_values)
         for core in np.flatnonzero(links[a]).tolist():
             seen, todo = {core}, [core]
             while todo:  # detours of any length, through switches and cores of the partition
-                at = todo.pop()
-                for b in np.flatnonzero(links[:, at]).tolist():
+                index = todo.pop()
+                for b in np.flatnonzero(links[:, index]).tolist():
                     reach.add(int(pod[b]))
                     joined = (state.down[b] & state.down).any(axis=1)
-                    for c in np.flatnonzero(joined & mine | (np.arange(len(pod)) == b)).tolist():
+                    for c in np.flatnonzero(joined & current | (np.arange(len(pod)) == b)).tolist():
                         for again in np.flatnonzero(links[c]).tolist():
                             if again not in seen:
                                 seen.add(again)
@@ -156,17 +160,19 @@ def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
             assert everywhere <= set(got.copies)
             continue
         reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
-        assert {place for place in everywhere if int(wires.edge_pod[place[0]]) in reached} <= set(got.copies)
+        assert {position for position in everywhere if int(wires.edge_pod[position[0]]) in reached} <= set(
+            got.copies
+        )
         assert set(got.copies) <= allowed_ports(problem, plan, group)
         assert reached <= pods
         if got.root is not None:  # else even the source's pod has no way up
             row = plan.partitions.set_index("group").loc[problem.groups["group"].iloc[group]]
             held = problem.distribution(int(row["copies"]))
-            found = rerouting.find_detours(wires, held, int(row["partition"]), state)
-            hops = found.hops[found.cores.tolist().index(got.root)]
-            own = int(wires.edge_pod[problem.edge_of_host[source]])
+            detours = rerouting.find_detours(wires, held, int(row["partition"]), state)
+            hops = detours.hops[detours.cores.tolist().index(got.root)]
+            own_values = int(wires.edge_pod[problem.edge_of_host[source]])
             spans = {int(wires.edge_pod[edge]) for edge, _ in everywhere}
-            assert reached == {pod for pod in spans if np.isfinite(hops[pod])} | {own} & spans
+            assert reached == {pod for pod in spans if np.isfinite(hops[pod])} | {own_values} & spans
 
 
 def test_one_failed_switch_is_bypassed_in_three_hops_on_ab_and_five_on_standard_trees() -> None:
@@ -183,7 +189,7 @@ def test_one_failed_switch_is_bypassed_in_three_hops_on_ab_and_five_on_standard_
                 after = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
                 assert set(after.copies) == set(before.copies)
                 assert set(after.copies.values()) == {1}
-                detours |= {after.links[place] - before.links[place] for place in before.links}
+                detours |= {after.links[link] - before.links[link] for link in before.links}
         assert detours == {0, extra}
 
 
@@ -199,13 +205,13 @@ def test_ways_are_those_of_packets(shape: tuple[str, int, int], seed: int, count
     held = problem.distribution(shape[2])
     plan = partitioned.partition_addresses(problem).plan
     tables = forwarding.compile_tables(problem, plan)
-    for part in range(held.partitions):
-        found = rerouting.find_detours(wires, held, part, state)
-        packet = _Packet(wires=wires, held=held, part=part, group=0, tables=tables, state=state)
-        for row, core in enumerate(found.cores.tolist()):
+    for share in range(held.partitions):
+        detours = rerouting.find_detours(wires, held, share, state)
+        packet = _Packet(wires=wires, held=held, part=share, group=0, tables=tables, state=state)
+        for row, core in enumerate(detours.cores.tolist()):
             for pod in range(wires.pods):
                 way = packet.enter_pod(core, pod)
-                assert found.hops[row, pod] == (np.inf if way is None else way[1])
+                assert detours.hops[row, pod] == (np.inf if way is None else way[1])
 
 
 def test_a_failed_link_within_a_pod_is_bypassed_with_two_more_links() -> None:
@@ -224,7 +230,7 @@ def test_a_failed_link_within_a_pod_is_bypassed_with_two_more_links() -> None:
         before = forwarding.send_packet(problem, plan, tables, group=group, source=source)
         after = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
         assert after.copies == before.copies
-        assert {after.links[place] - before.links[place] for place in before.links} <= {0, 2}
+        assert {after.links[link] - before.links[link] for link in before.links} <= {0, 2}
         longer += sum(after.links.values()) > sum(before.links.values())
     assert longer
 
@@ -251,23 +257,21 @@ def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(
     held = problem.distribution(problem.aggregation_copies)
     for group in in_hardware(problem, plan):
         source = int(problem.host_of[problem.group_of == group][-1])
-        whole = forwarding.send_packet(problem, plan, tables, group=group, source=source)
-        assert set(whole.copies.values()) == {1}
-        assert set(whole.copies) == allowed_ports(problem, plan, group)
+        full = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+        assert set(full.copies.values()) == {1}
+        assert set(full.copies) == allowed_ports(problem, plan, group)
         got = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
         assert set(got.copies.values()) <= {1}
-        assert set(got.copies) <= set(whole.copies)
+        assert set(got.copies) <= set(full.copies)
         reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
-        assert {place for place in whole.copies if int(wires.edge_pod[place[0]]) in reached} == set(
-            got.copies
-        )
-    for part in range(held.partitions):
-        found = rerouting.find_detours(wires, held, part, state)
-        packet = _Packet(wires=wires, held=held, part=part, group=0, tables=tables, state=state)
-        for row, core in enumerate(found.cores.tolist()):
+        assert {copy for copy in full.copies if int(wires.edge_pod[copy[0]]) in reached} == set(got.copies)
+    for share in range(held.partitions):
+        detours = rerouting.find_detours(wires, held, share, state)
+        packet = _Packet(wires=wires, held=held, part=share, group=0, tables=tables, state=state)
+        for row, core in enumerate(detours.cores.tolist()):
             for pod in range(pods):
                 way = packet.enter_pod(core, pod)
-                assert found.hops[row, pod] == (np.inf if way is None else way[1])
+                assert detours.hops[row, pod] == (np.inf if way is None else way[1])
 
 
 def test_a_plan_differs_from_itself_in_no_rule_and_from_nothing_in_all() -> None:
@@ -296,12 +300,12 @@ def test_numbers_of_shared_entries_mean_nothing() -> None:
 def test_rules_turn_one_plan_into_the_other(seed: int, one: object, two: object) -> None:
     problem = fat(groups=15, table_size=6, seed=seed, placement="random")
     plans = [design.decide(problem).plan for design in (one, two)]  # type: ignore[attr-defined]
-    found = forwarding.compare_plans(problem, plans[1], plans[0]).set_index("switch")
+    result = forwarding.compare_plans(problem, plans[1], plans[0]).set_index("switch")
     entries = [plan.entries.set_index("switch")["entries"] for plan in plans]
-    net = (found["add"] - found["remove"]).reindex(entries[0].index).fillna(0)
+    net = (result["add"] - result["remove"]).reindex(entries[0].index).fillna(0)
     assert (entries[0] + net == entries[1]).all()
     back = forwarding.compare_plans(problem, plans[0], plans[1]).set_index("switch")
-    assert back["add"].to_dict() == found["remove"].to_dict()
+    assert back["add"].to_dict() == result["remove"].to_dict()
 
 
 def test_a_new_member_changes_the_switches_above_it() -> None:
@@ -312,15 +316,17 @@ def test_a_new_member_changes_the_switches_above_it() -> None:
     stranger = next(host for host in problem.hosts["host"] if host not in inside)
     members = pd.concat([problem.members.astype(str), pd.DataFrame({"group": [group], "host": [stranger]})])
     after = replace(problem, members=members.reset_index(drop=True))
-    found = forwarding.compare_plans(after, partitioned.partition_addresses(after).plan, plan, before=problem)
+    result = forwarding.compare_plans(
+        after, partitioned.partition_addresses(after).plan, plan, before=problem
+    )
     where = problem.hosts.set_index("host").loc[stranger]
-    assert f"edge-{where['pod']:.0f}-{where['edge']:.0f}" in set(found["switch"])
-    assert (found.loc[found["layer"] == "edge", ["add", "remove"]].sum(axis=1) <= 2).all()
+    assert f"edge-{where['pod']:.0f}-{where['edge']:.0f}" in set(result["switch"])
+    assert (result.loc[result["layer"] == "edge", ["add", "remove"]].sum(axis=1) <= 2).all()
 
 
 def test_rules_of_a_tree() -> None:
     problem = Multicast.from_tables(tree())
     plans = [design.decide(problem).plan for design in PLANNING[:2]]
     tables = [forwarding.compile_tables(problem, plan) for plan in plans]
-    found = forwarding.compare_plans(problem, plans[1], plans[0])
-    assert found["add"].sum() - found["remove"].sum() == len(tables[1].rules) - len(tables[0].rules)
+    result = forwarding.compare_plans(problem, plans[1], plans[0])
+    assert result["add"].sum() - result["remove"].sum() == len(tables[1].rules) - len(tables[0].rules)

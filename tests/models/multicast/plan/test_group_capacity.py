@@ -22,11 +22,11 @@ def list_entries(problem: Multicast) -> list[list[tuple[str, object]]]:
     members = problem.members.astype(str).merge(problem.hosts, on="host")
     held = problem.distribution(problem.aggregation_copies)
     of_group = dict(list(members.groupby("group")))
-    found = []
+    result = []
     for row, name in enumerate(problem.groups["group"]):
-        at = of_group[name]
+        index = of_group[name]
         partition = row % held.partitions
-        ports = at.groupby(["pod", "edge"])["port"].nunique()
+        ports = index.groupby(["pod", "edge"])["port"].nunique()
         edges = [(int(pod), int(edge)) for pod, edge in ports.index]
         pods = {pod for pod, _ in edges}
         switches: list[tuple[str, object]] = [("edge", edge) for edge in edges]
@@ -37,8 +37,8 @@ def list_entries(problem: Multicast) -> list[list[tuple[str, object]]]:
             if len(pods) > 1 or len([1 for p, _ in edges if p == pod]) > 1:
                 here = (problem.wiring.aggregation_pod == pod) & held.aggregation[:, partition]
                 switches += [("aggregation", a) for a in np.flatnonzero(here).tolist()]
-        found.append(switches)
-    return found
+        result.append(switches)
+    return result
 
 
 def count_entries(problem: Multicast, groups: int) -> dict[str, Counter[object]]:
@@ -53,21 +53,21 @@ def count_entries(problem: Multicast, groups: int) -> dict[str, Counter[object]]
 @given(st.integers(0, 99), st.sampled_from(["near", "random"]))
 def test_first_overflow_of_any_table_is_where_counting_finds_it(seed: int, placement: str) -> None:
     problem = datacenter(groups=40, k=4, aggregation_copies=1, seed=seed, placement=placement)
-    found = group_capacity.problem_capacity(problem, largest=50)
-    most = {layer: [0] * 41 for layer in (*LAYERS, "several")}
+    result = group_capacity.problem_capacity(problem, largest=50)
+    upper = {layer: [0] * 41 for layer in (*LAYERS, "several")}
     count: Counter[tuple[str, object]] = Counter()
     for groups, taken in enumerate(list_entries(problem), start=1):
         count.update(taken)
-        for layer in most:
-            most[layer][groups] = max((n for (name, _), n in count.items() if name == layer), default=0)
+        for layer in upper:
+            upper[layer][groups] = max((n for (name, _), n in count.items() if name == layer), default=0)
     for layer, column in (*zip(LAYERS, LAYERS, strict=True), ("several", group_capacity.EDGE_SEVERAL_PORTS)):
         for size in (0, 1, 3, 8, 20):
-            fits = found[column][size]
-            expected = next((g - 1 for g in range(1, 41) if most[layer][g] > size), None)
+            fits = result[column][size]
+            expected = next((g - 1 for g in range(1, 41) if upper[layer][g] > size), None)
             assert (None if np.isnan(fits) else fits) == expected
-    tightest = group_capacity.supported_groups(found)
+    tightest = group_capacity.supported_groups(result)
     assert (tightest.dropna().diff().dropna() >= 0).all()
-    assert (group_capacity.supported_groups(found, shared=["edge"]).fillna(99) >= tightest.fillna(99)).all()
+    assert (group_capacity.supported_groups(result, shared=["edge"]).fillna(99) >= tightest.fillna(99)).all()
 
 
 def test_needed_entries_are_the_plain_count() -> None:
@@ -75,9 +75,9 @@ def test_needed_entries_are_the_plain_count() -> None:
     need = group_capacity.required_entries(problem)
     plain = count_entries(problem, 200)
     for layer in LAYERS:
-        mine = need[need["layer"] == layer]
-        assert mine["needed"].max() == max(plain[layer].values())
-        assert mine["needed"].sum() == sum(plain[layer].values())
+        current = need[need["layer"] == layer]
+        assert current["needed"].max() == max(plain[layer].values())
+        assert current["needed"].sum() == sum(plain[layer].values())
     over = need[need["groups"].notna()]
     assert (over["needed"] > over["free"]).all()
     row = over.sort_values("groups").iloc[0]

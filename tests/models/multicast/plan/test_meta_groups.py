@@ -27,8 +27,8 @@ def test_cost_is_equation_6(switch: list[tuple[int, int]], places: list[int]) ->
         )
         assert cost == pytest.approx(plain)
     linear = meta_groups.congestion_cost(masks, rates, meta, ports=PORTS)
-    wanted = float(rates @ np.bitwise_count(masks))
-    assert linear == pytest.approx(wanted + meta_groups.extra_mbps(masks, rates, meta))
+    requested = float(rates @ np.bitwise_count(masks))
+    assert linear == pytest.approx(requested + meta_groups.extra_mbps(masks, rates, meta))
 
 
 def test_congestion_of_the_usual_steps() -> None:

@@ -23,26 +23,28 @@ def deliver_packet(
 ) -> dict[tuple[int, int, int], int]:
     """Return copies at each (pod, edge, port) of a packet of the group, down from a core by table entries."""
     row = plan.partitions.set_index("group").loc[group]
-    ra, part = int(row["copies"]), int(row["partition"])
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
-    mine = place[place["group"] == group]
+    ra, share = int(row["copies"]), int(row["partition"])
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
+    current = position[position["group"] == group]
     held = addresses.aggregation_partitions(problem.kind, problem.k, ra)
     wires = addresses.connected_cores(problem.kind, problem.k)
     copies: dict[tuple[int, int, int], int] = {}
-    for pod in mine["pod"].unique().astype(int):
+    for pod in current["pod"].unique().astype(int):
         ways = [
-            i for i in range(problem.half) if held[pod, i, part] and (core is None or core in wires[pod, i])
+            i for i in range(problem.half) if held[pod, i, share] and (core is None or core in wires[pod, i])
         ]
         assert ways  # a switch of the pod with the partition, below that core
         if core is not None:
             assert len(ways) == 1
-        for edge in mine.loc[mine["pod"] == pod, "edge"].unique().astype(int):
+        for edge in current.loc[current["pod"] == pod, "edge"].unique().astype(int):
             switch, groups = f"edge-{pod}-{edge}", [group]
             shared = plan.meta_groups[plan.meta_groups["switch"] == switch]
             if len(shared):
                 entry = shared.loc[shared["group"] == group, "meta_group"].item()
                 groups = shared.loc[shared["meta_group"] == entry, "group"].tolist()
-            here = place[(place["pod"] == pod) & (place["edge"] == edge) & place["group"].isin(groups)]
+            here = position[
+                (position["pod"] == pod) & (position["edge"] == edge) & position["group"].isin(groups)
+            ]
             for port in here["port"].unique().astype(int):
                 copies[pod, edge, port] = copies.get((pod, edge, port), 0) + 1
     return copies
@@ -58,19 +60,19 @@ def test_packets_reach_every_member_once_and_overhead_is_what_others_get(
     problem = fat(k=k, aggregation_copies=ra, groups=20, table_size=6, seed=seed, placement="random")
     plan = design.decide(problem).plan
     rate = problem.groups.set_index("group")["rate_mbps"]
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     extra = 0.0
-    for name, part, copies in plan.partitions[["group", "partition", "copies"]].itertuples(index=False):
-        cores = np.flatnonzero(addresses.core_partition(k, int(copies)) == part)
-        wanted = {
-            tuple(map(int, at))
-            for at in place.loc[place["group"] == name, ["pod", "edge", "port"]].to_numpy()
+    for name, share, copies in plan.partitions[["group", "partition", "copies"]].itertuples(index=False):
+        cores = np.flatnonzero(addresses.core_partition(k, int(copies)) == share)
+        requested = {
+            tuple(map(int, index))
+            for index in position.loc[position["group"] == name, ["pod", "edge", "port"]].to_numpy()
         }
         for core in cores[[0, -1]].tolist():
             got = deliver_packet(problem, plan, name, core)
             assert set(got.values()) == {1}
-            assert wanted <= set(got)
-        extra += rate[name] * len(set(got) - wanted)
+            assert requested <= set(got)
+        extra += rate[name] * len(set(got) - requested)
     assert measure(problem, plan, None)["overhead_mbps"] == pytest.approx(extra)
 
 
@@ -91,23 +93,26 @@ def test_overhead_at_both_layers_is_recounted_from_the_members(share: str, metho
         ),
     )
     assert not len(run.violations)
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     rate = dict(zip(problem.groups["group"], problem.rate_mbps.tolist(), strict=True))
     ports = {
-        f"edge-{pod:.0f}-{edge:.0f}": part.groupby("group")["port"].agg(set).to_dict()
-        for (pod, edge), part in place.groupby(["pod", "edge"])
+        f"edge-{pod:.0f}-{edge:.0f}": fraction.groupby("group")["port"].agg(set).to_dict()
+        for (pod, edge), fraction in position.groupby(["pod", "edge"])
     }
-    below = {int(pod): part.groupby("group")["edge"].agg(set).to_dict() for pod, part in place.groupby("pod")}
+    below = {
+        int(pod): fraction.groupby("group")["edge"].agg(set).to_dict()
+        for pod, fraction in position.groupby("pod")
+    }
     extra = {"edge": 0.0, "aggregation": 0.0}
     rows = run.plan.meta_groups.astype({"switch": str, "group": str})
     assert len(rows)
-    for (switch, _), part in rows.groupby(["switch", "meta_group"]):
+    for (switch, _), fraction in rows.groupby(["switch", "meta_group"]):
         layer, pod = switch.split("-")[:2]
         wants = ports[switch] if layer == "edge" else below[int(pod)]
-        reached = set().union(*(wants[group] for group in part["group"]))
+        reached = set().union(*(wants[group] for group in fraction["group"]))
         # each of two switches of a pod that hold the group carries half of it
         half = 1.0 if layer == "edge" else 0.5
-        extra[layer] += half * sum(rate[group] * len(reached - wants[group]) for group in part["group"])
+        extra[layer] += half * sum(rate[group] * len(reached - wants[group]) for group in fraction["group"])
     assert run.metrics["overhead_mbps"] == pytest.approx(extra["edge"], abs=1e-6)
     assert run.metrics["edge_link_overhead_mbps"] == pytest.approx(extra["aggregation"], abs=1e-6)
     if share != "edge":
@@ -121,11 +126,11 @@ def test_groups_that_a_full_table_refuses_count_as_unicast() -> None:
     problem = fat(k=4, groups=40, table_size=99)
     small = SYSTEM.problem.adjust(problem, edge_entries=4)
     plan = SYSTEM.design("partitioned").decide(problem).plan
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     names = problem.groups["group"].tolist()
     refused = set()
-    for _, part in place.groupby(["pod", "edge"]):
-        refused |= set(sorted(part["group"].unique(), key=names.index)[4:])
+    for _, share in position.groupby(["pod", "edge"]):
+        refused |= set(sorted(share["group"].unique(), key=names.index)[4:])
     assert 0 < len(refused) < 40
     rate, members = problem.rate_mbps, problem.member_counts
     alone = np.array([name in refused for name in names])
@@ -135,8 +140,8 @@ def test_groups_that_a_full_table_refuses_count_as_unicast() -> None:
         float(rate @ np.where(alone, 2 * members, 1 + members))
     )
     assert metrics["groups_by_unicast"] == len(refused)
-    own = SYSTEM.design("partitioned").decide(small)
-    assert metrics["host_traffic_mbps"] >= own.proof.bound * (1 - 1e-9)
+    decision = SYSTEM.design("partitioned").decide(small)
+    assert metrics["host_traffic_mbps"] >= decision.proof.bound * (1 - 1e-9)
 
 
 def test_a_full_table_refuses_shared_entries_in_the_order_of_their_numbers() -> None:
@@ -146,11 +151,11 @@ def test_a_full_table_refuses_shared_entries_in_the_order_of_their_numbers() -> 
     edge = plan.meta_groups.astype({"switch": str, "group": str})
     nth = edge.groupby("switch")["meta_group"].rank("dense")
     refused = set(edge.loc[nth > 5, "group"])
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     names = problem.groups["group"].tolist()
-    for (pod, number), part in place.groupby(["pod", "edge"]):
+    for (pod, number), share in position.groupby(["pod", "edge"]):
         if f"edge-{pod}-{number}" not in set(edge["switch"]):
-            refused |= set(sorted(part["group"].unique(), key=names.index)[5:])
+            refused |= set(sorted(share["group"].unique(), key=names.index)[5:])
     assert 0 < len(refused) < 150
     assert measure(small, plan, None)["groups_by_unicast"] == len(refused)
 
@@ -160,12 +165,12 @@ def test_what_members_miss_after_failures_is_lost() -> None:
     plan = SYSTEM.design("partitioned").decide(problem).plan
     assert measure(problem, plan, None)["lost_mbps"] == 0
     failed = problem.with_failed(["aggregation-0-0", "aggregation-0-1"])
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     rate = dict(zip(problem.groups["group"], problem.rate_mbps.tolist(), strict=True))
     lost = measure(failed, plan, None)["lost_mbps"]
     # pod 0 is cut off: members there get packets from their own edge switch alone
-    most = sum(rate[group] for group in place["group"]) * 1.0
-    assert 0 < lost < most
+    upper = sum(rate[group] for group in position["group"]) * 1.0
+    assert 0 < lost < upper
     assert set(SYSTEM.plan.headline.losses) == {"lost_mbps"}
 
 

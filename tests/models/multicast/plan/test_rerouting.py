@@ -15,9 +15,9 @@ from tests.models.multicast.fabrics import fat, fat_of_kind
 def test_without_failures_nothing_is_longer_and_nobody_is_lost() -> None:
     problem = fat_of_kind("ab", 8, 2, 0, placement="random")
     plan = partitioned.partition_addresses(problem).plan
-    found = rerouting.reroute_groups(problem, plan, failures.find_working_links(problem.wiring))
-    assert (found.stretch == 1).all()
-    assert (found.unreachable == 0).all()
+    result = rerouting.reroute_groups(problem, plan, failures.find_working_links(problem.wiring))
+    assert (result.stretch == 1).all()
+    assert (result.unreachable == 0).all()
 
 
 def test_pods_are_lost_as_often_as_all_their_copies_fail() -> None:
@@ -32,14 +32,14 @@ def test_pods_are_lost_as_often_as_all_their_copies_fail() -> None:
             )
             held = problem.distribution(2)
             each_part = [
-                rerouting.find_detours(problem.wiring, held, part, state) for part in range(held.partitions)
+                rerouting.find_detours(problem.wiring, held, share, state) for share in range(held.partitions)
             ]
             lost += [np.isinf(each.hops).all(axis=0).mean() for each in each_part]
         expected = rerouting.expected_unreachable(switches=32, copies=2, failed=failed)
         assert np.mean(lost) == pytest.approx(expected, rel=0.2)
-        found = rerouting.reroute_groups(problem, plan, state)
-        assert np.nanmin(found.stretch) >= 1
-        assert ((found.unreachable >= 0) & (found.unreachable <= 1)).all()
+        result = rerouting.reroute_groups(problem, plan, state)
+        assert np.nanmin(result.stretch) >= 1
+        assert ((result.unreachable >= 0) & (result.unreachable <= 1)).all()
 
 
 def test_more_failures_reach_fewer() -> None:
@@ -72,8 +72,8 @@ def test_hosts_of_a_failed_edge_switch_neither_send_nor_receive() -> None:
         for edge, name in enumerate(sized.wiring.edges):
             state = failures.find_working_links(sized.wiring, switches=[name])
             missed = rerouting.find_missed_members(sized, plan, state)
-            at = sized.edge_of_host[sized.host_of]
-            expected = (at == edge) | (sender[sized.group_of] == edge)
+            index = sized.edge_of_host[sized.host_of]
+            expected = (index == edge) | (sender[sized.group_of] == edge)
             np.testing.assert_array_equal(missed, expected)
 
 
@@ -83,11 +83,11 @@ def test_members_missed_are_the_unreachable_ones() -> None:
     assert plan is not None
     names = [*problem.wiring.aggregations[:9], *problem.wiring.edges[::5]]
     state = failures.find_working_links(problem.wiring, switches=names)
-    found = rerouting.reroute_groups(problem, plan, state)
+    result = rerouting.reroute_groups(problem, plan, state)
     missed = rerouting.find_missed_members(problem, plan, state)
     share = np.bincount(problem.group_of, missed, minlength=60) / problem.member_counts
     rows = problem.group_names.get_indexer(plan.partitions["group"])
-    np.testing.assert_allclose(share[rows], found.unreachable)
+    np.testing.assert_allclose(share[rows], result.unreachable)
 
 
 def test_unicast_needs_a_way_between_edge_switches() -> None:
@@ -98,6 +98,6 @@ def test_unicast_needs_a_way_between_edge_switches() -> None:
     cut = [name for name in problem.wiring.aggregations if name.startswith("aggregation-0-")]
     state = failures.find_working_links(problem.wiring, switches=cut)
     missed = rerouting.find_missed_members(problem, plan, state)
-    sender, at = rerouting.draw_senders(problem)[problem.group_of], problem.edge_of_host[problem.host_of]
-    apart = (sender != at) & ((sender < 2) | (at < 2))
+    sender, index = rerouting.draw_senders(problem)[problem.group_of], problem.edge_of_host[problem.host_of]
+    apart = (sender != index) & ((sender < 2) | (index < 2))
     np.testing.assert_array_equal(missed, apart)

@@ -60,15 +60,15 @@ def members_after(problem: Multicast, events: int, seed: int, upto: int) -> dict
         0,
     )
     names = problem.groups["group"].tolist()
-    found = {
+    result = {
         name: set(problem.host_of[problem.group_of == number].tolist()) for number, name in enumerate(names)
     }
     for i in range(events):
         if time[i] < upto:
-            mine = found[names[group[time[i]]]]
-            assert (int(host[i]) in mine) != joined[i]
-            mine ^= {int(host[i])}
-    return found
+            current = result[names[group[time[i]]]]
+            assert (int(host[i]) in current) != joined[i]
+            current ^= {int(host[i])}
+    return result
 
 
 @settings(max_examples=8, deadline=None)
@@ -84,11 +84,11 @@ def test_batches_change_what_differs_at_their_ends(seed: int, batch: int) -> Non
             members_after(problem, events, seed, upto) for upto in (start, min(start + batch, events))
         )
         for name in before:
-            one, two = before[name], after[name]
-            edges += len({int(edge_of[host]) for host in one ^ two})
-            at = [{int(edge_of[host]) for host in each} for each in (one, two)]
-            pods += len({int(pod_of[edge]) for edge in at[0] ^ at[1]})
-            spans = [{int(pod_of[edge]) for edge in each} for each in at]
+            item, two = before[name], after[name]
+            edges += len({int(edge_of[host]) for host in item ^ two})
+            index = [{int(edge_of[host]) for host in each} for each in (item, two)]
+            pods += len({int(pod_of[edge]) for edge in index[0] ^ index[1]})
+            spans = [{int(pod_of[edge]) for edge in each} for each in index]
             cores += spans[0] != spans[1]
     assert made.batched.edge == pytest.approx(edges / events)
     assert made.batched.aggregation == pytest.approx(pods / events)  # one copy of each partition

@@ -15,13 +15,13 @@ from planner_models.multicast.problem import failures
 from tests.models.multicast.fabrics import fat
 
 
-def brute_force_cost(found: tree_repair.Coverage, pods: list[int]) -> float:
+def brute_force_cost(result: tree_repair.Coverage, pods: list[int]) -> float:
     """Return the least cost of a tree, by trying every choice of roots."""
     best = float("inf")
     for count in range(1, len(pods) + 1):
-        for roots in combinations(range(len(found.core)), count):
-            each = found.entries[np.ix_(list(roots), pods)].min(axis=0)
-            best = min(best, tree_repair.ROOT_COST * count + found.core[list(roots)].sum() + each.sum())
+        for roots in combinations(range(len(result.core)), count):
+            each = result.entries[np.ix_(list(roots), pods)].min(axis=0)
+            best = min(best, tree_repair.ROOT_COST * count + result.core[list(roots)].sum() + each.sum())
     return best
 
 
@@ -30,20 +30,23 @@ def brute_force_cost(found: tree_repair.Coverage, pods: list[int]) -> float:
 def test_exact_trees_are_the_best_and_greedy_ones_no_better(pods: int, cores: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     entries = rng.choice([0.0, 1.0, np.inf], size=(cores, pods), p=[0.4, 0.2, 0.4])
-    found = tree_repair.Coverage(entries=entries, core=rng.integers(0, 2, size=cores).astype(float))
-    wanted = np.arange(pods)
-    exact, simple = tree_repair.cover_exactly(found, wanted), tree_repair.cover_greedily(found, wanted)
+    coverage = tree_repair.Coverage(entries=entries, core=rng.integers(0, 2, size=cores).astype(float))
+    requested = np.arange(pods)
+    exact, simple = (
+        tree_repair.cover_exactly(coverage, requested),
+        tree_repair.cover_greedily(coverage, requested),
+    )
     reached = [pod for pod in range(pods) if pod not in exact.missing]
     assert set(exact.missing) == set(np.flatnonzero(~np.isfinite(entries).any(axis=0)).tolist())
     assert simple.missing == exact.missing
     if not reached:
         assert exact.roots == ()
         return
-    assert exact.cost == pytest.approx(brute_force_cost(found, reached))
+    assert exact.cost == pytest.approx(brute_force_cost(coverage, reached))
     assert exact.gap <= 1e-6
     assert simple.bound - 1e-6 <= exact.cost <= simple.cost + 1e-6
-    for done in (exact, simple):
-        assert np.isfinite(entries[np.ix_(list(done.roots), reached)]).any(axis=0).all()
+    for result in (exact, simple):
+        assert np.isfinite(entries[np.ix_(list(result.roots), reached)]).any(axis=0).all()
 
 
 def test_one_failure_needs_a_new_root_and_no_entries() -> None:
@@ -93,10 +96,10 @@ def test_rebuilt_roots_reach_their_pods_through_working_links() -> None:
     for group, partition, copies in plan.partitions.itertuples(index=False):
         if group not in made.index:
             continue
-        at = problem.groups["group"].tolist().index(group)
-        pods = np.flatnonzero(problem.edges_in_pod[at])
-        found = tree_repair.core_coverage(problem, int(copies), int(partition), state)
-        tree_ = tree_repair.cover_exactly(found, pods)
+        index = problem.groups["group"].tolist().index(group)
+        pods = np.flatnonzero(problem.edges_in_pod[index])
+        result = tree_repair.core_coverage(problem, int(copies), int(partition), state)
+        tree_ = tree_repair.cover_exactly(result, pods)
         assert len(tree_.roots) == made.loc[group, "roots"]
         for there in set(pods.tolist()) - set(tree_.missing):
             assert any((state.up[:, root] & (pod == there)).any() for root in tree_.roots)

@@ -67,8 +67,8 @@ def test_tables_of_named_switches_are_scaled() -> None:
     problem = Multicast.from_tables(fat().to_tables() | {"switches": OWN})
     changed = SYSTEM.problem.adjust(problem, entry_factors={"edge-0-0": 2.5, "edge-1-0": 2.0, "core-1": 0.25})
     assert free(changed)[["edge-0-0", "edge-1-0", "core-1"]].tolist() == [10, 24, 0]
-    rest = ["edge-0-0", "edge-1-0", "core-1"]
-    assert (free(changed).drop(rest) == free(problem).drop(rest)).all()
+    remainder = ["edge-0-0", "edge-1-0", "core-1"]
+    assert (free(changed).drop(remainder) == free(problem).drop(remainder)).all()
     again = Multicast.from_tables(changed.to_tables())
     assert again.free_entries.tolist() == changed.free_entries.tolist()
     plain = SYSTEM.problem.adjust(fat(), table_size=7, entry_factors={"core-0": 2.0})
@@ -84,8 +84,8 @@ def test_groups_change_their_rate_or_are_left_out() -> None:
     assert changed.rate_mbps[3] == 2 * problem.rate_mbps[3]
     tables = problem.to_tables()
     gone = ["g5", "g39"]
-    left = {name: tables[name][~tables[name]["group"].isin(gone)] for name in ("groups", "members")}
-    expected = Multicast.from_tables(tables | left)
+    remaining = {name: tables[name][~tables[name]["group"].isin(gone)] for name in ("groups", "members")}
+    expected = Multicast.from_tables(tables | remaining)
     assert changed.group_names.tolist() == expected.group_names.tolist()
     assert changed.spread.start.tolist() == expected.spread.start.tolist()
     assert changed.spread.ports.tolist() == expected.spread.ports.tolist()

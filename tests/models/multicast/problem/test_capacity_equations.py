@@ -70,9 +70,9 @@ def test_pod_is_as_good_as_its_bottleneck_and_with_aggregation_as_the_other_laye
 
 
 def test_system_is_bound_by_cores_or_pods() -> None:
-    known = {"core_groups": 64_000, "pod_groups": 8_000, "pods": 48}
-    assert capacity_equations.system_capacity(**known, share_across_pods=0.5, pods_per_group=2.5) == 128_000
-    assert capacity_equations.system_capacity(**known, share_across_pods=0.5, pods_per_group=4) == 96_000
+    names = {"core_groups": 64_000, "pod_groups": 8_000, "pods": 48}
+    assert capacity_equations.system_capacity(**names, share_across_pods=0.5, pods_per_group=2.5) == 128_000
+    assert capacity_equations.system_capacity(**names, share_across_pods=0.5, pods_per_group=4) == 96_000
 
 
 @pytest.mark.parametrize(

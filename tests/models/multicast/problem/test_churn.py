@@ -20,10 +20,10 @@ def test_compiled_events_are_those_of_plain_python() -> None:
         0,
     )
     compiled, plain = churn._replay_events(*arguments), churn._replay_events.py_func(*arguments)
-    for one, two in zip(compiled[:4], plain[:4], strict=True):
-        assert np.array_equal(one, two)
+    for item, two in zip(compiled[:4], plain[:4], strict=True):
+        assert np.array_equal(item, two)
     # replayed with sets of hosts
-    joined, at, at_edge_only, _, strange = plain
+    joined, index, at_edge_only, _, strange = plain
     assert strange == -1
     for g in range(4):
         spread = dict.fromkeys(range(problem.edge_count), 0)
@@ -32,7 +32,7 @@ def test_compiled_events_are_those_of_plain_python() -> None:
                 mask = problem.at_edge[2][(problem.at_edge[0] == edge) & (problem.at_edge[1] == g)][0]
                 spread[edge] = int(mask).bit_count()
         for i in np.flatnonzero(group == g).tolist():
-            edge = int(problem.edge_of_host[at[i]])
+            edge = int(problem.edge_of_host[index[i]])
             assert at_edge_only[i] == (spread[edge] == (0 if joined[i] else 1))
             spread[edge] += 1 if joined[i] else -1
             assert spread[edge] >= 0

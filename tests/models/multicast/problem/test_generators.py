@@ -10,9 +10,9 @@ from planner_models.multicast.problem import generators
 
 
 def test_seed_decides() -> None:
-    one, same, other = (generators.datacenter(seed=seed) for seed in (1, 1, 2))
-    assert one.members.equals(same.members)
-    assert not one.members.equals(other.members)
+    item, same, other = (generators.datacenter(seed=seed) for seed in (1, 1, 2))
+    assert item.members.equals(same.members)
+    assert not item.members.equals(other.members)
 
 
 def test_copies_that_the_fabric_cannot_have() -> None:

@@ -20,8 +20,8 @@ from tests.models.multicast.fabrics import PLANNING, fat
 def test_single_switches_may_have_other_tables() -> None:
     problem = fat()
     tables = problem.to_tables()
-    own = pd.DataFrame({"switch": ["edge-0-0", "core-1"], "entries": [5.0, 12.0], "occupied": [2.0, 4.0]})
-    tight = Multicast.from_tables(tables | {"switches": own})
+    table = pd.DataFrame({"switch": ["edge-0-0", "core-1"], "entries": [5.0, 12.0], "occupied": [2.0, 4.0]})
+    tight = Multicast.from_tables(tables | {"switches": table})
     free = pd.Series(tight.free_entries, index=tight.wiring.switches)
     assert free[["edge-0-0", "core-1", "core-0"]].tolist() == [3, 8, 12]
     plan = partitioned.partition_addresses(problem, choose="arrival").plan
@@ -54,8 +54,8 @@ def test_many_memberships_need_little_memory_a_row(tmp_path: Path) -> None:
     read = read_tables(SYSTEM.problem.tables, {name: path for name, path in files.items() if path.exists()})
     assert read["members"].memory_usage(index=False).sum() <= 8 * len(read["members"]) + 200_000
     again = Multicast.from_tables(read)
-    for one, two in zip(problem.at_edge, again.at_edge, strict=True):
-        assert np.array_equal(one, two)
+    for item, two in zip(problem.at_edge, again.at_edge, strict=True):
+        assert np.array_equal(item, two)
 
 
 @pytest.mark.slow
@@ -91,21 +91,21 @@ def peak_mib(folder: Path, **made: Any) -> float:
         "assert run.exit_code == 0\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(result.stdout)
 
 
 def test_port_sets_by_hand() -> None:
     problem = fat()
-    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    position = problem.members.astype(str).merge(problem.hosts, on="host")
     expected: dict[tuple[int, str], int] = {}
-    for row in place.itertuples():
+    for row in position.itertuples():
         key = (int(row.pod) * 2 + int(row.edge), row.group)
         expected[key] = expected.get(key, 0) | 1 << int(row.port)
     names = problem.groups["group"].tolist()
     edge, group, masks = (column.tolist() for column in problem.at_edge)
-    found = {(e, names[g]): mask for e, g, mask in zip(edge, group, masks, strict=True)}
-    assert found == expected
+    result = {(e, names[g]): mask for e, g, mask in zip(edge, group, masks, strict=True)}
+    assert result == expected
     assert problem.edges_in_pod.sum() == len(expected)
 
 

@@ -20,16 +20,16 @@ def test_problems_in_series_differ_by_what_joined_and_left() -> None:
     windows = list(series.ChurnSeries(problem=problem, windows=11, events=50, seed=1))
     assert [label for label, _ in windows] == [f"{window:02d}" for window in range(11)]
     assert windows[0][1] is problem
-    for (_, one), (_, two) in pairwise(windows):
+    for (_, item), (_, two) in pairwise(windows):
         before, after = (
-            set(zip(each.group_of.tolist(), each.host_of.tolist(), strict=True)) for each in (one, two)
+            set(zip(each.group_of.tolist(), each.host_of.tolist(), strict=True)) for each in (item, two)
         )
         assert 0 < len(before ^ after) <= 50
         assert (two.member_counts > 0).all()
         again = Multicast.from_tables(two.to_tables())  # and it is a problem as any other
         assert np.array_equal(again.edges_in_pod, two.edges_in_pod)
-        kept = {name for name in vars(two) if name in vars(type(two))} - set(MEMBER_PROPERTIES)
-        for name in kept - {"_distributions"}:  # what was worked out before still holds
+        selected = {name for name in vars(two) if name in vars(type(two))} - set(MEMBER_PROPERTIES)
+        for name in selected - {"_distributions"}:  # what was worked out before still holds
             assert np.array_equal(getattr(two, name), getattr(again, name)), name
     with pytest.raises(InputError, match="joins and leaves need this table"):
         series.ChurnSeries(problem=dataclasses.replace(problem, tenants=None), windows=2, events=5, seed=0)

@@ -32,7 +32,7 @@ def test_a_fat_tree_by_tables_counts_the_same_entries() -> None:
     layer_pod = [("core", 0)] * len(wires.cores)
     layer_pod += [("aggregation", pod) for pod in wires.aggregation_pod.tolist()]
     layer_pod += [("edge", pod) for pod in wires.edge_pod.tolist()]
-    rows = [(name, *place) for name, place in zip(wires.switches, layer_pod, strict=True)]
+    rows = [(name, *position) for name, position in zip(wires.switches, layer_pod, strict=True)]
     links = [(wires.aggregations[a], wires.cores[c]) for a, c in np.argwhere(wires.up).tolist()]
     held = problem.distribution(1)
     above = wires.cores.append(wires.aggregations)
@@ -46,5 +46,5 @@ def test_a_fat_tree_by_tables_counts_the_same_entries() -> None:
             "holds": pd.DataFrame([(above[s], p) for s, p in holds], columns=["switch", "partition"]),
         }
     )
-    one, two = (partitioned.partition_addresses(each).plan for each in (problem, same))
-    pd.testing.assert_frame_equal(one.entries, two.entries)
+    item, two = (partitioned.partition_addresses(each).plan for each in (problem, same))
+    pd.testing.assert_frame_equal(item.entries, two.entries)

@@ -72,13 +72,13 @@ def test_its_own_tables_make_it_again_without_a_word() -> None:
 
 
 def test_hosts_by_pod_and_edge_are_below_the_same_leaves() -> None:
-    given = tables()
-    given["hosts"] = given["hosts"].assign(pod=np.repeat([0, 1, 2], 4), edge=0).drop(columns="switch")
-    problem = Multicast.from_tables(given)
+    inputs = tables()
+    inputs["hosts"] = inputs["hosts"].assign(pod=np.repeat([0, 1, 2], 4), edge=0).drop(columns="switch")
+    problem = Multicast.from_tables(inputs)
     assert problem.edge_of_host.tolist() == Multicast.from_tables(tables()).edge_of_host.tolist()
-    given["hosts"].loc[3, "edge"] = 1
+    inputs["hosts"].loc[3, "edge"] = 1
     with pytest.raises(InputError, match="hosts row 4: there is no leaf 1 in pod 0"):
-        Multicast.from_tables(given)
+        Multicast.from_tables(inputs)
 
 
 def test_a_packet_reaches_each_member_once() -> None:
@@ -93,7 +93,7 @@ def test_a_packet_reaches_each_member_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", [one.name for one in SYSTEM.designs])
+@pytest.mark.parametrize("design", [field.name for field in SYSTEM.designs])
 def test_every_design_keeps_tables_that_are_too_small(design: str) -> None:
     problem = Multicast.from_tables(tables(entries=3))
     run = planner.solve(problem, design=design, time_limit_s=5)
@@ -107,14 +107,14 @@ def test_every_design_keeps_tables_that_are_too_small(design: str) -> None:
 
 
 def test_what_is_no_leaf_spine_is_refused() -> None:
-    given = tables()
-    given["links"] = given["links"].iloc[1:]
+    inputs = tables()
+    inputs["links"] = inputs["links"].iloc[1:]
     with pytest.raises(InputError, match="leaf 'l0' must be linked to spine 's0'"):
-        Multicast.from_tables(given)
-    given = tables(upper="aggregation")
-    given["switches"]["pod"] = [0, 1, 0, 1, 1]
+        Multicast.from_tables(inputs)
+    inputs = tables(upper="aggregation")
+    inputs["switches"]["pod"] = [0, 1, 0, 1, 1]
     with pytest.raises(InputError, match="there is no core switch, which several pods need"):
-        Multicast.from_tables(given)
+        Multicast.from_tables(inputs)
 
 
 def test_a_failed_spine_loses_what_it_alone_held() -> None:

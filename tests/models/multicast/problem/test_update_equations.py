@@ -79,10 +79,10 @@ def test_single_joins_add_up_to_a_burst(tenant: update_equations.Tenant) -> None
 @given(tenants, st.data())
 def test_batches_never_take_more(tenant: update_equations.Tenant, data: st.DataObject) -> None:
     joins = data.draw(st.integers(1, tenant.size))
-    one, all_ = (
+    item, all_ = (
         update_equations.burst_updates(tenant, joins, batched=batched).total for batched in (True, False)
     )
-    assert one <= all_ + 1e-9
+    assert item <= all_ + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from planner_models.multicast.problem import generators, workloads
 
 
 def small_workload(**more: object) -> workloads.Workload:
-    known: dict[str, object] = {
+    names: dict[str, object] = {
         "hosts": 128,
         "tenants": 6,
         "largest_tenant": 60,
@@ -21,7 +21,7 @@ def small_workload(**more: object) -> workloads.Workload:
         "arrangement": 0,
         "seed": 0,
     }
-    return workloads.generate_workload(**(known | more))  # type: ignore[arg-type]
+    return workloads.generate_workload(**(names | more))  # type: ignore[arg-type]
 
 
 def test_tenants_are_as_published() -> None:
@@ -34,16 +34,16 @@ def test_tenants_are_as_published() -> None:
 
 @pytest.mark.parametrize(("kind", "mean"), [("wve", 51), ("uniform", 510)])
 def test_group_sizes_are_as_published(kind: workloads.Sizes, mean: float) -> None:
-    found = small_workload(hosts=27_648, tenants=3000, largest_tenant=5000, groups=100_000, sizes=kind)
-    tenant = workloads.tenant_sizes(3000, 5000)[found.tenant]
-    assert found.size.min() >= 5
-    assert (found.size <= tenant).all()
-    assert found.size.mean() == pytest.approx(mean, rel=0.05)
+    result = small_workload(hosts=27_648, tenants=3000, largest_tenant=5000, groups=100_000, sizes=kind)
+    tenant = workloads.tenant_sizes(3000, 5000)[result.tenant]
+    assert result.size.min() >= 5
+    assert (result.size <= tenant).all()
+    assert result.size.mean() == pytest.approx(mean, rel=0.05)
     if kind == "wve":
-        assert (found.size < 40).mean() == pytest.approx(0.8, abs=0.02)
-        assert (found.size > 2000).mean() == pytest.approx(0.004, abs=0.001)
-    assert np.unique(found.rate_mbps).tolist() == list(range(1, 11))
-    assert found.rate_mbps.mean() == pytest.approx(5.5, rel=0.02)
+        assert (result.size < 40).mean() == pytest.approx(0.8, abs=0.02)
+        assert (result.size > 2000).mean() == pytest.approx(0.004, abs=0.001)
+    assert np.unique(result.rate_mbps).tolist() == list(range(1, 11))
+    assert result.rate_mbps.mean() == pytest.approx(5.5, rel=0.02)
 
 
 @settings(max_examples=20, deadline=None)
@@ -51,25 +51,29 @@ def test_group_sizes_are_as_published(kind: workloads.Sizes, mean: float) -> Non
 def test_members_are_distinct_hosts_of_the_tenant_and_both_ways_draw_the_same(
     seed: int, placement: workloads.Placement, sizes: workloads.Sizes
 ) -> None:
-    found = small_workload(seed=seed, placement=placement, sizes=sizes)
-    start, host = found.members()
+    result = small_workload(seed=seed, placement=placement, sizes=sizes)
+    start, host = result.members()
     edge_of, port_of = np.arange(128) // 4, np.arange(128) % 4
-    whole = workloads.collect_spread(start, host, edge_of, port_of, 32)
-    direct = found.spread(edge_of, port_of, 32)
-    for one, other in ((whole.start, direct.start), (whole.edge, direct.edge), (whole.ports, direct.ports)):
-        assert one.tolist() == other.tolist()
-    switch, group, ports = whole.by_edge()
+    spread = workloads.collect_spread(start, host, edge_of, port_of, 32)
+    direct = result.spread(edge_of, port_of, 32)
+    for item, other in (
+        (spread.start, direct.start),
+        (spread.edge, direct.edge),
+        (spread.ports, direct.ports),
+    ):
+        assert item.tolist() == other.tolist()
+    switch, group, ports = spread.by_edge()
     twin: dict[tuple[int, int], int] = {}
-    for g, tenant in enumerate(found.tenant.tolist()):
-        mine = host[start[g] : start[g + 1]].tolist()
-        own = found.hosts[found.first_host[tenant] : found.first_host[tenant + 1]].tolist()
-        assert len(set(mine)) == len(mine) == found.size[g]
-        assert set(mine) <= set(own)
-        for h in mine:
+    for g, tenant in enumerate(result.tenant.tolist()):
+        current = host[start[g] : start[g + 1]].tolist()
+        own_values = result.hosts[result.first_host[tenant] : result.first_host[tenant + 1]].tolist()
+        assert len(set(current)) == len(current) == result.size[g]
+        assert set(current) <= set(own_values)
+        for h in current:
             twin[h // 4, g] = twin.get((h // 4, g), 0) | 1 << h % 4
-    at = np.repeat(np.arange(32), np.diff(switch))
-    assert dict(zip(zip(at.tolist(), group.tolist(), strict=True), ports.tolist(), strict=True)) == twin
-    assert (np.diff(at * 80 + group) > 0).all()
+    index = np.repeat(np.arange(32), np.diff(switch))
+    assert dict(zip(zip(index.tolist(), group.tolist(), strict=True), ports.tolist(), strict=True)) == twin
+    assert (np.diff(index * 80 + group) > 0).all()
     pods = direct.in_pods(np.arange(32) // 4, np.arange(32) % 4, 8)
     below: dict[tuple[int, int], int] = {}
     for edge, g in twin:
@@ -98,13 +102,13 @@ def test_hosts_without_room_for_all_take_more() -> None:
 
 
 def test_every_member_is_as_likely() -> None:
-    found = small_workload(
+    result = small_workload(
         hosts=64, tenants=1, largest_tenant=20, groups=4000, sizes="uniform", arrangement=1
     )
-    _, host = found.members()
+    _, host = result.members()
     count = np.bincount(host, minlength=64)
     count = count[count > 0]
-    assert len(count) == found.first_host[1]
+    assert len(count) == result.first_host[1]
     assert count.std() / count.mean() < 0.05
 
 

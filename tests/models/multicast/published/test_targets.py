@@ -24,18 +24,18 @@ class Quick:
 
 @pytest.mark.parametrize("target", STRUCTURE, ids=lambda target: target.name)
 def test_every_row_is_found(target: Target) -> None:
-    found = target.find(Quick())  # type: ignore[arg-type]
-    assert set(found.values) == set(target.rows)
-    assert set(found.notes) <= set(target.rows)
-    verdicts = {row.id: row.verdict for row in judge(SYSTEM, target, found) if row.id}
+    result = target.find(Quick())  # type: ignore[arg-type]
+    assert set(result.values) == set(target.rows)
+    assert set(result.notes) <= set(target.rows)
+    verdicts = {row.id: row.verdict for row in judge(SYSTEM, target, result) if row.id}
     if target.name == "table_2":  # not all of it is reproduced, and that is said
         wrong = {name for name, verdict in verdicts.items() if verdict is not Verdict.REPRODUCED}
         assert wrong
         assert all("aggr" in name or "core" in name for name in wrong)
-        assert wrong <= set(found.notes)
+        assert wrong <= set(result.notes)
     else:
         assert set(verdicts.values()) == {Verdict.REPRODUCED}
-    for curve in found.curves:
+    for curve in result.curves:
         assert len(curve.frame) > 1
 
 

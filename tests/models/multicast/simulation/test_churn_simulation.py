@@ -40,9 +40,9 @@ def test_rules_add_up_to_the_entries_of_each_plan(design: str) -> None:
 
 def test_a_seed_fixes_the_run() -> None:
     problem = datacenter()
-    one, same, other = (run(problem, "partitioned", churn_seed=seed) for seed in (1, 1, 2))
-    assert one.tables["intervals"].equals(same.tables["intervals"])
-    assert not one.tables["intervals"].equals(other.tables["intervals"])
+    item, same, other = (run(problem, "partitioned", churn_seed=seed) for seed in (1, 1, 2))
+    assert item.tables["intervals"].equals(same.tables["intervals"])
+    assert not item.tables["intervals"].equals(other.tables["intervals"])
 
 
 def test_before_the_first_decision_all_groups_go_by_unicast() -> None:
@@ -73,7 +73,7 @@ def test_churn_needs_tenants() -> None:
 def test_the_shipped_scenario_shows_that_coordination_pays() -> None:
     result = simulate("multicast/churn_simulation")
     assert result.exit_code == 0
-    traffic = {one.label: one.result.metrics["host_traffic_mbps"] for one in result.runs if one.result}
+    traffic = {item.label: item.result.metrics["host_traffic_mbps"] for item in result.runs if item.result}
     assert traffic["partitioned_aggregated"] < traffic["partitioned"] < traffic["per_switch"]
 
 

@@ -32,28 +32,28 @@ def most_by_brute_force(problem: RotorNetwork) -> float:
     for source, target, mbps in rows[["source_rack", "target_rack", "rate_mbps"]].itertuples(index=False):
         demand[names.index(source), names.index(target)] += mbps
     perms = [np.array(perm) for perm in itertools.permutations(range(racks))]
-    most = int(week / night) if night > 0 else len(perms)
-    sets = [(one,) for one in range(len(perms))]
-    sets += [some for k in range(2, most + 1) for some in itertools.combinations(range(len(perms)), k)]
+    largest = int(week / night) if night > 0 else len(perms)
+    sets = [(index,) for index in range(len(perms))]
+    sets += [some for k in range(2, largest + 1) for some in itertools.combinations(range(len(perms)), k)]
     best = 0.0
     pairs = [(i, j) for i in range(racks) for j in range(racks) if demand[i, j] > 0]
-    for chosen in itertools.combinations_with_replacement(sets, problem.count):
-        days = [(switch, one) for switch, some in enumerate(chosen) for one in some]
-        time = [week - (len(some) * night if len(some) > 1 else 0.0) for some in chosen]
+    for selected in itertools.combinations_with_replacement(sets, problem.count):
+        days = [(switch, item) for switch, some in enumerate(selected) for item in some]
+        time = [week - (len(some) * night if len(some) > 1 else 0.0) for some in selected]
         if min(time) < 0:
             continue
         columns = len(days) + len(pairs)
         upper = np.zeros((len(pairs) + problem.count, columns))
         for row, (i, j) in enumerate(pairs):
             upper[row, len(days) + row] = 1.0
-            for place, (_, one) in enumerate(days):
-                upper[row, place] = -rate[i, j] / week * (perms[one][i] == j)
-        for place, (switch, _) in enumerate(days):
-            upper[len(pairs) + switch, place] = 1.0
+            for index, (_, item) in enumerate(days):
+                upper[row, index] = -rate[i, j] / week * (perms[item][i] == j)
+        for index, (switch, _) in enumerate(days):
+            upper[len(pairs) + switch, index] = 1.0
         limits = [(0, None)] * len(days) + [(0, demand[pair]) for pair in pairs]
         cost = np.concatenate([np.zeros(len(days)), -np.ones(len(pairs))])
-        found = linprog(cost, A_ub=upper, b_ub=np.concatenate([np.zeros(len(pairs)), time]), bounds=limits)
-        best = max(best, -float(found.fun))
+        solution = linprog(cost, A_ub=upper, b_ub=np.concatenate([np.zeros(len(pairs)), time]), bounds=limits)
+        best = max(best, -float(solution.fun))
     return best
 
 
@@ -80,21 +80,21 @@ def test_schedules_are_the_best_that_repeat(seed: int, count: int, night_us: flo
     problem = build(
         demand, rate, 0.0, count=count, day_us=100.0, night_us=10.0, schedule_night_us=night_us, week_us=400.0
     )
-    most = most_by_brute_force(problem)
+    upper = most_by_brute_force(problem)
     with pytest.MonkeyPatch.context() as patch:  # the bounds of problems that are too large for the program
         patch.setattr(demand_aware, "MAX_PROGRAM_CIRCUITS", 0)
         linear = BY_NAME["scheduled"].decide(problem).proof.bound
-    assert linear is None or linear >= most * (1 - 1e-6)
+    assert linear is None or linear >= upper * (1 - 1e-6)
     for name in SCHEDULED:
         decision = BY_NAME[name].decide(problem)
         assert not len(check(problem, decision.plan)), check(problem, decision.plan).sentences()
         value = measure(problem, decision.plan, None)["delivered_mbps"]
         assert value is not None
-        assert value <= most * (1 + 1e-6)
+        assert value <= upper * (1 + 1e-6)
         if name == "scheduled":
             assert decision.proof.bound is not None
-            assert decision.proof.bound >= most * (1 - 1e-6)
-            assert value == pytest.approx(most, rel=1e-5)
+            assert decision.proof.bound >= upper * (1 - 1e-6)
+            assert value == pytest.approx(upper, rel=1e-5)
 
 
 @pytest.mark.parametrize("racks", [4, 5])

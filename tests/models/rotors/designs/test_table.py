@@ -46,10 +46,10 @@ def test_mean_capacities_have_the_optimum_of_the_network_in_time(problem: RotorN
 @given(problem=networks())
 def test_no_design_beats_a_bound(problem: RotorNetwork) -> None:
     capacity = mean_capacity(problem)
-    most = most_by_any_route(capacity, problem.demand_mbps)
+    upper = most_by_any_route(capacity, problem.demand_mbps)
     bound = rotor_routing.route_two_links(problem).proof.bound
     assert bound is not None
-    assert bound >= most * (1 - 1e-9)
+    assert bound >= upper * (1 - 1e-9)
     port = problem.count * problem.circuit_mbps.max(axis=1)
     by_ports = min(float(np.minimum(problem.demand_mbps.sum(axis=way), port).sum()) for way in (0, 1))
     direct = float(np.minimum(capacity, problem.demand_mbps).sum())
@@ -61,7 +61,7 @@ def test_no_design_beats_a_bound(problem: RotorNetwork) -> None:
         assert value == pytest.approx(decision.proof.objective)
         assert value <= by_ports * (1 + 1e-9)
         if design in ROTATING:
-            assert value <= most * (1 + 1e-6)
+            assert value <= upper * (1 + 1e-6)
         if decision.proof.bound is not None:
             assert value <= decision.proof.bound * (1 + 1e-9)
         assert not len(check(problem, decision.plan)), check(problem, decision.plan).sentences()
@@ -111,11 +111,11 @@ def test_uniform_and_permutation_traffic_by_hand() -> None:
 def test_some_paths_are_enough() -> None:
     """Column generation from a few paths of each pair finds the optimum over all."""
     problem = generators.hotspots(racks=9, load=1.2, seed=3)
-    whole = rotor_routing.route_two_links(problem)
+    full = rotor_routing.route_two_links(problem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(path_program, "ALL_PATHS", 0)
         few = rotor_routing.route_two_links(problem)
-    assert few.proof.objective == pytest.approx(whole.proof.objective, rel=1e-5)
+    assert few.proof.objective == pytest.approx(full.proof.objective, rel=1e-5)
     assert few.proof.status is Status.OPTIMAL
 
 
@@ -192,8 +192,8 @@ def test_the_bound_of_two_links_is_that_of_any_number(problem: RotorNetwork, fac
             urgent_mbps=factor * problem.demands["urgent_mbps"] if "urgent_mbps" in problem.demands else 0.0,
         ),
     )
-    most = most_by_any_route(mean_capacity(heavier), heavier.demand_mbps)
-    assert rotor_routing.route_two_links(heavier).proof.bound == pytest.approx(most, rel=2e-5)
+    upper = most_by_any_route(mean_capacity(heavier), heavier.demand_mbps)
+    assert rotor_routing.route_two_links(heavier).proof.bound == pytest.approx(upper, rel=2e-5)
 
 
 def test_a_ring_of_neighbours_by_hand() -> None:

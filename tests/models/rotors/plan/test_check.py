@@ -72,8 +72,8 @@ def test_a_port_in_use_is_found() -> None:
 
 def test_circuits_of_a_failed_rack_are_found() -> None:
     failed = PROBLEM.fail(["r1"])
-    found = check(failed, plan_of("scheduled"))
-    assert "failed" in set(found.frame["limit"])
+    violations = check(failed, plan_of("scheduled"))
+    assert "failed" in set(violations.frame["limit"])
 
 
 @pytest.mark.parametrize(

@@ -52,26 +52,26 @@ def test_load_is_that_of_shortest_paths(seed: int) -> None:
             for j in range(9):
                 assert distance[i, j] == lengths[i].get(j, np.inf)
         load = spread_load(target, distance, rate)
-        wanted = load_by_oracle(graph, rate)
+        requested_by_oracle = load_by_oracle(graph, rate)
         for switch, to in enumerate(target):
             for i in np.flatnonzero(to >= 0):
-                assert load[switch, i] == pytest.approx(wanted[int(i), int(to[i])])
+                assert load[switch, i] == pytest.approx(requested_by_oracle[int(i), int(to[i])])
 
 
 def test_load_times_length_is_traffic_times_links() -> None:
     problem = generators.skewed(racks=12, switches=4, urgent_share=0.3, random_order=True)
-    one = rotate(problem)
-    done = load_expander(one, problem.urgent_mbps, problem.link_mbps)
-    assert done.is_connected.all()
-    hops = float((problem.urgent_mbps * done.hops).sum())
-    assert done.mean_mbps.sum() == pytest.approx(hops)
-    assert done.peak_pair is not None
-    double = load_expander(one, 2 * problem.urgent_mbps, problem.link_mbps)
-    assert double.peak_share == pytest.approx(2 * done.peak_share)
+    item = rotate(problem)
+    expander = load_expander(item, problem.urgent_mbps, problem.link_mbps)
+    assert expander.is_connected.all()
+    hops = float((problem.urgent_mbps * expander.hops).sum())
+    assert expander.mean_mbps.sum() == pytest.approx(hops)
+    assert expander.peak_pair is not None
+    double = load_expander(item, 2 * problem.urgent_mbps, problem.link_mbps)
+    assert double.peak_share == pytest.approx(2 * expander.peak_share)
 
 
 def test_one_switch_connects_no_two_racks_at_once() -> None:
     problem = generators.skewed(racks=6, switches=1, urgent_share=0.3)
-    done = load_expander(rotate(problem), problem.urgent_mbps, problem.link_mbps)
-    assert not done.is_connected[problem.works > 0].any()
-    assert done.peak_share == 0.0
+    expander = load_expander(rotate(problem), problem.urgent_mbps, problem.link_mbps)
+    assert not expander.is_connected[problem.works > 0].any()
+    assert expander.peak_share == 0.0

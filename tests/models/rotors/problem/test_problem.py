@@ -44,9 +44,9 @@ BAD: dict[str, tuple[str, Any, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_tables_are_refused_by_row(case: str) -> None:
     table, columns, words = BAD[case]
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         RotorNetwork.from_tables({**TABLES, table: TABLES[table].assign(**columns)})
-    assert any(words in fault for fault in found.value.faults), found.value.faults
+    assert any(words in fault for fault in result.value.faults), result.value.faults
 
 
 def test_tables_make_the_problem_again() -> None:

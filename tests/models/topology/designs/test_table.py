@@ -42,8 +42,8 @@ def test_the_optimum_is_the_best_of_all_topologies(problem: Fabric) -> None:
     if best <= 0:
         return
     equal = [links for scale, links in scales if scale >= best * (1 - 1e-9)]
-    least = min(transit_by_oracle(problem, links, best * (1 - 1e-9)) for links in equal)
-    stretch = 1 + least / float(problem.demand_mbps.sum())
+    lower = min(transit_by_oracle(problem, links, best * (1 - 1e-9)) for links in equal)
+    stretch = 1 + lower / float(problem.demand_mbps.sum())
     assert [rank.metric for rank in proof.ranks] == ["demand_scale", "stretch"]
     assert proof.ranks[1].objective == pytest.approx(stretch, rel=1e-6)
     assert proof.ranks[1].bound == pytest.approx(stretch, rel=1e-6)
@@ -162,19 +162,19 @@ def test_routes_are_shortened_at_the_same_scale() -> None:
     problem = generators.gravity(blocks=6, ports=12, seed=3)
     links = generators.mesh(problem.ports)
     routing = balance(problem.demand_mbps, links * problem.link_mbps)
-    least = transit_by_oracle(problem, links, routing.scale * (1 - 1e-7))
+    lower = transit_by_oracle(problem, links, routing.scale * (1 - 1e-7))
     exact = shorten(problem, links, routing)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shorter_routes, "EXACT_BLOCKS", 0)
         fast = shorten(problem, links, routing)
-    before, after, quick = (transit_of(problem, one.shares) for one in (routing, exact, fast))
-    assert after == pytest.approx(least, rel=1e-4, abs=1e-3)
+    before, after, quick = (transit_of(problem, item.shares) for item in (routing, exact, fast))
+    assert after == pytest.approx(lower, rel=1e-4, abs=1e-3)
     assert after <= quick + 1e-6
     assert quick < before
-    for one in (exact, fast):
-        load = loads_of(one.shares * problem.demand_mbps[:, :, None])
+    for item in (exact, fast):
+        load = loads_of(item.shares * problem.demand_mbps[:, :, None])
         assert scale_of(load, links * problem.link_mbps) >= routing.scale * (1 - 1e-6)
-        assert one.shares.sum(axis=2)[problem.demand_mbps > 0] == pytest.approx(1.0)
+        assert item.shares.sum(axis=2)[problem.demand_mbps > 0] == pytest.approx(1.0)
 
 
 def transit_of(problem: Fabric, shares: np.ndarray) -> float:
@@ -189,15 +189,15 @@ def transit_by_oracle(problem: Fabric, links: np.ndarray, scale: float) -> float
     demand, capacity = problem.demand_mbps, links * problem.link_mbps
     paths = [(i, k, j) for i, j in np.argwhere(demand > 0).tolist() for k in range(count) if k != j]
     cost = [float(i != k) for i, k, _ in paths]
-    upper, most = np.zeros((count * count, len(paths))), capacity.ravel() / scale
+    upper, largest = np.zeros((count * count, len(paths))), capacity.ravel() / scale
     equal, total = np.zeros((count * count, len(paths))), demand.ravel()
-    for place, (i, k, j) in enumerate(paths):
-        equal[i * count + j, place] = 1.0
+    for index, (i, k, j) in enumerate(paths):
+        equal[i * count + j, index] = 1.0
         for a, b in [(i, j)] if k == i else [(i, k), (k, j)]:
-            upper[a * count + b, place] = 1.0
-    done = linprog(cost, A_ub=upper, b_ub=most, A_eq=equal, b_eq=total)
-    assert done.status == 0
-    return float(done.fun)
+            upper[a * count + b, index] = 1.0
+    solution = linprog(cost, A_ub=upper, b_ub=largest, A_eq=equal, b_eq=total)
+    assert solution.status == 0
+    return float(solution.fun)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)

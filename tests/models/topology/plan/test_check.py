@@ -46,9 +46,9 @@ def test_a_list_of_links_is_a_plan() -> None:
 def test_limits_are_found() -> None:
     problem = small(move_limit=1, step_limit=1)
     plan = plan_of(problem, ("a", "b", 4.0), ("b", "c", 1.0), ("a", "c", 1.0))
-    found = limits_of(problem, plan)
-    assert ("ports", "a", 5.0, 4.0) in found
-    assert ("moves", "links made anew", 3.0, 1.0) in found
+    result = limits_of(problem, plan)
+    assert ("ports", "a", 5.0, 4.0) in result
+    assert ("moves", "links made anew", 3.0, 1.0) in result
     at_once = pd.DataFrame([(1.0, "a", "b", 3.0)], columns=["step", *ENDS])
     steps = from_tables(problem, {**plan.to_tables(), "steps": at_once})
     assert ("steps", "step 1", 3.0, 1.0) in limits_of(problem, steps)
@@ -116,9 +116,9 @@ def test_wrong_tables_are_no_plan(case: str) -> None:
     change, words = WRONG[case]
     problem = small()
     plan = plan_of(problem, ("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 1.0))
-    with pytest.raises(PlanRejected) as found:
+    with pytest.raises(PlanRejected) as result:
         evaluate(problem, from_tables(problem, {**plan.to_tables(), **change(plan)}))
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_a_plan_without_links_is_refused_in_one_line() -> None:

@@ -28,9 +28,9 @@ def test_demand_without_a_path_does_not_stop_other_demand(design: str) -> None:
 
 
 def test_demand_without_a_path_is_said_once_and_what_does_not_fit_apart_from_it() -> None:
-    whole = planner.solve(fabric(0.0), design="optimum").verdict
-    assert whole.count("7 Mbit/s") == 1
-    assert "unserved" not in whole
+    full = planner.solve(fabric(0.0), design="optimum").verdict
+    assert full.count("7 Mbit/s") == 1
+    assert "unserved" not in full
     doubled = fabric(0.0).to_tables()
     doubled["demands"] = doubled["demands"].assign(rate_mbps=doubled["demands"]["rate_mbps"] * 2)
     run = planner.solve(Fabric.from_tables(doubled), design="optimum")
@@ -42,6 +42,6 @@ def test_demand_without_a_path_is_said_once_and_what_does_not_fit_apart_from_it(
 
 def test_a_failed_block_loses_its_demand() -> None:
     result = planner.failures(fabric(4.0), design="uniform", kinds="block")
-    cost = {one.element: one.cost for one in result.failures}
+    cost = {failure.element: failure.cost for failure in result.failures}
     assert cost == {name: pytest.approx(rate) for name, rate in zip("abcd", [37, 35, 5, 7], strict=True)}
     assert not result.harmless

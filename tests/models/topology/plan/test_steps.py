@@ -34,10 +34,10 @@ def test_steps_lead_to_the_plan_within_ports_and_limits(problem: Fabric) -> None
 def test_the_links_in_service_carry_the_demand_in_every_step() -> None:
     run = planner.solve("topology/own_data", design="optimum")
     problem = run.problem
-    done = evaluate(problem, run.plan)
-    assert done.changes
+    evaluation = evaluate(problem, run.plan)
+    assert evaluation.changes
     now = problem.present.copy()
-    for change in done.changes:
+    for change in evaluation.changes:
         assert scale_by_oracle_of(problem, now + np.minimum(change, 0)) >= 1 - 1e-6
         now = now + change
     assert run.metrics["drain_scale"] == 1.0
@@ -45,7 +45,7 @@ def test_the_links_in_service_carry_the_demand_in_every_step() -> None:
 
 def scale_by_oracle_of(problem: Fabric, links: np.ndarray) -> float:
     """Return the demand scale of links between named blocks."""
-    rank = {name: place for place, name in enumerate(problem.names)}
+    rank = {name: index for index, name in enumerate(problem.names)}
     demand = np.zeros((len(rank), len(rank)))
     for a, b, rate in problem.demands.itertuples(index=False):
         demand[rank[a], rank[b]] = rate

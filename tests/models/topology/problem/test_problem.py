@@ -43,9 +43,9 @@ BAD: dict[str, tuple[str, Any, str]] = {
 def test_bad_tables_are_refused_by_row(case: str) -> None:
     table, columns, words = BAD[case]
     tables = {**TABLES, table: TABLES[table].assign(**columns)}
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         Fabric.from_tables(tables)
-    assert any(words in fault for fault in found.value.faults), found.value.faults
+    assert any(words in fault for fault in result.value.faults), result.value.faults
 
 
 def test_two_rows_of_the_same_blocks_are_refused() -> None:
@@ -91,9 +91,9 @@ def test_other_adjustments() -> None:
     ],
 )
 def test_bad_adjustments_are_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         adjust(generators.small(), **changes)
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 @pytest.mark.parametrize("ports", [[4, 4, 4, 4], [1, 2, 3, 9], [0, 5, 5, 5], [7, 7, 7, 7, 7]])

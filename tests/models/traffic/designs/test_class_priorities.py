@@ -77,15 +77,15 @@ def solve_levels(problem: Traffic, order: str) -> list[float]:
     values = []
     for level in np.unique(rank):
         worth = np.where(rank == level, weight, 0.0)
-        worth /= table["weight"][[(level == one) or order != "strict" for one in table["priority"]]].max()
+        worth /= table["weight"][[(level == bound) or order != "strict" for bound in table["priority"]]].max()
         cost = np.r_[np.zeros(demands * links), -worth]
-        found = scipy.optimize.linprog(
+        solution = scipy.optimize.linprog(
             cost, A_ub=np.array(rows), b_ub=right, A_eq=np.array(balance), b_eq=supply, bounds=bounds
         )
-        assert found.status == 0
-        values.append(-found.fun)
+        assert solution.status == 0
+        values.append(-solution.fun)
         rows.append(cost)
-        right.append(found.fun + 1e-9 * max(1.0, -found.fun))
+        right.append(solution.fun + 1e-9 * max(1.0, -solution.fun))
     return values
 
 
@@ -97,8 +97,8 @@ def test_every_level_agrees_with_an_independent_program(order: str, problem: Tra
     decision = optimum.route(problem, classes=order)  # type: ignore[arg-type]
     served(problem, decision)
     expected = solve_levels(problem, order)
-    found = [level.objective for level in decision.proof.levels]
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    result = [level.objective for level in decision.proof.levels]
+    assert result == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert [level.bound for level in decision.proof.levels] == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert decision.proof.status is Status.OPTIMAL
 
@@ -108,19 +108,19 @@ def test_every_level_agrees_with_an_independent_program(order: str, problem: Tra
 def test_columns_never_beat_the_program_and_keep_their_bounds(problem: Traffic) -> None:
     exact, search = (optimum.route(problem, method=method) for method in ("lp", "columns"))  # type: ignore[arg-type]
     served(problem, search)
-    for best, one in zip(exact.proof.levels, search.proof.levels, strict=True):
-        assert one.objective <= one.bound * (1 + 1e-9)
-        if abs(one.objective - best.objective) > 1e-5 * best.objective:
-            assert one.objective < best.objective  # what follows depends on it
+    for best, level in zip(exact.proof.levels, search.proof.levels, strict=True):
+        assert level.objective <= level.bound * (1 + 1e-9)
+        if abs(level.objective - best.objective) > 1e-5 * best.objective:
+            assert level.objective < best.objective  # what follows depends on it
             break
-        assert one.bound >= best.objective * (1 - 1e-5)
+        assert level.bound >= best.objective * (1 - 1e-5)
 
 
 @given(class_problems(), st.floats(1.0, 3.0))
 @settings(max_examples=12)
 def test_more_capacity_never_hurts_the_highest_class(problem: Traffic, factor: float) -> None:
     values = [
-        optimum.route(one).proof.levels[0].objective for one in (problem, problem.scale_capacity(factor))
+        optimum.route(item).proof.levels[0].objective for item in (problem, problem.scale_capacity(factor))
     ]
     assert values[1] >= values[0] * (1 - 1e-6)
 
@@ -132,7 +132,7 @@ def test_lower_classes_take_nothing_from_the_highest(problem: Traffic) -> None:
     rank = problem.class_table["priority"].to_numpy()[problem.class_of]
     highest = rank == rank.min()
     alone = replace(problem, demands=problem.demands[highest])
-    with_others, without = (optimum.route(one).proof.levels[0].objective for one in (problem, alone))
+    with_others, without = (optimum.route(item).proof.levels[0].objective for item in (problem, alone))
     assert with_others == pytest.approx(without, rel=1e-6)
 
 
@@ -165,12 +165,12 @@ def test_given_paths_never_beat_all_routes(problem: Traffic, paths: int) -> None
 def test_the_search_finds_the_levels_of_the_program() -> None:
     problem = load("traffic/abilene_classes").make_problem()
     weighted = problem.classes.assign(priority=[1.0, 2.0, 2.0], weight=[1.0, 4.0, 1.0])  # type: ignore[union-attr]
-    for one in (problem, replace(problem, classes=weighted), problem.scale_demands(3.0)):
-        exact, search = (optimum.route(one, method=method) for method in ("lp", "columns"))  # type: ignore[arg-type]
-        served(one, search)
-        for best, found in zip(exact.proof.levels, search.proof.levels, strict=True):
-            assert found.objective == pytest.approx(best.objective, rel=1e-4)
-            assert best.objective * (1 - 1e-6) <= found.bound <= best.objective * (1 + 1e-3)
+    for item in (problem, replace(problem, classes=weighted), problem.scale_demands(3.0)):
+        exact, search = (optimum.route(item, method=method) for method in ("lp", "columns"))  # type: ignore[arg-type]
+        served(item, search)
+        for best, result in zip(exact.proof.levels, search.proof.levels, strict=True):
+            assert result.objective == pytest.approx(best.objective, rel=1e-4)
+            assert best.objective * (1 - 1e-6) <= result.bound <= best.objective * (1 + 1e-3)
 
 
 def test_plans_of_the_search_with_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,10 +221,10 @@ def test_where_all_fits_each_level_is_proven() -> None:
 def test_the_cheapest_of_the_plans_by_class() -> None:
     problem = example()
     priced = replace(problem, links=problem.links.assign(cost=[1.0, 1.0, 5.0, 5.0]))
-    found = optimum.route(priced, objective="cost")
-    assert [level.objective for level in found.proof.levels] == pytest.approx([6.0, 2.0, 7.0], rel=1e-5)
+    decision = optimum.route(priced, objective="cost")
+    assert [level.objective for level in decision.proof.levels] == pytest.approx([6.0, 2.0, 7.0], rel=1e-5)
     # bulk may come from b on the cheap link only, and takes the dear way no more than it must
-    load = found.plan.links["load_mbps"].to_numpy() if found.plan else np.zeros(0)
+    load = decision.plan.links["load_mbps"].to_numpy() if decision.plan else np.zeros(0)
     other = optimum.route(priced).plan
     assert other is not None
     cost = priced.links["cost"].to_numpy()
@@ -245,7 +245,7 @@ def test_strict_service_and_demands_without_a_path() -> None:
 
 @pytest.mark.parametrize("parameters", [{}, {"method": "columns"}, {"classes": "weighted"}, {"paths": 2}])
 def test_the_engine_accepts_the_plans(parameters: dict[str, Any]) -> None:
-    design = next(one for one in SYSTEM.designs if one.name == "optimum")
+    design = next(item for item in SYSTEM.designs if item.name == "optimum")
     run = evaluate(SYSTEM, example(), Entry(label="optimum", design=design, parameters=parameters))
     assert run.error is None
     assert run.constraints.met

@@ -31,9 +31,9 @@ def best(problem: Traffic) -> float:
 @settings(max_examples=30, deadline=None)
 def test_all_phases_reach_the_ratio_and_every_bound_holds(problem: Traffic, epsilon: float) -> None:
     largest = best(problem)
-    found = concurrent_flow_fptas.search(ReducedProblem.of(problem), epsilon=epsilon)
-    assert 1 / found.utilization >= (1 - epsilon) ** 3 * largest * (1 - 1e-9)
-    for step in found.trace:
+    match = concurrent_flow_fptas.search(ReducedProblem.of(problem), epsilon=epsilon)
+    assert 1 / match.utilization >= (1 - epsilon) ** 3 * largest * (1 - 1e-9)
+    for step in match.trace:
         assert 1 / step.bound >= largest * (1 - 1e-9)
         assert 1 / step.utilization <= largest * (1 + 1e-9)
 
@@ -68,8 +68,8 @@ def test_lengths_may_underflow() -> None:
     problem = network(
         both_ways([("a", "b", 3.0), ("b", "c", 3.0), ("a", "c", 1.0)]), [("a", "c", 1.0), ("b", "a", 1.0)]
     )
-    found = concurrent_flow_fptas.search(ReducedProblem.of(problem), epsilon=0.002, gap=0.003)
-    assert 1 / found.utilization == pytest.approx(best(problem), rel=3e-3)
+    match = concurrent_flow_fptas.search(ReducedProblem.of(problem), epsilon=0.002, gap=0.003)
+    assert 1 / match.utilization == pytest.approx(best(problem), rel=3e-3)
 
 
 def test_a_time_limit_may_leave_no_plan() -> None:

@@ -38,12 +38,12 @@ def plan_of(problem: Traffic, **parameters: object) -> tuple[Routing, float, flo
 
 def uses(problem: Traffic, plan: Routing, links: set[str], nodes: set[str]) -> list[str]:
     """Return the rows of flows over drained links, or through drained nodes."""
-    found = []
+    result = []
     for row in plan.flows.to_dict("records"):
         passes = {row["tail"]} - {row["source"]} | {row["head"]} - {row["target"]}
         if f"{row['tail']}->{row['head']}" in links or passes & nodes:
-            found.append(str(row))
-    return found
+            result.append(str(row))
+    return result
 
 
 def least_moved(problem: Traffic, nodes: set[str], links: set[int]) -> tuple[float, float]:
@@ -95,18 +95,18 @@ def least_moved(problem: Traffic, nodes: set[str], links: set[int]) -> tuple[flo
     served = np.zeros((len(problem.demands), size))
     served[owner, np.arange(size)] = 1.0
     rows, right = [loads, served], [problem.capacity_mbps, problem.rate_mbps]
-    for group, most in limits:
-        part = np.zeros((count, size))
-        part[:, group] = loads[:, group]
-        rows.append(part)
-        right.append(most)
+    for group, largest in limits:
+        share = np.zeros((count, size))
+        share[:, group] = loads[:, group]
+        rows.append(share)
+        right.append(largest)
     upper, limit = np.vstack(rows), np.concatenate(right)
     if not size:
         return 0.0, 0.0
-    most = -linprog(-np.ones(size), upper, limit, method="highs").fun
-    upper, limit = np.vstack([upper, -np.ones(size)]), np.r_[limit, -most * (1 - 1e-9)]
-    kept = -linprog(-np.array(stays), upper, limit, method="highs").fun
-    return most, most - kept
+    largest = -linprog(-np.ones(size), upper, limit, method="highs").fun
+    upper, limit = np.vstack([upper, -np.ones(size)]), np.r_[limit, -largest * (1 - 1e-9)]
+    selected = -linprog(-np.array(stays), upper, limit, method="highs").fun
+    return largest, largest - selected
 
 
 @pytest.mark.slow
@@ -121,10 +121,10 @@ def test_the_least_traffic_moves(problem: Traffic, data: st.DataObject) -> None:
         label = [f"{label[0]}#1"]
     cut = {link} if link >= 0 else set()
     plan, moved, bound = plan_of(problem, links=tuple(label), nodes=tuple(nodes))
-    served, least = least_moved(problem, nodes, cut)
+    served, lower = least_moved(problem, nodes, cut)
     assert measure(problem, plan, None)["delivered_mbps"] == pytest.approx(served, rel=1e-5, abs=1e-6)
-    assert moved == pytest.approx(least, rel=1e-4, abs=1e-4)
-    assert bound is None or bound <= least + 1e-4
+    assert moved == pytest.approx(lower, rel=1e-4, abs=1e-4)
+    assert bound is None or bound <= lower + 1e-4
     plain = set() if link >= 0 and problem.is_parallel[link] else set(label)
     assert not uses(problem, plan, plain, nodes)
 
@@ -219,15 +219,15 @@ def test_windows_hold_what_can_be_drained_together() -> None:
     assert table is not None
     assert set(table["element"]) == set(names)
     elements = drained_elements.find_elements(SQUARE, names, ())
-    for _, part in table[table["window"] > 0].groupby("window"):
-        together = drained_elements.join(SQUARE, {name: elements[name] for name in part["element"]})
+    for _, share in table[table["window"] > 0].groupby("window"):
+        together = drained_elements.join(SQUARE, {name: elements[name] for name in share["element"]})
         assert maintenance_windows.fits_without(SQUARE, together, Options())
     fits = {
         size: any(
             maintenance_windows.fits_without(
-                SQUARE, drained_elements.join(SQUARE, {name: elements[name] for name in chosen}), Options()
+                SQUARE, drained_elements.join(SQUARE, {name: elements[name] for name in selected}), Options()
             )
-            for chosen in itertools.combinations(names, size)
+            for selected in itertools.combinations(names, size)
         )
         for size in (3, 4)
     }

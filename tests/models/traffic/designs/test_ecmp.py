@@ -28,11 +28,11 @@ def test_ecmp_halves_over_two_equal_paths() -> None:
 
 
 def test_hashing_keeps_a_flow_whole() -> None:
-    found = {
+    result = {
         tuple(loads(ecmp.route_hashed(network(DIAMOND, [("s", "t", 1.0)]), seed=seed))[:4])
         for seed in range(20)
     }
-    assert found == {(1.0, 0.0, 1.0, 0.0), (0.0, 1.0, 0.0, 1.0)}
+    assert result == {(1.0, 0.0, 1.0, 0.0), (0.0, 1.0, 0.0, 1.0)}
 
 
 def test_a_single_path_is_the_first_of_the_table() -> None:
@@ -75,6 +75,6 @@ def test_flows_per_target_are_the_sums_of_those_of_demands(route: Any, problem: 
     assert len(check(problem, by_target.plan).of_limits(by_target.guarantees)) == 0
     assert loads(by_target) == pytest.approx(loads(by_demand), rel=1e-9)
     assert "source" not in by_target.plan.flows or not len(by_target.plan.flows)
-    expected, found = (measure(problem, decision.plan, None) for decision in (by_demand, by_target))
+    expected, result = (measure(problem, decision.plan, None) for decision in (by_demand, by_target))
     for name in ("delivered_mbps", "lost_mbps", "shed_mbps", "mean_path_stretch", "min_rate_share"):
-        assert found[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9)
+        assert result[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9)

@@ -37,28 +37,28 @@ def outcomes(problem: Traffic, *, is_local: bool) -> dict[str, dict[str, float |
     assert plan is not None
     failures = build_failure_set(problem, "links")
     analysis = FixedPlan.of(problem, plan, failures, "local" if is_local else "none")
-    found, _ = analysis.evaluate(np.arange(len(failures)))
-    return {name: {**one.metrics, **one.figures} for name, one in zip(failures.names, found, strict=True)}
+    result, _ = analysis.evaluate(np.arange(len(failures)))
+    return {name: {**item.metrics, **item.figures} for name, item in zip(failures.names, result, strict=True)}
 
 
 def test_without_restoration_the_traffic_of_lost_routes_is_lost() -> None:
-    found = outcomes(square(), is_local=False)
-    assert found["a<->b"]["delivered_mbps"] == pytest.approx(7.0)
-    assert found["a<->b"]["lost_mbps"] == pytest.approx(8.0)
-    assert found["a<->c"]["delivered_mbps"] == pytest.approx(11.0)
-    assert found["c<->d"]["lost_mbps"] == pytest.approx(7.0)
+    result = outcomes(square(), is_local=False)
+    assert result["a<->b"]["delivered_mbps"] == pytest.approx(7.0)
+    assert result["a<->b"]["lost_mbps"] == pytest.approx(8.0)
+    assert result["a<->c"]["delivered_mbps"] == pytest.approx(11.0)
+    assert result["c<->d"]["lost_mbps"] == pytest.approx(7.0)
 
 
 def test_local_restoration_moves_traffic_to_the_routes_that_survive() -> None:
-    found = outcomes(square(), is_local=True)
+    result = outcomes(square(), is_local=True)
     # all 12 of a->d on a > c > d: 10 of them pass a->c, then 10 of 13 pass c->d; admission serves 10
-    assert found["a<->b"]["delivered_mbps"] == pytest.approx(10.0)
-    assert found["a<->b"]["max_utilization"] == pytest.approx(1.5)
-    assert found["a<->b"]["admitted_mbps"] == pytest.approx(10.0)
-    assert found["a<->c"]["delivered_mbps"] == pytest.approx(13.0)
+    assert result["a<->b"]["delivered_mbps"] == pytest.approx(10.0)
+    assert result["a<->b"]["max_utilization"] == pytest.approx(1.5)
+    assert result["a<->b"]["admitted_mbps"] == pytest.approx(10.0)
+    assert result["a<->c"]["delivered_mbps"] == pytest.approx(13.0)
     # c->d has no other route
-    assert found["c<->d"]["delivered_mbps"] == pytest.approx(10.0)
-    assert found["c<->d"]["lost_mbps"] == pytest.approx(5.0)
+    assert result["c<->d"]["delivered_mbps"] == pytest.approx(10.0)
+    assert result["c<->d"]["lost_mbps"] == pytest.approx(5.0)
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_flows_without_routes_move_to_the_paths_that_make_them_up() -> None:
     problem = Traffic.from_tables({"links": LINKS, "demands": DEMANDS})
     result = planner.failures(problem, design="optimum", failures="links", restoration="local")
     assert "moves to those of its demand that survive" in result.restoration
-    lost = {one.element: one.metrics["lost_mbps"] for one in result.failures}
+    lost = {failure.element: failure.metrics["lost_mbps"] for failure in result.failures}
     assert lost["c<->d"] == pytest.approx(5.0)  # of 15 Mbit/s that share b->d, and c->d has no other path
 
 
@@ -138,8 +138,8 @@ def test_a_design_is_restored_as_it_is_made_for(design: str, words: str) -> None
     assert again.to_frame()["delivered_mbps"].tolist() == result.to_frame()["delivered_mbps"].tolist()
     worst = result.metrics.get("worst_delivered_mbps")
     if worst is not None:
-        least = min(one.metrics["delivered_mbps"] or 0.0 for one in result.failures)
-        assert least == pytest.approx(worst, rel=1e-6)
+        lower = min(failure.metrics["delivered_mbps"] or 0.0 for failure in result.failures)
+        assert lower == pytest.approx(worst, rel=1e-6)
         assert worst >= (result.metrics["guaranteed_mbps"] or 0.0) - 1e-6
 
 
@@ -148,10 +148,10 @@ def test_a_design_is_restored_as_it_is_made_for(design: str, words: str) -> None
 def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
     failures = build_failure_set(problem, "links")
     analysis = Reconvergence.of(problem, failures)
-    delivered = [one.metrics["delivered_mbps"] for one in analysis.evaluate(np.arange(len(failures)))[0]]
+    delivered = [item.metrics["delivered_mbps"] for item in analysis.evaluate(np.arange(len(failures)))[0]]
     fewer = np.arange(0, len(failures), 2)
-    part = replace(analysis, failures=failures.select(fewer))
-    some = [one.metrics["delivered_mbps"] for one in part.evaluate(np.arange(len(fewer)))[0]]
+    share = replace(analysis, failures=failures.select(fewer))
+    some = [item.metrics["delivered_mbps"] for item in share.evaluate(np.arange(len(fewer)))[0]]
     assert min(some, default=0.0) >= min(delivered) - 1e-9
 
 
@@ -168,14 +168,14 @@ def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic, is_warm:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(optimum_search, "solves_total_over_paths", lambda *_: is_warm)
         assert (analysis.basis is not None) == (is_warm and problem.routable.rate_mbps.any())
-    whole = analysis.intact.delivered_mbps.sum()
-    found, _ = analysis.evaluate(np.arange(len(failures)))
-    for name, one in zip(failures.names, found, strict=True):
-        delivered = one.metrics["delivered_mbps"]
+    full = analysis.intact.delivered_mbps.sum()
+    result, _ = analysis.evaluate(np.arange(len(failures)))
+    for name, item in zip(failures.names, result, strict=True):
+        delivered = item.metrics["delivered_mbps"]
         assert delivered is not None
-        assert delivered <= whole + 1e-6  # a failure never helps
-        assert delivered <= one.figures["bound_mbps"] + 1e-6
-        assert one.metrics["max_utilization"] <= 1 + 1e-6  # type: ignore[operator]
+        assert delivered <= full + 1e-6  # a failure never helps
+        assert delivered <= item.figures["bound_mbps"] + 1e-6
+        assert item.metrics["max_utilization"] <= 1 + 1e-6  # type: ignore[operator]
         kind = "fail_nodes" if name in set(problem.nodes["node"].astype(str)) else "fail_links"
         failed = adjust(problem, **{kind: (name,)})
         if len(failed.links):
@@ -187,4 +187,7 @@ def test_tables_that_name_failed_links_are_no_fault() -> None:
     rows = pd.DataFrame([("duct", "a<->b"), ("duct", "c"), ("site", "d")], columns=["failure", "member"])
     problem = Traffic.from_tables({**square().to_tables(), "failures": rows})
     result = planner.failures(problem, restoration="reoptimize")
-    assert {one.name: one.metrics["delivered_mbps"] for one in result.failures} == {"duct": 0.0, "site": 0.0}
+    assert {failure.name: failure.metrics["delivered_mbps"] for failure in result.failures} == {
+        "duct": 0.0,
+        "site": 0.0,
+    }

@@ -45,15 +45,15 @@ def test_a_fitted_plan_is_no_worse_than_those_it_is_made_from(
 ) -> None:
     problem = problem.scale_demands(factor)
     problem = problem.with_rates(problem.rate_mbps * 10 ** np.resize(rates, len(problem.demands)))
-    whole = optimum.route(problem, objective="utilization").plan
-    fitted = fit_plan(problem, whole)
+    full = optimum.route(problem, objective="utilization").plan
+    fitted = fit_plan(problem, full)
     assert fitted is not None
     assert not len(check(problem, fitted))
     delivered = measure(problem, fitted, None)["delivered_mbps"]
     assert delivered is not None
-    for plan in (whole, ecmp.route(problem).plan):
-        least = measure(problem, plan, None)["delivered_mbps"]
-        assert delivered >= least * (1 - 1e-6)
+    for plan in (full, ecmp.route(problem).plan):
+        lowest_metrics = measure(problem, plan, None)["delivered_mbps"]
+        assert delivered >= lowest_metrics * (1 - 1e-6)
     best = optimum.route(problem).proof.bound
     assert delivered <= best * (1 + 1e-6)
 
@@ -64,8 +64,8 @@ def test_at_the_time_limit_the_plan_is_no_worse_than_equal_cost_multipath() -> N
     run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=0.001))
     assert run.proof.status is Status.FEASIBLE
     assert run.constraints.met
-    least = measure(problem, ecmp.route(problem).plan, None)["delivered_mbps"]
-    assert run.metrics["delivered_mbps"] >= least > 0
+    lowest_metrics = measure(problem, ecmp.route(problem).plan, None)["delivered_mbps"]
+    assert run.metrics["delivered_mbps"] >= lowest_metrics > 0
     best = optimum.route(problem).proof.objective
     assert best <= run.proof.bound * (1 + 1e-9) <= problem.rate_mbps.sum() * (1 + 2e-9)
 

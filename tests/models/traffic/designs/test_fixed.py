@@ -33,11 +33,11 @@ def test_keeps_the_shares_of_a_plan(tmp_path: Path) -> None:
     plan = optimum.route(RING).plan
     folder = write(plan, tmp_path / "plan", "flows")
     less = RING.with_rates(RING.rate_mbps / 2)
-    kept = fixed.route(less, present=folder).plan
-    assert kept is not None
-    assert check(less, kept).frame.empty
-    assert measure(less, kept, plan)["moved_share"] == 0
-    assert measure(less, kept, None)["max_utilization"] == pytest.approx(0.4)
+    selected = fixed.route(less, present=folder).plan
+    assert selected is not None
+    assert check(less, selected).frame.empty
+    assert measure(less, selected, plan)["moved_share"] == 0
+    assert measure(less, selected, None)["max_utilization"] == pytest.approx(0.4)
 
 
 def test_shares_serve_demands_that_had_no_rate(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_one_meaning_in_two_expressions(commodity: Commodity, goal: Objective, p
 @given(problem=problems(costs=True), factor=st.sampled_from([1.0, 5.0]))
 def test_the_cheapest_plan_that_delivers_the_most_in_two_expressions(problem: Traffic, factor: float) -> None:
     problem = problem.scale_demands(factor)
-    most = optimum.route(problem).proof.objective
-    assert most is not None
-    model = formulation(problem, objective="cost", least_mbps=most * (1 - optimum.LEAST_TOLERANCE))
+    upper = optimum.route(problem).proof.objective
+    assert upper is not None
+    model = formulation(problem, objective="cost", least_mbps=upper * (1 - optimum.LEAST_TOLERANCE))
     fast = optimum.route(problem, objective="cost").proof
     assert pyomo.solve_model(model, REFERENCE).objective == pytest.approx(fast.objective, rel=1e-5, abs=1e-5)
 

@@ -31,23 +31,23 @@ def iterate_estimates(problem: Traffic) -> Floats:
     for _ in range(10_000):
         before = rate.copy()
         for node in np.unique(problem.source):
-            mine = problem.source == node
-            open_ = mine & ~settled
+            current = problem.source == node
+            open_ = current & ~settled
             if open_.any():
-                rate[open_] = (1.0 - rate[mine & settled].sum()) / open_.sum()
+                rate[open_] = (1.0 - rate[current & settled].sum()) / open_.sum()
         for node in np.unique(problem.target):
-            mine = problem.target == node
-            if rate[mine].sum() <= 1.0 + 1e-12:
+            current = problem.target == node
+            if rate[current].sum() <= 1.0 + 1e-12:
                 continue
             # flows below an equal share keep what they have, the others get one
-            limited = mine.copy()
+            limited = current.copy()
             share = 1.0 / limited.sum()
             while True:
                 small = limited & (rate < share - 1e-12)
                 if not small.any():
                     break
                 limited &= ~small
-                share = (1.0 - rate[mine & ~limited].sum()) / limited.sum()
+                share = (1.0 - rate[current & ~limited].sum()) / limited.sum()
             rate[limited] = share
             settled[limited] = True
         if np.abs(rate - before).max() < 1e-12:
@@ -73,13 +73,13 @@ def list_paths(problem: Traffic, far: dict[str, float], node: int, target: int) 
     for link in np.flatnonzero(problem.tail == node).tolist():
         head = int(problem.head[link])
         if far[names[head]] + problem.weight[link] == far[names[node]]:
-            for rest in list_paths(problem, far, head, target):
-                yield [link, *rest]
+            for remainder in list_paths(problem, far, head, target):
+                yield [link, *remainder]
 
 
 def fit_first(problem: Traffic, hashed: list[list[int]]) -> list[list[int]]:
     """Run global first fit by listing all shortest paths in the order of their links."""
-    room, chosen = problem.capacity_mbps.copy(), []
+    room, selected = problem.capacity_mbps.copy(), []
     names = problem.nodes["node"].tolist()
     graph = as_graph(problem)
     for k in range(len(problem.demands)):
@@ -89,11 +89,11 @@ def fit_first(problem: Traffic, hashed: list[list[int]]) -> list[list[int]]:
         for path in list_paths(problem, far, int(problem.source[k]), int(problem.target[k])):
             if (room[path] >= need * (1 - 1e-9)).all():
                 room[path] -= need
-                chosen.append(path)
+                selected.append(path)
                 break
         else:
-            chosen.append(hashed[k])
-    return chosen
+            selected.append(hashed[k])
+    return selected
 
 
 @given(problems(), st.integers(0, 50))

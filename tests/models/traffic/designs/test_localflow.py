@@ -96,10 +96,10 @@ def test_without_slack_a_destination_splits_at_most_links_minus_one_times(
     destination, rate = [d for d, _ in flows], [float(r) for _, r in flows]
     flow, link, amount = schedule_switch(destination, rate, links=links, delta=0.0, policy=policy)
     for d in set(destination):
-        mine = np.array(destination)[flow] == d
-        assert mine.sum() - destination.count(d) <= links - 1
+        current = np.array(destination)[flow] == d
+        assert current.sum() - destination.count(d) <= links - 1
         even = sum(r for r, to in zip(rate, destination, strict=True) if to == d) / links
-        assert sum_by_index(link[mine], amount[mine], links) == pytest.approx(even)
+        assert sum_by_index(link[current], amount[current], links) == pytest.approx(even)
 
 
 @given(flows_strategy, st.integers(1, 6), st.sampled_from([1.0, 5.0, 20.0]))
@@ -131,8 +131,8 @@ def over_shortest_paths(problem: Traffic) -> float:
     """Return the maximum concurrent flow over links on shortest paths."""
     hops = next_hops.find_next_hops(problem)
     nodes, links = len(problem.nodes), len(problem.links)
-    place = np.repeat(np.arange(len(hops.node)), np.diff(hops.first_link))
-    row = np.repeat(np.arange(len(problem.targets)), np.diff(hops.first_node))[place]
+    position = np.repeat(np.arange(len(hops.node)), np.diff(hops.first_link))
+    row = np.repeat(np.arange(len(problem.targets)), np.diff(hops.first_node))[position]
     link, count = hops.link, len(hops.link)
     inner = problem.head[link] != problem.targets[row]
     rows = np.r_[row * nodes + problem.tail[link], (row * nodes + problem.head[link])[inner]]
@@ -140,8 +140,8 @@ def over_shortest_paths(problem: Traffic) -> float:
     signs = np.r_[np.ones(count), -np.ones(int(inner.sum()))]
     size = len(problem.targets) * nodes
     balance = sp.csr_array((signs, (rows, columns)), shape=(size, count + 1))
-    wanted = np.searchsorted(problem.targets, problem.target) * nodes + problem.source
-    supply = sum_by_index(wanted, problem.rate_mbps, size)
+    requested = np.searchsorted(problem.targets, problem.target) * nodes + problem.source
+    supply = sum_by_index(requested, problem.rate_mbps, size)
     grows = sp.csr_array((supply, (np.arange(size), np.full(size, count))), shape=(size, count + 1))
     load = sp.csr_array((np.ones(count), (link, np.arange(count))), shape=(links, count + 1))
     program = LinearProgram.build(
@@ -152,9 +152,9 @@ def over_shortest_paths(problem: Traffic) -> float:
             Rows("capacity", load, upper=problem.capacity_mbps),
         ],
     )
-    found = backends.solve(program).objective
-    assert found is not None
-    return found
+    result = backends.solve(program).objective
+    assert result is not None
+    return result
 
 
 def worth(problem: Traffic, **parameters: Any) -> float:

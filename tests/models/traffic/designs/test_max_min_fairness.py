@@ -27,15 +27,15 @@ def by_programs(problem: Traffic, weight: np.ndarray, uses: sp.csr_array, owner:
     sent = sp.csr_array((np.ones(paths), (owner, np.arange(paths))), shape=(count, paths))
     capacity = problem.capacity_mbps
 
-    def largest(least: np.ndarray, rise: np.ndarray) -> float:
+    def largest(lower: np.ndarray, rise: np.ndarray) -> float:
         """Return the largest t with at least `least + rise t` for each demand."""
         rows = sp.block_array([[uses.T, None], [-sent, sp.csr_array(rise[:, None])]]).tocsc()
         rows.resize((len(capacity) + count, paths + 1))
-        found = linprog(
-            np.r_[np.zeros(paths), -1.0], A_ub=rows, b_ub=np.r_[capacity, -least], method="highs-ds"
+        result = linprog(
+            np.r_[np.zeros(paths), -1.0], A_ub=rows, b_ub=np.r_[capacity, -lower], method="highs-ds"
         )
-        assert found.status == 0, found.message
-        return float(-found.fun)
+        assert result.status == 0, result.message
+        return float(-result.fun)
 
     rate = np.zeros(count)
     rising = problem.rate_mbps > 0
@@ -111,9 +111,9 @@ def assert_levels(problem: Traffic, decision, weight: np.ndarray, served: np.nda
     assert (levels["value"].diff().dropna() > 0).all()
     assert (levels["bound"] >= levels["value"]).all()
     assert (levels["bound"] <= levels["value"] * (1 + 1e-6)).all()
-    at = served / weight
+    index = served / weight
     is_served = served >= problem.rate_mbps * (1 - 1e-6)
-    near = np.abs(at[:, None] / levels["value"].to_numpy()[None, :] - 1) <= 1e-6
+    near = np.abs(index[:, None] / levels["value"].to_numpy()[None, :] - 1) <= 1e-6
     assert (near.any(axis=1) | is_served).all()
     assert levels["demands"].sum() <= len(problem.demands)
     assert levels["demands"].sum() >= (~is_served).sum()
@@ -127,8 +127,8 @@ def test_over_given_paths_levels_are_those_of_linear_programs(problem: Traffic, 
     check(problem, decision.plan)
     assert decision.proof.bound_scope == f"the {count} shortest paths of each demand"
     served = verify_flow(problem, decision.plan).served_mbps
-    found = path_flow_program.find_paths(problem, count=count)
-    expected = by_programs(problem, problem.rate_mbps, found.uses, found.demand)
+    paths = path_flow_program.find_paths(problem, count=count)
+    expected = by_programs(problem, problem.rate_mbps, paths.uses, paths.demand)
     assert served == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
@@ -138,14 +138,14 @@ def test_the_lowest_level_never_falls_with_more_capacity(problem: Traffic, of: s
     less = utility_maximization.route(problem, fairness="max-min", of=of)
     more = utility_maximization.route(problem.scale_capacity(factor), fairness="max-min", of=of)
     weight = weights_of(problem, of)
-    one, other = (
-        np.sort(verify_flow(problem, found.plan).served_mbps / weight)
-        for found in (less, more)
-        if found.plan is not None
+    item, other = (
+        np.sort(verify_flow(problem, result.plan).served_mbps / weight)
+        for result in (less, more)
+        if result.plan is not None
     )
-    assert one[0] <= other[0] * (1 + 1e-9)
-    first = np.flatnonzero(np.abs(one - other) > 1e-7 * other)  # lexicographically
-    assert not len(first) or one[first[0]] < other[first[0]]
+    assert item[0] <= other[0] * (1 + 1e-9)
+    first = np.flatnonzero(np.abs(item - other) > 1e-7 * other)  # lexicographically
+    assert not len(first) or item[first[0]] < other[first[0]]
 
 
 def test_the_textbook_example_by_each_measure() -> None:
@@ -168,8 +168,8 @@ def test_every_level_of_a_network_of_abilene() -> None:
     decision = utility_maximization.route(problem, fairness="max-min")
     assert decision.proof.status is Status.OPTIMAL
     assert decision.plan is not None
-    found = measure(problem, decision.plan, None)
-    assert found["min_rate_share"] == pytest.approx(decision.proof.objective, rel=1e-9)
+    metrics = measure(problem, decision.plan, None)
+    assert metrics["min_rate_share"] == pytest.approx(decision.proof.objective, rel=1e-9)
     served = verify_flow(problem, decision.plan).served_mbps
     assert_levels(problem, decision, problem.rate_mbps, served)
     assert "levels" in decision.plan.to_tables()
@@ -188,38 +188,38 @@ def small_rates(nodes: int, seed: int) -> Traffic:
 
 
 def largest_by_program(
-    problem: Traffic, least: np.ndarray, rise: np.ndarray, value: np.ndarray | None = None
+    problem: Traffic, lower: np.ndarray, rise: np.ndarray, value: np.ndarray | None = None
 ) -> float:
-    """Return the largest t with `least` + t `rise` of each demand, or the largest value of what is above it.
+    """Return the largest t with `lower` + t `rise` of each demand, or the largest value of what is above it.
 
     A linear program over links with one commodity for each target, by SciPy, in units of the largest rate.
-    value  (K,) of a Mbit/s above `least`
+    value  (K,) of a Mbit/s above `lower`
     """
     unit = problem.rate_mbps.max()
     nodes, links, targets = len(problem.nodes), len(problem.links), len(problem.targets)
-    at = problem.target_row * nodes + problem.source
-    count = len(at)
+    index = problem.target_row * nodes + problem.source
+    count = len(index)
     free = np.eye(count) if value is not None else rise[:, None] / unit
-    demand = sp.coo_array((np.ones(count), (at, np.arange(count))), shape=(targets * nodes, count))
+    demand = sp.coo_array((np.ones(count), (index, np.arange(count))), shape=(targets * nodes, count))
     balance = sp.block_diag([problem.incidence] * targets)
     inner = np.ones((targets, nodes), dtype=bool)
     inner[np.arange(targets), problem.targets] = False
     rows = sp.hstack([balance, -(demand @ free)]).tocsr()[inner.ravel()]
     upper = np.full(targets * links + free.shape[1], np.inf)
     if value is not None:
-        upper[targets * links :] = (problem.rate_mbps - least) / unit
+        upper[targets * links :] = (problem.rate_mbps - lower) / unit
     cost = np.r_[np.zeros(targets * links), -np.ones(1) if value is None else -value]
-    found = linprog(
+    solution = linprog(
         cost,
         A_ub=sp.hstack([sp.hstack([sp.eye_array(links)] * targets), np.zeros((links, free.shape[1]))]),
         b_ub=problem.capacity_mbps / unit,
         A_eq=rows,
-        b_eq=(demand @ (least / unit))[inner.ravel()],
+        b_eq=(demand @ (lower / unit))[inner.ravel()],
         bounds=np.c_[np.zeros(len(upper)), upper],
         method="highs-ds",
     )
-    assert found.status == 0, found.message
-    return float(-found.fun) * (1.0 if value is None else unit)
+    assert solution.status == 0, solution.message
+    return float(-solution.fun) * (1.0 if value is None else unit)
 
 
 @pytest.mark.parametrize("is_balanced", [False, True])
@@ -241,13 +241,13 @@ def test_every_level_of_small_rates_is_that_of_linear_programs(
     for value in levels["value"]:
         # the largest level of demands that are not below it, where those keep their rates
         is_below = share < value * (1 - 1e-6)
-        least = np.where(is_below, share * rate, 0.0) * (1 - 1e-9)
+        lower = np.where(is_below, share * rate, 0.0) * (1 - 1e-9)
         rise = np.where(is_below, 0.0, rate)
-        assert largest_by_program(problem, least, rise) == pytest.approx(value, rel=1e-6)
+        assert largest_by_program(problem, lower, rise) == pytest.approx(value, rel=1e-6)
         # where all others keep that level, those that stop at it cannot have more, not even together
         stops = np.abs(share / value - 1) <= 1e-6
-        least = np.minimum(share, value) * rate * (1 - 1e-9)
-        assert largest_by_program(problem, least, rate, np.where(stops, 1.0, 0.0)) <= 1e-6 * rate.sum()
+        lower = np.minimum(share, value) * rate * (1 - 1e-9)
+        assert largest_by_program(problem, lower, rate, np.where(stops, 1.0, 0.0)) <= 1e-6 * rate.sum()
 
 
 @pytest.mark.parametrize("limit_s", [1e-9, 0.05])

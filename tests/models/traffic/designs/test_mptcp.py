@@ -66,9 +66,9 @@ def by_clarabel(uses: sp.csr_array, capacity: Floats, cap: Floats) -> float:
 @given(problems(max_demands=4), st.integers(1, 3), st.integers(0, 20))
 def test_the_coupled_utility_is_what_clarabel_finds(problem: Traffic, count: int, seed: int) -> None:
     uses = subflows(problem, count, seed)
-    found = mptcp.coupled_rates(uses, problem.capacity_mbps, problem.rate_mbps)
-    assert (uses.T @ found <= problem.capacity_mbps * (1 + 1e-9)).all()
-    each = found.reshape(-1, count).sum(axis=1)
+    result = mptcp.coupled_rates(uses, problem.capacity_mbps, problem.rate_mbps)
+    assert (uses.T @ result <= problem.capacity_mbps * (1 + 1e-9)).all()
+    each = result.reshape(-1, count).sum(axis=1)
     assert (each <= problem.rate_mbps * (1 + 1e-9)).all()
     best = by_clarabel(uses, problem.capacity_mbps, problem.rate_mbps)
     assert np.log(each).sum() == pytest.approx(best, abs=2e-5 * len(each) + 1e-5)

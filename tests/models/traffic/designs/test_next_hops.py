@@ -21,21 +21,24 @@ def test_next_hops_lie_on_shortest_paths_and_none_is_missing(problem: Traffic) -
     names = problem.nodes["node"].tolist()
     for d, target in enumerate(problem.targets.tolist()):
         far = nx.single_source_dijkstra_path_length(graph.reverse(), names[target], weight="weight")
-        found = {
+        result = {
             (int(hops.node[i]), int(link))
             for i in range(hops.first_node[d], hops.first_node[d + 1])
             for link in hops.link[hops.first_link[i] : hops.first_link[i + 1]]
         }
         met = set(problem.source[hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]].tolist())
-        wanted: set[tuple[int, int]] = set()
+        requested: set[tuple[int, int]] = set()
         while met:
             node = met.pop()
             for link in np.flatnonzero(problem.tail == node).tolist():
                 head = int(problem.head[link])
-                if far[names[head]] + problem.weight[link] == far[names[node]] and (node, link) not in wanted:
-                    wanted.add((node, link))
+                if (
+                    far[names[head]] + problem.weight[link] == far[names[node]]
+                    and (node, link) not in requested
+                ):
+                    requested.add((node, link))
                     met |= {head} - {target}
-        assert found == wanted
+        assert result == requested
         order = [far[names[node]] for node in hops.node[hops.first_node[d] : hops.first_node[d + 1]]]
         assert order == sorted(order, reverse=True)
 

@@ -17,9 +17,9 @@ from tests.models.traffic.operator_tables import draw_tables
 
 DESIGNS = [design.name for design in SYSTEM.designs]
 VARIANTS = [
-    *[("optimum", {"objective": one}) for one in ("concurrent", "utilization", "total", "cost")],
-    *[("fptas", {"objective": one}) for one in ("concurrent", "utilization")],
-    *[("utility", {"fairness": "max-min", "of": one}) for one in ("share", "rate", "weighted")],
+    *[("optimum", {"objective": field}) for field in ("concurrent", "utilization", "total", "cost")],
+    *[("fptas", {"objective": field}) for field in ("concurrent", "utilization")],
+    *[("utility", {"fairness": "max-min", "of": field}) for field in ("share", "rate", "weighted")],
     ("teavar", {"loss": "total"}),
     ("ffc", {"k": 2}),
     ("oblivious", {"paths": 2}),
@@ -97,16 +97,16 @@ def with_classes() -> Traffic:
 
 def with_sources() -> Traffic:
     """Return the network in which each demand starts at a node of its own behind its source."""
-    entries = [(f"{source}{place}", source, 1000.0) for place, (source, *_) in enumerate(OFFERED)]
+    entries = [(f"{source}{index}", source, 1000.0) for index, (source, *_) in enumerate(OFFERED)]
     return network(
         [*TRIANGLE, *entries],
-        [(f"{source}{place}", target, rate) for place, (source, target, rate, _) in enumerate(OFFERED)],
+        [(f"{source}{index}", target, rate) for index, (source, target, rate, _) in enumerate(OFFERED)],
     )
 
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"fairness": "proportional"}, *({"fairness": "max-min", "of": one} for one in ("share", "rate"))],
+    [{"fairness": "proportional"}, *({"fairness": "max-min", "of": field} for field in ("share", "rate"))],
     ids=str,
 )
 def test_each_class_is_a_demand_of_its_own(parameters: dict[str, Any]) -> None:

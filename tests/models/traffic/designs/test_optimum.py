@@ -302,8 +302,8 @@ def by_all_paths(problem: Traffic, goal: str) -> float:
     price = problem.links["cost"].to_numpy(float)
     result = linprog(price @ uses, A_ub=uses, b_ub=capacity, A_eq=serves, b_eq=rate)
     if result.status != 0:  # the cheapest of the plans that deliver the most
-        least = by_all_paths(problem, "total") * (1 - 1e-7)
-        limits = np.r_[capacity, rate, -least]
+        lower = by_all_paths(problem, "total") * (1 - 1e-7)
+        limits = np.r_[capacity, rate, -lower]
         result = linprog(price @ uses, A_ub=np.r_[uses, serves, -np.ones((1, len(paths)))], b_ub=limits)
     return float(result.fun)
 
@@ -342,11 +342,11 @@ def test_plans_pass_the_check_and_are_worth_what_they_claim(problem: Traffic, go
 @given(problem=problems(), factor=st.sampled_from([1e-9, 1e-6, 0.1, 3.0, 1e6, 1e9]))
 def test_twice_the_demand_is_half_the_growth(problem: Traffic, factor: float) -> None:
     for paths in ("any", 2):
-        one, other = (
-            solve(one, objective="concurrent", paths=paths)
-            for one in (problem, problem.scale_demands(factor))
+        item, other = (
+            solve(entry, objective="concurrent", paths=paths)
+            for entry in (problem, problem.scale_demands(factor))
         )
-        assert other.proof.objective * factor == pytest.approx(one.proof.objective, rel=1e-6)
+        assert other.proof.objective * factor == pytest.approx(item.proof.objective, rel=1e-6)
         assert other.proof.gap <= 1e-6
 
 
@@ -443,8 +443,8 @@ def test_backends_agree_on_a_real_network_in_one_process(backend: str, threads: 
 
 def test_the_same_input_gives_the_same_plan() -> None:
     problem = SYSTEM.problem.presets["abilene"]()
-    one, other = solve(problem).plan, solve(problem).plan
-    pd.testing.assert_frame_equal(one.flows, other.flows)
+    item, other = solve(problem).plan, solve(problem).plan
+    pd.testing.assert_frame_equal(item.flows, other.flows)
 
 
 @pytest.mark.slow

@@ -26,33 +26,33 @@ def ring(rate: float = 6.0) -> Traffic:
 @settings(deadline=None, max_examples=30)
 @given(problems(max_nodes=6, max_demands=6), st.integers(1, 4), st.integers(0, 100))
 def test_first_fit_is_a_plain_search(problem: Traffic, count: int, seed: int) -> None:
-    found = path_assignment.find_assignable(problem.routable, count)
-    chosen = path_assignment.first_fit(
-        problem.routable, found, problem.rate_mbps, np.random.default_rng(seed)
+    assignable = path_assignment.find_assignable(problem.routable, count)
+    selected = path_assignment.first_fit(
+        problem.routable, assignable, problem.rate_mbps, np.random.default_rng(seed)
     )
     residual = problem.capacity_mbps.copy()
     for k in range(len(problem.demands)):
-        paths = np.flatnonzero(found.demand == k).tolist()
+        paths = np.flatnonzero(assignable.demand == k).tolist()
         if not paths:
-            assert chosen[k] == -1
+            assert selected[k] == -1
             continue
         rate = problem.rate_mbps[k]
-        fitting = [p for p in paths if all(residual[e] >= rate * (1 - 1e-9) for e in found.links_of(p))]
+        fitting = [p for p in paths if all(residual[e] >= rate * (1 - 1e-9) for e in assignable.links_of(p))]
         if fitting:
-            assert chosen[k] == fitting[0]
-            residual[list(found.links_of(fitting[0]))] -= rate
+            assert selected[k] == fitting[0]
+            residual[list(assignable.links_of(fitting[0]))] -= rate
         else:
-            assert chosen[k] in paths
+            assert selected[k] in paths
 
 
 @settings(deadline=None, max_examples=20)
 @given(problems(max_nodes=5, max_demands=4), st.integers(0, 100))
 def test_annealing_comes_to_the_least_excess_of_all_assignments(problem: Traffic, seed: int) -> None:
     problem = problem.routable
-    found = path_assignment.find_assignable(problem, 3)
-    chosen = path_assignment.anneal(
+    assignable = path_assignment.find_assignable(problem, 3)
+    selected = path_assignment.anneal(
         problem,
-        found,
+        assignable,
         problem.rate_mbps,
         iterations=3_000,
         temperature=0.3,
@@ -62,12 +62,12 @@ def test_annealing_comes_to_the_least_excess_of_all_assignments(problem: Traffic
     def excess(paths: tuple[int, ...] | list[int]) -> float:
         load = np.zeros(len(problem.links))
         for p in paths:
-            load[list(found.links_of(p))] += problem.rate_mbps[found.demand[p]]
+            load[list(assignable.links_of(p))] += problem.rate_mbps[assignable.demand[p]]
         return float(np.maximum(load - problem.capacity_mbps, 0).sum())
 
-    options = [np.flatnonzero(found.demand == k).tolist() for k in np.unique(found.demand)]
-    least = min(excess(one) for one in itertools.product(*options))
-    assert excess(chosen[chosen >= 0].tolist()) == pytest.approx(least, rel=1e-6, abs=1e-6)
+    options = [np.flatnonzero(assignable.demand == k).tolist() for k in np.unique(assignable.demand)]
+    lower = min(excess(combination) for combination in itertools.product(*options))
+    assert excess(selected[selected >= 0].tolist()) == pytest.approx(lower, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("design", [hedera.route_first_fit, hedera.route_annealing])
@@ -76,11 +76,11 @@ def test_paths_keep_limits_and_never_beat_the_optimum(design: object) -> None:
     for paths in ("tunnels", 3):
         decision = design(problem, paths=paths)  # type: ignore[operator]
         check(problem, decision.plan)
-        found = measure(problem, decision.plan, None)
-        assert not found["rule_violations"]
-        assert not found["latency_violations"]
+        metrics = measure(problem, decision.plan, None)
+        assert not metrics["rule_violations"]
+        assert not metrics["latency_violations"]
         best = optimum.route(problem, paths=paths).proof.bound  # type: ignore[arg-type]
-        assert found["delivered_mbps"] <= best * (1 + 1e-6)
+        assert metrics["delivered_mbps"] <= best * (1 + 1e-6)
 
 
 def test_a_demand_is_not_split_over_its_tunnels() -> None:

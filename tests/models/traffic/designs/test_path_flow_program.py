@@ -15,9 +15,9 @@ from planner_models.traffic.designs.path_search import PathChoice
 from tests.models.traffic.networks import as_graph, network, problems
 
 
-def weights(problem: Traffic, found: path_flow_program.CandidatePaths, demand: int) -> list[float]:
-    mine = [links for k, links in zip(found.demand, found.links, strict=True) if k == demand]
-    return [float(problem.weight[list(links)].sum()) for links in mine]
+def weights(problem: Traffic, result: path_flow_program.CandidatePaths, demand: int) -> list[float]:
+    current = [links for k, links in zip(result.demand, result.links, strict=True) if k == demand]
+    return [float(problem.weight[list(links)].sum()) for links in current]
 
 
 def all_weights(problem: Traffic, demand: int) -> list[float]:
@@ -29,9 +29,9 @@ def all_weights(problem: Traffic, demand: int) -> list[float]:
 
 @given(problem=problems(max_nodes=5), count=st.integers(1, 5))
 def test_the_shortest_are_the_first_of_all(problem: Traffic, count: int) -> None:
-    found = path_flow_program.find_paths(problem, count=count)
+    paths = path_flow_program.find_paths(problem, count=count)
     for demand in range(len(problem.demands)):
-        assert weights(problem, found, demand) == pytest.approx(all_weights(problem, demand)[:count])
+        assert weights(problem, paths, demand) == pytest.approx(all_weights(problem, demand)[:count])
 
 
 @given(
@@ -40,9 +40,9 @@ def test_the_shortest_are_the_first_of_all(problem: Traffic, count: int) -> None
     choice=st.sampled_from(["shortest", "disjoint", "most_disjoint"]),
 )
 def test_every_path_is_a_path(problem: Traffic, count: int, choice: PathChoice) -> None:
-    found = path_flow_program.find_paths(problem, count=count, choice=choice)
-    assert len(set(zip(found.demand.tolist(), found.links, strict=True))) == len(found.links)
-    for demand, links in zip(found.demand, found.links, strict=True):
+    paths = path_flow_program.find_paths(problem, count=count, choice=choice)
+    assert len(set(zip(paths.demand.tolist(), paths.links, strict=True))) == len(paths.links)
+    for demand, links in zip(paths.demand, paths.links, strict=True):
         nodes = [problem.tail[links[0]], *problem.head[list(links)]]
         assert (nodes[0], nodes[-1]) == (problem.source[demand], problem.target[demand])
         assert all(problem.head[a] == problem.tail[b] for a, b in itertools.pairwise(links))
@@ -51,21 +51,21 @@ def test_every_path_is_a_path(problem: Traffic, count: int, choice: PathChoice) 
 
 @given(problem=problems(), count=st.integers(2, 4))
 def test_disjoint_paths_share_no_link(problem: Traffic, count: int) -> None:
-    found = path_flow_program.find_paths(problem, count=count, choice="disjoint")
+    paths = path_flow_program.find_paths(problem, count=count, choice="disjoint")
     for demand in range(len(problem.demands)):
         used = [
-            link for k, links in zip(found.demand, found.links, strict=True) if k == demand for link in links
+            link for k, links in zip(paths.demand, paths.links, strict=True) if k == demand for link in links
         ]
         assert len(used) == len(set(used))
-        assert weights(problem, found, demand)[0] == pytest.approx(all_weights(problem, demand)[0])
+        assert weights(problem, paths, demand)[0] == pytest.approx(all_weights(problem, demand)[0])
 
 
 @given(problem=problems(max_nodes=5), limit=st.integers(3, 5))
 def test_a_hop_limit_is_kept_and_the_fewest_hops_are_found(problem: Traffic, limit: int) -> None:
-    found = path_flow_program.find_paths(problem, count=2, max_hops=limit + 1)
-    hops = [len(links) for links in found.links]
+    paths = path_flow_program.find_paths(problem, count=2, max_hops=limit + 1)
+    hops = [len(links) for links in paths.links]
     assert max(hops) <= limit + 1
-    assert set(found.demand.tolist()) == set(range(len(problem.demands)))
+    assert set(paths.demand.tolist()) == set(range(len(problem.demands)))
 
 
 @pytest.mark.slow

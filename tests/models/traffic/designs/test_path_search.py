@@ -41,15 +41,15 @@ def disjoint_flow(problem: Traffic, demand: int) -> tuple[int, float]:
 @settings(deadline=None)
 @given(problem=problems())
 def test_most_disjoint_paths_are_a_minimum_cost_flow(problem: Traffic) -> None:
-    found = find(problem, 50, "most_disjoint")
+    result = find(problem, 50, "most_disjoint")
     for demand in range(len(problem.demands)):
-        mine = np.flatnonzero(found.demand == demand)
-        links = [found.link[found.start[p] : found.start[p + 1]] for p in mine]
+        rows = np.flatnonzero(result.demand == demand)
+        links = [result.link[result.start[p] : result.start[p + 1]] for p in rows]
         together = np.concatenate(links)
         assert len(set(together.tolist())) == len(together)
         weight = [float(problem.weight[path].sum()) for path in links]
         assert weight == sorted(weight)
-        assert (len(mine), sum(weight)) == disjoint_flow(problem, demand)
+        assert (len(rows), sum(weight)) == disjoint_flow(problem, demand)
 
 
 def test_the_shortest_path_may_hide_two_disjoint_ones() -> None:

@@ -26,8 +26,8 @@ PARTS = network(
 
 
 def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
-    known = {**FAST.get(design.name, {}), **parameters}
-    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=known))
+    names = {**FAST.get(design.name, {}), **parameters}
+    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=names))
 
 
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
@@ -45,8 +45,8 @@ def test_every_design_sheds_and_lists_what_has_no_path(design: Design) -> None:
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
     links = both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("c", "a", 4.0)])
-    whole = network(links, [("a", "b", 3.0), ("c", "b", 1.0), ("c", "a", 1.0)])
-    run = run_design(adjust(whole, fail_nodes=("c",)), design)
+    full = network(links, [("a", "b", 3.0), ("c", "b", 1.0), ("c", "a", 1.0)])
+    run = run_design(adjust(full, fail_nodes=("c",)), design)
     assert run.metrics["delivered_mbps"] == pytest.approx(3.0, rel=1e-4)
     assert run.metrics["shed_mbps"] == pytest.approx(2.0, rel=1e-4)
 
@@ -67,9 +67,9 @@ def test_every_design_has_a_plan_under_any_overload(problem: Traffic, design: De
     run = run_design(scarce, design)
     total = sum(run.metrics[name] for name in ("delivered_mbps", "lost_mbps", "shed_mbps"))
     assert total == pytest.approx(run.metrics["offered_mbps"])
-    most = optimum.route(scarce).proof.bound
-    assert most is not None
-    assert run.metrics["delivered_mbps"] <= most * (1 + 1e-6)
+    upper = optimum.route(scarce).proof.bound
+    assert upper is not None
+    assert run.metrics["delivered_mbps"] <= upper * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("objective", ["delivered", "concurrent", "utilization", "total"])
@@ -105,7 +105,7 @@ def test_first_fit_places_each_flow_of_a_pair_by_itself(paths: Any) -> None:
     ],
 )
 def test_designs_that_place_flows_deliver_all_flows_of_a_pair(name: str, parameters: dict[str, Any]) -> None:
-    design = next(one for one in SYSTEM.designs if one.name == name)
+    design = next(item for item in SYSTEM.designs if item.name == name)
     problem = flows_of_a_pair()
     plan = design.decide(problem, **parameters).plan
     assert plan is not None
@@ -115,7 +115,7 @@ def test_designs_that_place_flows_deliver_all_flows_of_a_pair(name: str, paramet
 
 @pytest.mark.parametrize(("name", "parameters"), [("ecmp_hash", {}), ("valiant", {"split": False})])
 def test_hashes_tell_flows_of_a_pair_apart(name: str, parameters: dict[str, Any]) -> None:
-    design = next(one for one in SYSTEM.designs if one.name == name)
+    design = next(item for item in SYSTEM.designs if item.name == name)
     divisions = set()
     for seed in range(40):
         plan = design.decide(flows_of_a_pair(), seed=seed, **parameters).plan

@@ -28,8 +28,8 @@ ELASTIC = [design for design in SYSTEM.designs if "rates" in design.parameters]
 
 
 def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
-    known = {**FAST.get(design.name, {}), **parameters}
-    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=known))
+    names = {**FAST.get(design.name, {}), **parameters}
+    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=names))
 
 
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
@@ -38,13 +38,13 @@ def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
 def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> None:
     """Nor violates what it guarantees: `evaluate` checks plan, claim and own bound."""
     bound = optimum.route(problem, objective="concurrent").proof.bound
-    most = optimum.route(problem, objective="total").proof.bound
+    upper = optimum.route(problem, objective="total").proof.bound
     assert bound is not None
-    assert most is not None
+    assert upper is not None
     run = run_design(problem, design)
     assert run.plan is not None
     assert run.metrics["concurrent_flow"] <= bound * (1 + 1e-6)
-    assert run.metrics["delivered_mbps"] <= most * (1 + 1e-6)
+    assert run.metrics["delivered_mbps"] <= upper * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("design", ELASTIC, ids=lambda design: design.name)
@@ -54,19 +54,19 @@ def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> N
 def test_elastic_rates_fit_every_link(problem: Traffic, design: Design, rates: str) -> None:
     run = run_design(problem, design, rates=rates)
     assert "capacity" not in set(run.violations.frame["limit"])
-    most = optimum.route(problem, objective="total").proof.bound
-    assert most is not None
-    assert run.metrics["delivered_mbps"] <= most * (1 + 1e-5)
+    upper = optimum.route(problem, objective="total").proof.bound
+    assert upper is not None
+    assert run.metrics["delivered_mbps"] <= upper * (1 + 1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_a_seed_and_a_plan_read_back_give_the_same(design: Design) -> None:
     problem = generators.fat_tree(k=4, seed=5)
-    one, two = run_design(problem, design), run_design(problem, design)
-    assert one.plan.links.equals(two.plan.links)
-    again = plan.routing_from_tables(problem, one.plan.to_tables())
-    assert measure(problem, again, None) == measure(problem, one.plan, None)
+    item, two = run_design(problem, design), run_design(problem, design)
+    assert item.plan.links.equals(two.plan.links)
+    again = plan.routing_from_tables(problem, item.plan.to_tables())
+    assert measure(problem, again, None) == measure(problem, item.plan, None)
 
 
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)

@@ -127,39 +127,39 @@ def segment_load(problem: Traffic, nodes: list[int]) -> np.ndarray:
     for middle in range(count):
         distance = np.minimum(distance, distance[:, [middle]] + distance[[middle], :])
     for start, end in itertools.pairwise(nodes):
-        at = np.zeros(count)
-        at[start] = 1.0
-        for node in sorted(range(count), key=lambda one: -distance[one, end]):
+        index = np.zeros(count)
+        index[start] = 1.0
+        for node in sorted(range(count), key=lambda item: -distance[item, end]):
             out = [
                 link
                 for link in np.flatnonzero(problem.tail == node).tolist()
                 if abs(problem.weight[link] + distance[problem.head[link], end] - distance[node, end]) < 1e-9
             ]
-            if node != end and at[node] > 0:
+            if node != end and index[node] > 0:
                 for link in out:
-                    load[link] += at[node] / len(out)
-                    at[problem.head[link]] += at[node] / len(out)
+                    load[link] += index[node] / len(out)
+                    index[problem.head[link]] += index[node] / len(out)
     return load
 
 
 def tunnels_of(problem: Traffic) -> Tunnels:
-    known = problem.parsed_tunnels
-    assert known is not None
-    return known
+    names = problem.parsed_tunnels
+    assert names is not None
+    return names
 
 
 def columns(problem: Traffic) -> tuple[np.ndarray, np.ndarray]:
     """Return loads (E, n) and demands (K, n) of the tunnels that keep the limits, apart from the designs."""
     loads, serves = [], []
-    known = tunnels_of(problem)
-    for t, nodes in enumerate(known.nodes):
+    names = tunnels_of(problem)
+    for t, nodes in enumerate(names.nodes):
         for demand in range(len(problem.demands)):
             if (problem.source[demand], problem.target[demand]) != (nodes[0], nodes[-1]):
                 continue
-            if not known.is_segments[t]:
+            if not names.is_segments[t]:
                 load = np.zeros(len(problem.links))
-                load[list(known.links[t])] = 1.0
-                if not is_legal(problem, demand, list(known.links[t])):
+                load[list(names.links[t])] = 1.0
+                if not is_legal(problem, demand, list(names.links[t])):
                     continue
             else:
                 load = segment_load(problem, list(nodes))
@@ -191,8 +191,10 @@ def test_agrees_with_a_program_over_the_tunnels(seed: int) -> None:
         if objective == "concurrent" and not has_tunnel.all():
             # the flow of all demands is 0; that of those with a tunnel is the best all the same
             assert decision.proof.objective == 0
-            left = problem.rate_mbps[has_tunnel] - shed_mbps(problem, decision.plan)[has_tunnel]
-            assert (left / problem.rate_mbps[has_tunnel]).min() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+            remaining = problem.rate_mbps[has_tunnel] - shed_mbps(problem, decision.plan)[has_tunnel]
+            assert (remaining / problem.rate_mbps[has_tunnel]).min() == pytest.approx(
+                expected, rel=1e-5, abs=1e-6
+            )
         else:
             assert decision.proof.objective == pytest.approx(expected, rel=1e-5, abs=1e-6), objective
 

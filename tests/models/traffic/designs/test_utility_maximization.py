@@ -28,8 +28,8 @@ def solve(problem: Traffic, **parameters: Any) -> Any:
 def by_clarabel(problem: Traffic, model: LinearProgram | None = None) -> float:
     """Return the largest mean of log(share) over all routings, or a program's, by exponential cones."""
     model = link_flow_program.build(problem, "total").program if model is None else model
-    wanted = problem.rate_mbps[problem.rate_mbps > 0]
-    size, count = model.cost.size, len(wanted)
+    requested = problem.rate_mbps[problem.rate_mbps > 0]
+    size, count = model.cost.size, len(requested)
     rows, right, cones = [], [], []
     fixed = model.row_lower == model.row_upper
     for matrix, limit, cone in (
@@ -41,19 +41,19 @@ def by_clarabel(problem: Traffic, model: LinearProgram | None = None) -> float:
         right.append(limit)
         cones.append(cone(len(limit)))
     served = size - count + np.arange(count)
-    rows.append(sp.csr_array((1 / wanted, (np.arange(count), served)), shape=(count, size + count)))
+    rows.append(sp.csr_array((1 / requested, (np.arange(count), served)), shape=(count, size + count)))
     right.append(np.ones(count))
     cones.append(clarabel.NonnegativeConeT(count))
     for k in range(count):
-        places = ([0, 2], [size + k, size - count + k])
-        rows.append(sp.csr_array(([-1.0, -1 / wanted[k]], places), shape=(3, size + count)))
+        positions = ([0, 2], [size + k, size - count + k])
+        rows.append(sp.csr_array(([-1.0, -1 / requested[k]], positions), shape=(3, size + count)))
         right.append(np.array([0.0, 1.0, 0.0]))
         cones.append(clarabel.ExponentialConeT())
     config = clarabel.DefaultSettings()
     config.verbose = False
-    whole = size + count
+    full = size + count
     solver = clarabel.DefaultSolver(
-        sp.csc_matrix((whole, whole)),
+        sp.csc_matrix((full, full)),
         np.r_[np.zeros(size), -np.ones(count)],
         sp.csc_matrix(sp.vstack(rows)),
         np.concatenate(right),
@@ -109,7 +109,7 @@ def _most(problem: Traffic, floor: np.ndarray, k: int) -> float:
     cost[served + k] = -1 / problem.rate_mbps[k]
     fixed = model.row_lower == model.row_upper
     lower = np.r_[np.zeros(served), floor * problem.rate_mbps * (1 - 1e-7)]
-    found = linprog(
+    solution = linprog(
         cost,
         A_ub=sp.csc_matrix(model.matrix[~fixed]),
         b_ub=model.row_upper[~fixed] * (1 + 1e-9),
@@ -117,8 +117,8 @@ def _most(problem: Traffic, floor: np.ndarray, k: int) -> float:
         b_eq=model.row_upper[fixed],
         bounds=np.column_stack([lower, model.upper]),
     )
-    assert found.status == 0
-    return float(-found.fun)
+    assert solution.status == 0
+    return float(-solution.fun)
 
 
 def test_the_textbook_example() -> None:

@@ -101,8 +101,8 @@ def test_every_change_agrees_with_a_cold_solve(problem: Traffic, objective: str,
         factor = optimum.route(problem, objective="concurrent").proof.objective
         assert factor is not None
         problem = problem.scale_demands(0.9 * factor)
-    found = explain(problem, parameters={"objective": objective}, candidates=10_000, upgrade=upgrade)
-    limits, upgrades, losses, _, _ = frames(found)
+    explanation = explain(problem, parameters={"objective": objective}, candidates=10_000, upgrade=upgrade)
+    limits, upgrades, losses, _, _ = frames(explanation)
     value = optimum.route(problem, objective=cast(Any, objective)).proof.objective
     assert value is not None
     sign = 1 if objective in ("concurrent", "total") else -1
@@ -118,12 +118,12 @@ def test_every_change_agrees_with_a_cold_solve(problem: Traffic, objective: str,
         assert row.gain == pytest.approx(true_gain[line_of(row.line)], abs=1e-5 * scale)
         assert row.gain <= row.gain_at_most + 1e-6 * scale
     best = max(true_gain.values())
-    assert "proven" in found.sentences[1]
-    assert "not proven" not in found.sentences[1]
+    assert "proven" in explanation.sentences[1]
+    assert "not proven" not in explanation.sentences[1]
     if best > 1e-5 * scale:
         assert true_gain[line_of(upgrades["line"].iloc[0])] == pytest.approx(best, abs=1e-5 * scale)
     else:
-        assert "no single line gains anything" in found.sentences[1]
+        assert "no single line gains anything" in explanation.sentences[1]
 
     for row in rows_of(losses):
         after = cold(problem, objective, change_line(problem, row.line, 0.0))
@@ -180,8 +180,8 @@ def test_a_bottleneck_by_hand() -> None:
 
 
 def test_sentences_about_one_way_lines() -> None:
-    found = explain(bottleneck(), both_ways=False, upgrade=0.5, candidates=2)
-    assert "\n".join(found.sentences) == (
+    explanation = explain(bottleneck(), both_ways=False, upgrade=0.5, candidates=2)
+    assert "\n".join(explanation.sentences) == (
         "Concurrent flow is 1 x demand: 2 links of 6 with a shadow price, a->z, a->b\n"
         "50% more capacity gains most on a->z: concurrent flow 1 -> 1.25 x demand, 25.0% better "
         "(proven best of all 6 lines)\n"
@@ -205,8 +205,8 @@ def test_a_lost_bridge_disconnects_demands() -> None:
         assert (first["demands_cut_off"], first["cut_off_mbps"], first["objective"]) == (2, 2.0, 0.0)
         cut = losses.iloc[1:].set_index("line")["demands_cut_off"]
         assert cut[cut > 0].to_dict() == others
-        found = explain(problem, parameters={"objective": "utilization"})
-        assert "no plan serves all demands, 2 demands cut off" in found.sentences[2]
+        explanation = explain(problem, parameters={"objective": "utilization"})
+        assert "no plan serves all demands, 2 demands cut off" in explanation.sentences[2]
 
 
 def test_parallel_links_are_lines_of_their_own() -> None:
@@ -244,26 +244,26 @@ def test_runs_again_by_other_backends_agree() -> None:
     )
     again = frames(what_if.explain(problem, decided, options=options))
     warm = frames(explain(problem))
-    for one, other in ((again[1], warm[1]), (again[2], warm[2])):
-        one_by, other_by = (frame.set_index("line")["objective"] for frame in (one, other))
+    for item, other in ((again[1], warm[1]), (again[2], warm[2])):
+        one_by, other_by = (frame.set_index("line")["objective"] for frame in (item, other))
         assert one_by.loc[list(other_by.index)].tolist() == pytest.approx(other_by.tolist())
 
 
 def test_a_design_with_its_own_method_verifies_itself() -> None:
     """Column generation solves again, the linear program only prices; the results are the same."""
     warm = explain(bottleneck(), upgrade=0.5)
-    own = explain(bottleneck(), upgrade=0.5, parameters={"method": "columns"})
-    assert "optimum, run again, shadow prices from highs" in own.sections[1].note
-    for one, other in zip(frames(own)[1:3], frames(warm)[1:3], strict=True):
-        one_by, other_by = (frame.set_index("line")["objective"] for frame in (one, other))
+    explanation = explain(bottleneck(), upgrade=0.5, parameters={"method": "columns"})
+    assert "optimum, run again, shadow prices from highs" in explanation.sections[1].note
+    for item, other in zip(frames(explanation)[1:3], frames(warm)[1:3], strict=True):
+        one_by, other_by = (frame.set_index("line")["objective"] for frame in (item, other))
         assert one_by.loc[list(other_by.index)].tolist() == pytest.approx(other_by.tolist(), rel=1e-5)
-    assert "proven best of all 3 lines" in own.sentences[1]
-    assert set(own.sections[0].frame["link"]) == {"a->z", "a->b"}
+    assert "proven best of all 3 lines" in explanation.sentences[1]
+    assert set(explanation.sections[0].frame["link"]) == {"a->z", "a->b"}
 
 
 def test_given_paths_stay_the_same() -> None:
-    found = explain(bottleneck(), parameters={"objective": "concurrent", "paths": 1})
-    _, _, losses, _, _ = frames(found)
+    explanation = explain(bottleneck(), parameters={"objective": "concurrent", "paths": 1})
+    _, _, losses, _, _ = frames(explanation)
     assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 0.0, "b<->z": 0.0})
 
 
@@ -283,8 +283,8 @@ def test_a_solver_out_of_time_ends_the_search(monkeypatch: Any, solves: int, wor
         return solve(self)
 
     monkeypatch.setattr(reoptimization.ProgramSession, "_solve", slow)
-    found = explain(problem)
-    assert words in found.sentences[1]
+    explanation = explain(problem)
+    assert words in explanation.sentences[1]
 
 
 def test_the_design_runs_again_where_the_session_does_not_start(monkeypatch: Any) -> None:
@@ -292,31 +292,31 @@ def test_the_design_runs_again_where_the_session_does_not_start(monkeypatch: Any
         raise reoptimization.OutOfTime("out of time")
 
     monkeypatch.setattr(reoptimization.ProgramSession, "_solve", never)
-    found = explain(bottleneck())
-    assert "optimum, run again" in found.sections[1].note
-    assert "shadow_price" not in found.sections[0].frame
+    explanation = explain(bottleneck())
+    assert "optimum, run again" in explanation.sections[1].note
+    assert "shadow_price" not in explanation.sections[0].frame
 
 
 def test_without_candidates_nothing_is_solved() -> None:
-    found = explain(bottleneck(), candidates=0)
-    _, upgrades, losses, _, _ = frames(found)
+    explanation = explain(bottleneck(), candidates=0)
+    _, upgrades, losses, _, _ = frames(explanation)
     assert upgrades.empty
     assert losses.empty
-    assert "0 of 3 lines" in found.sentences[1]
-    assert found.sentences[2] == "no line's loss was tried"
+    assert "0 of 3 lines" in explanation.sentences[1]
+    assert explanation.sentences[2] == "no line's loss was tried"
 
 
 def test_demands_of_rate_zero() -> None:
     problem = bottleneck().scale_demands(0.0)
-    found = explain(problem, parameters={"objective": "utilization"})
-    assert found.sentences[0] == "Max utilization is 0%: no link limits it"
-    assert found.sentences[2] == "no line has a load, so no loss matters"
+    explanation = explain(problem, parameters={"objective": "utilization"})
+    assert explanation.sentences[0] == "Max utilization is 0%: no link limits it"
+    assert explanation.sentences[2] == "no line has a load, so no loss matters"
 
 
 def test_shares_are_compared_in_percent() -> None:
-    found = explain(bottleneck(), parameters={"objective": "utilization"}, candidates=1)
-    assert found.sentences[0].startswith("Max utilization is 100%: ")
-    upgrades, against, loads = found.sections[1], found.sections[3], found.sections[4]
+    explanation = explain(bottleneck(), parameters={"objective": "utilization"}, candidates=1)
+    assert explanation.sentences[0].startswith("Max utilization is 100%: ")
+    upgrades, against, loads = explanation.sections[1], explanation.sections[3], explanation.sections[4]
     assert upgrades.units["gain"] == "points"
     (gain,) = upgrades.frame["gain"]
     assert gain == pytest.approx(100 - 100 * upgrades.frame["max_utilization"].iloc[0])
@@ -436,10 +436,10 @@ def test_without_a_plan_there_is_no_explanation(scenario: Path) -> None:
 
 
 def test_an_overloaded_plan_is_explained_by_delivered_traffic() -> None:
-    found = explain(bottleneck().scale_demands(2))
-    assert found.sentences[0].startswith("Delivered is 6 Mbit/s: ")
-    assert "100% more capacity gains most on a<->" in found.sentences[1]
-    assert found.sections[1].frame["gain"].iloc[0] == pytest.approx(1.0)
+    explanation = explain(bottleneck().scale_demands(2))
+    assert explanation.sentences[0].startswith("Delivered is 6 Mbit/s: ")
+    assert "100% more capacity gains most on a<->" in explanation.sentences[1]
+    assert explanation.sections[1].frame["gain"].iloc[0] == pytest.approx(1.0)
 
 
 def test_a_system_without_explanations(scenario: Path) -> None:

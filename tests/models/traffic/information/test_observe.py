@@ -26,8 +26,8 @@ LINE = network(
 
 def sent_between(problem: Traffic, region: np.ndarray) -> np.ndarray:
     """Return the sums of rates between regions."""
-    places = region[problem.source] * len(region) + region[problem.target]
-    return sum_by_index(places, problem.rate_mbps, len(region) ** 2)
+    positions = region[problem.source] * len(region) + region[problem.target]
+    return sum_by_index(positions, problem.rate_mbps, len(region) ** 2)
 
 
 # --- the truth ----------------------------------------------------------------------------
@@ -48,15 +48,15 @@ def test_regions_of_one_node_report_every_demand() -> None:
 
 
 def test_noise_of_own_measurements_and_of_reports_is_the_same() -> None:
-    one, other = (
+    item, other = (
         observe.observe_locally(ABILENE, noise=0.3, seed=4),
         observe.observe_reports(ABILENE, noise=0.3, seed=4),
     )
-    np.testing.assert_array_equal(one.rate_mbps, other.rate_mbps)
-    factors = np.log(one.rate_mbps / ABILENE.rate_mbps)
+    np.testing.assert_array_equal(item.rate_mbps, other.rate_mbps)
+    factors = np.log(item.rate_mbps / ABILENE.rate_mbps)
     assert factors.std() == pytest.approx(0.3, rel=0.2)
     assert abs(np.median(factors)) < 0.1
-    assert not np.array_equal(one.rate_mbps, observe.observe_locally(ABILENE, noise=0.3, seed=5).rate_mbps)
+    assert not np.array_equal(item.rate_mbps, observe.observe_locally(ABILENE, noise=0.3, seed=5).rate_mbps)
 
 
 # --- age ----------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ def test_the_drift_of_a_series_is_found(swing: float, memory_s: float) -> None:
     day = np.sin(np.arange(times) * 2 * math.pi / 288)[:, None]
     rates = np.exp(level + day + random.normal(0.0, 2.0, demands))
     rates[5, 0] = 0.0
-    found = observe.estimate_drift(rates, step_s=300.0)
-    assert found == pytest.approx((swing, memory_s), rel=0.1)
+    result = observe.estimate_drift(rates, step_s=300.0)
+    assert result == pytest.approx((swing, memory_s), rel=0.1)
 
 
 def test_a_constant_series_has_no_drift() -> None:
@@ -159,8 +159,8 @@ def test_regions_are_nested_and_no_more_than_needed(problem: Traffic, granularit
         observe.group_nodes(problem, max(granularity, coarser)),
     )
     assert len(set(small)) <= math.ceil(len(small) / granularity)
-    for one in set(small):
-        assert len(set(large[small == one])) == 1
+    for item in set(small):
+        assert len(set(large[small == item])) == 1
 
 
 def test_noise_of_sums_is_one_factor_for_a_pair_of_regions() -> None:

@@ -57,8 +57,8 @@ def test_splits_by_target_are_shorter() -> None:
 
 def test_sources_of_elastic_demands_get_their_rates_too() -> None:
     plan = make_plan(SQUARE, ROWS)
-    found = signalling.signal_splits_and_rates(SQUARE, plan)
-    assert found == Signalling(messages=5, bytes=REPORTS + 6 * 20 + 3 * 12)
+    result = signalling.signal_splits_and_rates(SQUARE, plan)
+    assert result == Signalling(messages=5, bytes=REPORTS + 6 * 20 + 3 * 12)
 
 
 def test_whole_paths_need_no_shares() -> None:

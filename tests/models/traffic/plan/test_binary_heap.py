@@ -14,19 +14,19 @@ def test_numbers_leave_in_the_order_of_their_keys(has_places: bool, has_ties: bo
     key = rng.integers(0, 8, count).astype(float)
     tie = rng.permutation(count).astype(float) if has_ties else None
     heap, size = np.empty(count, np.int64), 0
-    place = np.full(count, -1) if has_places else None
+    position = np.full(count, -1) if has_places else None
     for number in range(count):
-        size = push_heap(heap, key, place, size, number, tie)
+        size = push_heap(heap, key, position, size, number, tie)
     if has_places:  # keys that fall move up
         for number in range(0, count, 3):
             key[number] -= 5.0
-            assert push_heap(heap, key, place, size, number, tie) == size
-    left = []
+            assert push_heap(heap, key, position, size, number, tie) == size
+    remaining = []
     while size:
-        number, size = pop_heap(heap, key, place, size, tie)
-        left.append(number)
-    assert sorted(left) == list(range(count))
-    order = [(key[number], 0.0 if tie is None else tie[number]) for number in left]
+        number, size = pop_heap(heap, key, position, size, tie)
+        remaining.append(number)
+    assert sorted(remaining) == list(range(count))
+    order = [(key[number], 0.0 if tie is None else tie[number]) for number in remaining]
     assert order == sorted(order)
 
 
@@ -36,8 +36,8 @@ def test_a_key_that_grew_sinks() -> None:
     key[0] = 3.5
     sink(heap, key, None, 0, 4, 0)
     assert heap[0] == 1
-    left, size = [], 4
+    remaining, size = [], 4
     while size:
         number, size = pop_heap(heap, key, None, size)
-        left.append(number)
-    assert left == [1, 2, 0, 3]
+        remaining.append(number)
+    assert remaining == [1, 2, 0, 3]

@@ -245,10 +245,10 @@ def test_every_lost_flow_is_rejected(problem: Traffic, data: st.DataObject) -> N
     flows = routing.flows.copy()
     lost = flows.loc[row, "rate_mbps"] * share
     flows.loc[row, "rate_mbps"] -= lost
-    places = routing.links.set_index(["tail", "head", "parallel"]).index
-    place = places.get_loc(tuple(flows.loc[row, ["tail", "head", "parallel"]]))
+    positions = routing.links.set_index(["tail", "head", "parallel"]).index
+    loc = positions.get_loc(tuple(flows.loc[row, ["tail", "head", "parallel"]]))
     links = routing.links.copy()
-    links.loc[place, "load_mbps"] -= lost
+    links.loc[loc, "load_mbps"] -= lost
     ends_there = flows.loc[row, ["tail", "head"]].tolist() == flows.loc[row, ["source", "target"]].tolist()
     corrupted = Routing(flows=flows, links=links)
     if ends_there:  # on a demand's only hop nothing is lost on the way: it is served less

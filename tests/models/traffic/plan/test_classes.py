@@ -28,22 +28,22 @@ from planner_models.traffic.plan.verified_flow import verify_flow
 from tests.models.networks.test_classes import example, share_one
 from tests.models.traffic.networks import class_problems
 
-QUICK = [one for one in DESIGNS if one.name not in ("fptas", "mptcp")]  # those take long on their own
+QUICK = [field for field in DESIGNS if field.name not in ("fptas", "mptcp")]  # those take long on their own
 
 
 def deliver(problem: Traffic, plan: Routing) -> np.ndarray:
     return delivered_rates(problem, verify_flow(problem, plan))
 
 
-@pytest.mark.parametrize("design", QUICK, ids=[one.name for one in QUICK])
+@pytest.mark.parametrize("design", QUICK, ids=[field.name for field in QUICK])
 @given(problem=class_problems())
 @settings(max_examples=5)
 def test_every_design_plans_for_classes(design: Any, problem: Traffic) -> None:
     plan = design.decide(problem).plan
     check(problem, plan)  # raises where the plan is no flow
     for table in ("flows", "routes", "shed"):
-        found = getattr(plan, table)
-        assert found is None or "class" in found
+        result = getattr(plan, table)
+        assert result is None or "class" in result
     merged = merge_classes(problem, plan)
     check(problem.merged, merged)
     assert measure(problem, plan, None)["shed_mbps"] == pytest.approx(
@@ -124,10 +124,10 @@ def follow_paths(problem: Traffic, plan: Routing) -> np.ndarray:
             for link, limit in capacity.items()
             for name, share in serve_link(problem, limit, link, arriving).items()
         }
-    found = np.zeros(len(problem.demands))
+    result = np.zeros(len(problem.demands))
     for demand, (name, rate, path) in zip(problem.find_demands(plan.routes), flows, strict=True):
-        found[demand] += rate * np.prod([passed[link, name] for link in path])
-    return found
+        result[demand] += rate * np.prod([passed[link, name] for link in path])
+    return result
 
 
 def serve_link(
@@ -140,8 +140,8 @@ def serve_link(
         asked = [arriving[link, row["class"]] for row in there]
         granted = share_one(capacity, asked, [row["weight"] for row in there])
         capacity = max(capacity - sum(granted), 0.0)
-        for row, rate, part in zip(there, asked, granted, strict=True):
-            passed[row["class"]] = part / rate if rate > 0 else 1.0
+        for row, rate, share in zip(there, asked, granted, strict=True):
+            passed[row["class"]] = share / rate if rate > 0 else 1.0
     return passed
 
 
@@ -152,9 +152,9 @@ def test_priority_agrees_with_plain_iteration(problem: Traffic) -> None:
     problem = replace(problem, overload="priority")
     plan = optimum.route(problem, objective="utilization", paths=1).plan
     assert plan is not None
-    found, expected = deliver(problem, plan), follow_paths(problem, plan)
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
-    lost = verify_flow(problem, plan).served_mbps.sum() - found.sum()
+    result, expected = deliver(problem, plan), follow_paths(problem, plan)
+    assert result == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    lost = verify_flow(problem, plan).served_mbps.sum() - result.sum()
     dropped = dropped_rates(problem, verify_flow(problem, plan)).sum()
     assert lost == pytest.approx(dropped, rel=1e-6, abs=1e-6)
 
@@ -165,11 +165,11 @@ def test_higher_classes_do_not_feel_lower_ones(problem: Traffic) -> None:
     problem = replace(problem, overload="priority")
     plan = ecmp.route(problem).plan
     assert plan is not None
-    found = deliver(problem, plan)
+    result = deliver(problem, plan)
     top = problem.class_table.iloc[problem.class_of]["priority"].to_numpy()
     highest = top == top.min()
     alone = replace(problem, demands=problem.demands[highest])
-    assert found[highest] == pytest.approx(deliver(alone, ecmp.route(alone).plan), rel=1e-9, abs=1e-12)  # type: ignore[arg-type]
+    assert result[highest] == pytest.approx(deliver(alone, ecmp.route(alone).plan), rel=1e-9, abs=1e-12)  # type: ignore[arg-type]
 
 
 @given(class_problems(), st.integers(2, 5))
@@ -179,11 +179,11 @@ def test_one_class_is_the_plain_rule(problem: Traffic, priority: int) -> None:
     merged = problem.merged
     demands = merged.demands.assign(**{"class": name})
     classes = pd.DataFrame({"class": [name], "priority": [priority]})
-    one = replace(problem, demands=demands, classes=classes, overload="priority")
-    plan, plain = ecmp.route(one).plan, ecmp.route(merged).plan
+    item = replace(problem, demands=demands, classes=classes, overload="priority")
+    plan, plain = ecmp.route(item).plan, ecmp.route(merged).plan
     assert plan is not None
     assert plain is not None
-    assert deliver(one, plan) == pytest.approx(deliver(merged, plain), rel=1e-9, abs=1e-12)
+    assert deliver(item, plan) == pytest.approx(deliver(merged, plain), rel=1e-9, abs=1e-12)
 
 
 def test_a_link_serves_gold_first_and_classes_of_one_priority_by_weight() -> None:
@@ -234,9 +234,9 @@ def test_a_class_of_a_plan_is_a_plan() -> None:
     problem = example()
     plan = ecmp.route(problem).plan
     assert plan is not None
-    alone, part = take_class(problem, plan, 1)
+    alone, share = take_class(problem, plan, 1)
     assert not alone.has_classes
-    assert verify_flow(alone, part).served_mbps.tolist() == [6.0, 1.0]
+    assert verify_flow(alone, share).served_mbps.tolist() == [6.0, 1.0]
     tables = deployment_tables(problem, plan)
     assert tables["rates"]["class"].tolist() == ["gold", "bulk", "bulk"]
     assert tables["paths"].groupby("class")["share"].sum().to_dict() == {"gold": 1.0, "bulk": 2.0}

@@ -25,7 +25,7 @@ OFFSETS = [0.0, 1.0, 0.5]
 def is_legal(problem: Traffic, tables: dict[str, pd.DataFrame]) -> bool:
     """Return whether all other tables say what the flows say, and nothing is violated."""
     flows = {name: tables[name] for name in ("flows", "shed") if name in tables}
-    plan, alone = (SYSTEM.plan.from_tables(problem, given) for given in (tables, flows))
+    plan, alone = (SYSTEM.plan.from_tables(problem, inputs) for inputs in (tables, flows))
     same = SYSTEM.plan.measure(problem, plan, None) == pytest.approx(
         SYSTEM.plan.measure(problem, alone, None)
     )
@@ -40,15 +40,15 @@ def test_no_corruption_goes_unnoticed(name: str) -> None:
     design = SYSTEM.design(name.partition("_")[0])
     run = evaluate(SYSTEM, SCARCE, Entry(label=name, design=design, parameters=PLANS[name]))
     tables = {key: table.astype(object).infer_objects() for key, table in run.plan.to_tables().items()}
-    known = {tuple(row) for row in run.violations.frame.to_numpy().tolist()}
+    names = {tuple(row) for row in run.violations.frame.to_numpy().tolist()}
     random = np.random.default_rng(7)
     for key, table in tables.items():
         for kind, corrupted in corrupt(table, random, 8, names=NAMES, offsets=OFFSETS):
-            given = {**tables, key: corrupted}
+            inputs = {**tables, key: corrupted}
             try:
-                plan = SYSTEM.plan.from_tables(SCARCE, given)
-                found = SYSTEM.plan.check(SCARCE, plan)
+                plan = SYSTEM.plan.from_tables(SCARCE, inputs)
+                violations = SYSTEM.plan.check(SCARCE, plan)
             except (InputError, PlanRejected):
                 continue
-            fresh = {tuple(row) for row in found.frame.to_numpy().tolist()} - known
-            assert fresh or is_legal(SCARCE, given), f"{key}: {kind} goes unnoticed"
+            fresh = {tuple(row) for row in violations.frame.to_numpy().tolist()} - names
+            assert fresh or is_legal(SCARCE, inputs), f"{key}: {kind} goes unnoticed"

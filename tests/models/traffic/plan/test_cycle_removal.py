@@ -26,11 +26,11 @@ def test_the_result_has_no_cycle_and_the_same_surplus(problem: Traffic, data: st
         st.lists(st.integers(0, 4), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])
     )
     flow = sp.coo_array(np.array(amounts, float).reshape(shape))
-    left = cycle_removal.remove_cycles(problem, flow)
-    assert is_acyclic(problem, left)
-    assert (left.toarray() <= flow.toarray()).all()
+    remaining = cycle_removal.remove_cycles(problem, flow)
+    assert is_acyclic(problem, remaining)
+    assert (remaining.toarray() <= flow.toarray()).all()
     surplus = problem.incidence @ flow.T
-    np.testing.assert_allclose((problem.incidence @ left.T).toarray(), surplus.toarray(), atol=1e-9)
+    np.testing.assert_allclose((problem.incidence @ remaining.T).toarray(), surplus.toarray(), atol=1e-9)
 
 
 @given(problem=problems())

@@ -63,12 +63,12 @@ def twin(problem: Traffic, plan: Routing) -> list[float]:  # noqa: C901 - one lo
                 for node, amount in moving.items():
                     ways = hops[source, target, node]
                     for link, head, flow in ways:
-                        part = amount * flow / sum(one for _, _, one in ways)
-                        load[link] += part
+                        fraction = amount * flow / sum(item for _, _, item in ways)
+                        load[link] += fraction
                         if head == target:
-                            arrived[source, target] += part * passed[link]
-                        elif part > 1e-17:
-                            after[head] += part * passed[link]
+                            arrived[source, target] += fraction * passed[link]
+                        elif fraction > 1e-17:
+                            after[head] += fraction * passed[link]
                 moving = after
         error = 0.0
         for link, limit in capacity.items():
@@ -85,12 +85,12 @@ def test_a_link_drops_its_excess_from_all_demands_alike() -> None:
     assert delivered(problem, plan) == pytest.approx([3.0, 1.0], rel=1e-12)
     assert delivered(problem, by_target(problem, plan)) == pytest.approx([3.0, 1.0], rel=1e-12)
     assert plan is not None
-    found = measure(problem, plan, None)
-    assert found["delivered_mbps"] == pytest.approx(4.0)
-    assert found["lost_mbps"] == pytest.approx(4.0)
-    assert found["shed_mbps"] == 0.0
-    assert found["delivered_share"] == pytest.approx(0.5)
-    assert found["mean_rate_share"] == pytest.approx(0.5)
+    metrics = measure(problem, plan, None)
+    assert metrics["delivered_mbps"] == pytest.approx(4.0)
+    assert metrics["lost_mbps"] == pytest.approx(4.0)
+    assert metrics["shed_mbps"] == 0.0
+    assert metrics["delivered_share"] == pytest.approx(0.5)
+    assert metrics["mean_rate_share"] == pytest.approx(0.5)
 
 
 def test_what_is_dropped_loads_no_later_link() -> None:
@@ -154,13 +154,13 @@ def test_no_link_passes_more_than_its_capacity_and_nothing_vanishes(problem: Tra
     problem = problem.scale_demands(factor)
     plan = ecmp.route(problem).plan
     assert plan is not None
-    found = {name: value or 0.0 for name, value in measure(problem, plan, None).items()}
-    assert found["delivered_mbps"] + found["lost_mbps"] + found["shed_mbps"] == pytest.approx(
-        found["offered_mbps"]
+    result = {name: value or 0.0 for name, value in measure(problem, plan, None).items()}
+    assert result["delivered_mbps"] + result["lost_mbps"] + result["shed_mbps"] == pytest.approx(
+        result["offered_mbps"]
     )
-    most = optimum.route(problem).proof.bound
-    assert most is not None
-    assert found["delivered_mbps"] <= most * (1 + 1e-6)
+    upper = optimum.route(problem).proof.bound
+    assert upper is not None
+    assert result["delivered_mbps"] <= upper * (1 + 1e-6)
 
 
 def test_tcp_slows_senders_down_to_max_min_fair_rates() -> None:

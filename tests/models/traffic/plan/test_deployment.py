@@ -91,9 +91,9 @@ def loads_of_paths(tables: dict[str, pd.DataFrame]) -> dict[Any, float]:
     return load
 
 
-def assert_loads(plan: Routing, found: dict[Any, float], scale: float) -> None:
+def assert_loads(plan: Routing, result: dict[Any, float], scale: float) -> None:
     for row in rows_of(plan.links):
-        assert found.get((row.tail, row.head, row.parallel), 0.0) == pytest.approx(
+        assert result.get((row.tail, row.head, row.parallel), 0.0) == pytest.approx(
             row.load_mbps, rel=1e-9, abs=1e-8 * scale
         )
 

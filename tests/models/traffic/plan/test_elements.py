@@ -27,10 +27,10 @@ OPTIONS = Options(threads=1)
 
 
 def decide(problem: Traffic, design: str = "optimum", **parameters: Any) -> Decided:
-    chosen = SYSTEM.design(design)
-    decision = chosen.run(problem, options=OPTIONS, parameters=parameters)
+    design_ = SYSTEM.design(design)
+    decision = design_.run(problem, options=OPTIONS, parameters=parameters)
     metrics = SYSTEM.plan.measure(problem, decision.plan, None)
-    return Decided(design=chosen, parameters=parameters, decision=decision, metrics=metrics)
+    return Decided(design=design_, parameters=parameters, decision=decision, metrics=metrics)
 
 
 def delivered(problem: Traffic, design: str = "optimum") -> float:
@@ -86,10 +86,10 @@ def test_users_of_large_plans_are_all_demands_to_a_node(monkeypatch: pytest.Monk
 def test_a_name_selects_one_line(problem: Traffic, data: st.DataObject) -> None:
     lines = DuplexLines.group(problem, both_ways=True)
     line = data.draw(st.integers(0, len(lines.names) - 1))
-    left = adjust(problem, fail_links=(lines.names[line],))
+    remaining_problem = adjust(problem, fail_links=(lines.names[line],))
     gone = lines.of_link == line
-    assert left.capacity_mbps.tolist() == problem.capacity_mbps[~gone].tolist()
-    assert set(LINKS.names(left)) == set(LINKS.names(problem)) - {lines.names[line]}
+    assert remaining_problem.capacity_mbps.tolist() == problem.capacity_mbps[~gone].tolist()
+    assert set(LINKS.names(remaining_problem)) == set(LINKS.names(problem)) - {lines.names[line]}
     doubled = adjust(problem, capacity_factors={lines.names[line]: 2.0})
     assert (doubled.capacity_mbps != problem.capacity_mbps).tolist() == gone.tolist()
 
@@ -98,30 +98,33 @@ STRANGE = ["a*", "ab", "a?", "[ab]", "a", "a#2", "p->q", "p<->q", "q", "*"]
 
 
 def test_names_with_pattern_letters_select_themselves() -> None:
-    ends = [(one, other, 1.0) for one in STRANGE for other in STRANGE if one != other]
+    ends = [(item, other, 1.0) for item in STRANGE for other in STRANGE if item != other]
     problem = network([*ends, ("a", "ab", 2.0), ("ab", "a", 2.0)], [("a", "ab", 1.0)])
     lines = DuplexLines.group(problem, both_ways=True)
     names = LINKS.names(problem)
     assert len(names) == len(set(names))
     for name in names:
-        left = adjust(problem, fail_links=(name,))
-        assert len(problem.links) - len(left.links) == (lines.of_link == lines.names.index(name)).sum(), name
+        remaining_problem = adjust(problem, fail_links=(name,))
+        assert (
+            len(problem.links) - len(remaining_problem.links)
+            == (lines.of_link == lines.names.index(name)).sum()
+        ), name
     for node in NODES.names(problem):
-        left = adjust(problem, fail_nodes=(node,))
+        remaining_problem = adjust(problem, fail_nodes=(node,))
         gone = (problem.links[["tail", "head"]] == node).any(axis=1)
-        assert len(problem.links) - len(left.links) == gone.sum(), node
+        assert len(problem.links) - len(remaining_problem.links) == gone.sum(), node
 
 
 def test_parallel_lines_keep_their_names() -> None:
     problem = network(both_ways([("a", "b", 1.0), ("a", "b", 2.0), ("a", "b", 3.0)]), [("a", "b", 9.0)])
     assert LINKS.names(problem) == ["a<->b#1", "a<->b#2", "a<->b#3"]
-    left = adjust(problem, fail_links=("a<->b#2",), capacity_factors={"a<->b#3": 2.0})
-    assert LINKS.names(left) == ["a<->b#1", "a<->b#3"]
-    assert left.capacity_mbps.tolist() == [1.0, 6.0, 1.0, 6.0]
-    again = Traffic.from_tables(left.to_tables())
-    assert LINKS.names(again) == LINKS.names(left)
-    assert LINKS.names(adjust(left, fail_links=("a<->b#1",))) == ["a<->b#3"]
-    assert delivered(left) == pytest.approx(7.0)
+    remaining_problem = adjust(problem, fail_links=("a<->b#2",), capacity_factors={"a<->b#3": 2.0})
+    assert LINKS.names(remaining_problem) == ["a<->b#1", "a<->b#3"]
+    assert remaining_problem.capacity_mbps.tolist() == [1.0, 6.0, 1.0, 6.0]
+    again = Traffic.from_tables(remaining_problem.to_tables())
+    assert LINKS.names(again) == LINKS.names(remaining_problem)
+    assert LINKS.names(adjust(remaining_problem, fail_links=("a<->b#1",))) == ["a<->b#3"]
+    assert delivered(remaining_problem) == pytest.approx(7.0)
 
 
 @given(problems(), st.sampled_from(["optimum", "ecmp", "localflow"]))
@@ -154,17 +157,17 @@ def test_an_upgrade_costs_its_modules_in_both_directions() -> None:
     problem = network(links, [("a", "c", 1.0)], upgrade_cost=[1.0, 2.0, 3.0, 4.0], upgrade_mbps=[10.0] * 4)
     assert LINKS.costs(problem, DOUBLE) == {"a<->b": 4.0, "b<->c": 18.0}
     assert LINKS.adds(problem, DOUBLE, "b<->c") == "25 Mbit/s each way"
-    whole = network(links, [("a", "c", 1.0)], upgrade_cost=[1.0, 2.0, 3.0, 4.0])
-    assert LINKS.costs(whole, DOUBLE) == {"a<->b": 4.0, "b<->c": 6.0}
+    full = network(links, [("a", "c", 1.0)], upgrade_cost=[1.0, 2.0, 3.0, 4.0])
+    assert LINKS.costs(full, DOUBLE) == {"a<->b": 4.0, "b<->c": 6.0}
     assert LINKS.costs(network(links, [("a", "c", 1.0)]), DOUBLE) == {}
 
 
 def test_a_failure_of_everything_is_an_answer() -> None:
     problem = generators.abilene()
     nodes = tuple(NODES.names(problem))
-    left = adjust(problem, fail_nodes=nodes)
+    remaining_problem = adjust(problem, fail_nodes=nodes)
     for design in SYSTEM.designs:
-        metrics = decide(left, design.name).metrics
+        metrics = decide(remaining_problem, design.name).metrics
         assert metrics["shed_mbps"] == metrics["offered_mbps"] == pytest.approx(problem.rate_mbps.sum())
         assert metrics["delivered_mbps"] == 0.0
 

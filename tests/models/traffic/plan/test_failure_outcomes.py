@@ -32,8 +32,8 @@ def restoration_of(problem: Traffic, plan: Routing) -> str:
 
 def arrives_in(problem: Traffic, plan: Routing) -> dict[str, list[float]]:
     failures = build_failure_set(problem, "links")
-    found = deliver_in_failures(problem, plan, failures)
-    return dict(zip(failures.names, found.round(9).tolist(), strict=True))
+    result = deliver_in_failures(problem, plan, failures)
+    return dict(zip(failures.names, result.round(9).tolist(), strict=True))
 
 
 def test_sources_split_over_the_paths_of_flows_that_survive() -> None:
@@ -74,15 +74,15 @@ def test_shortest_paths_are_those_of_the_network_that_is_left(problem: Traffic) 
         plan = design(problem).plan
         assert plan is not None
         failures = build_failure_set(problem, "links")
-        found = deliver_in_failures(problem, plan, failures)
+        result = deliver_in_failures(problem, plan, failures)
         if design is ecmp.route_single:
-            assert (found <= problem.rate_mbps * (1 + 1e-9)).all()
+            assert (result <= problem.rate_mbps * (1 + 1e-9)).all()
             continue
-        for name, arrives in zip(failures.names, found, strict=True):
-            left = adjust(problem, fail_links=(name,))
-            again = ecmp.route(left).plan
+        for name, arrives in zip(failures.names, result, strict=True):
+            remaining_problem = adjust(problem, fail_links=(name,))
+            again = ecmp.route(remaining_problem).plan
             assert again is not None
-            expected = delivered_rates(left, verify_flow(left, again))
+            expected = delivered_rates(remaining_problem, verify_flow(remaining_problem, again))
             assert arrives == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
@@ -92,11 +92,11 @@ def test_rerouting_delivers_the_largest_total_flow(problem: Traffic) -> None:
     failures = build_failure_set(problem, "links")
     rerouting = Rerouting(problem, problem.rate_mbps)
     for name, down in zip(failures.names, failures.link_down, strict=True):
-        left = adjust(problem, fail_links=(name,))
-        most = 0.0
-        if len(left.routable.targets):
-            most = optimum.route(left, objective="total").proof.objective or 0.0
-        assert rerouting.deliver(np.flatnonzero(down)).sum() == pytest.approx(most, rel=1e-6, abs=1e-6)
+        remaining_problem = adjust(problem, fail_links=(name,))
+        upper = 0.0
+        if len(remaining_problem.routable.targets):
+            upper = optimum.route(remaining_problem, objective="total").proof.objective or 0.0
+        assert rerouting.deliver(np.flatnonzero(down)).sum() == pytest.approx(upper, rel=1e-6, abs=1e-6)
 
 
 def test_availability_is_the_time_in_which_all_of_a_demand_arrives() -> None:
@@ -110,12 +110,12 @@ def test_availability_is_the_time_in_which_all_of_a_demand_arrives() -> None:
     assert by_demand is not None
     # without a-b, 14 Mbit/s share a-c, and 12 without a-c
     assert by_demand.tolist() == pytest.approx([0.88, 0.88])
-    found = measure(problem, plan, None)
-    assert found["worst_delivered_mbps"] == pytest.approx(10.0)
-    assert found["availability"] == pytest.approx(0.88)
-    assert found["min_availability"] == pytest.approx(0.88)
-    assert found["traffic_risk"] == pytest.approx(4 / 14)
-    assert found["guaranteed_mbps"] is None
+    metrics = measure(problem, plan, None)
+    assert metrics["worst_delivered_mbps"] == pytest.approx(10.0)
+    assert metrics["availability"] == pytest.approx(0.88)
+    assert metrics["min_availability"] == pytest.approx(0.88)
+    assert metrics["traffic_risk"] == pytest.approx(4 / 14)
+    assert metrics["guaranteed_mbps"] is None
 
 
 @settings(max_examples=8)

@@ -10,20 +10,20 @@ from planner_models.traffic.plan import hop_sums
 
 def test_sums_are_those_of_all_powers_of_the_matrix() -> None:
     random = np.random.default_rng(2)
-    places = 12
-    tail, head = np.triu_indices(places, 1)
-    chosen = random.permutation(len(tail))[:30]
-    name = random.permutation(places)  # the numbers of places do not follow the hops
-    tail, head = name[tail[chosen]], name[head[chosen]]
-    order = hop_sums.order_hops(tail, head, places)
+    positions = 12
+    tail, head = np.triu_indices(positions, 1)
+    selected = random.permutation(len(tail))[:30]
+    name = random.permutation(positions)  # the numbers of places do not follow the hops
+    tail, head = name[tail[selected]], name[head[selected]]
+    order = hop_sums.order_hops(tail, head, positions)
     assert sorted(order) == list(range(30))
     tail, head = tail[order], head[order]
     share, passed, link = random.random(30), random.random(5), random.integers(0, 5, 30)
-    begins = random.random(places)
+    begins = random.random(positions)
 
-    matrix = np.zeros((places, places))
+    matrix = np.zeros((positions, positions))
     matrix[head, tail] = share * passed[link]
-    every = np.linalg.inv(np.eye(places) - matrix)
+    every = np.linalg.inv(np.eye(positions) - matrix)
     total = begins.copy()
     hop_sums.add_forward(tail, head, share * passed[link], total)
     assert total == pytest.approx(every @ begins)

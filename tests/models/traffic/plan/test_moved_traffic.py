@@ -84,16 +84,16 @@ def test_largest_flows_are_those_of_networkx(problem: Traffic, seed: int) -> Non
     rng = np.random.default_rng(seed)
     shape = (len(problem.demands), len(problem.links))
     capacity = rng.integers(0, 4, shape).astype(float)
-    found = largest_flows(problem, sp.csr_array(capacity))
+    result = largest_flows(problem, sp.csr_array(capacity))
     for k in range(shape[0]):
         graph = nx.DiGraph()
         graph.add_nodes_from(range(len(problem.nodes)))
         for e, amount in enumerate(capacity[k].tolist()):
-            one, other = int(problem.tail[e]), int(problem.head[e])
-            before = graph.get_edge_data(one, other, {"capacity": 0.0})["capacity"]
-            graph.add_edge(one, other, capacity=before + amount)
+            item, other = int(problem.tail[e]), int(problem.head[e])
+            before = graph.get_edge_data(item, other, {"capacity": 0.0})["capacity"]
+            graph.add_edge(item, other, capacity=before + amount)
         expected = nx.maximum_flow_value(graph, int(problem.source[k]), int(problem.target[k]))
-        assert found[k] == pytest.approx(expected, abs=1e-9)
+        assert result[k] == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=25)

@@ -52,8 +52,8 @@ class Switches:
 
     def matches(self, rule: Any, node: str, packet: Packet) -> bool:
         for name in ("source", "target", "target_port"):
-            wanted = getattr(rule, name)
-            if not (wanted is None or pd.isna(wanted)) and wanted != packet[name]:
+            requested = getattr(rule, name)
+            if not (requested is None or pd.isna(requested)) and requested != packet[name]:
                 return False
         if packet["source_port"] & rule.source_port_mask != rule.source_port_value:
             return False
@@ -67,7 +67,7 @@ def packets(
     source: str, target: str, sequence: Iterable[int], size: int = 1, source_port: int = 0
 ) -> list[Packet]:
     ends = {"source": source, "target": target, "source_port": source_port, "target_port": 80}
-    return [{**ends, "sequence": at, "bytes": size} for at in sequence]
+    return [{**ends, "sequence": index, "bytes": size} for index in sequence]
 
 
 def shares(switches: Switches, sent: list[Packet]) -> dict[Hop, Fraction]:
@@ -79,20 +79,20 @@ def shares_of_rules(made: Forwarding, source: str, target: str) -> dict[Hop, Fra
     """Return the share of a demand on each link when every node splits it by the ratios of the rules."""
     rows = made.ratios[made.ratios["target"] == target]
     rows = rows[rows["source"].isna() | (rows["source"] == source)]
-    found: dict[Hop, Fraction] = {}
+    result: dict[Hop, Fraction] = {}
     here = {source: Fraction(1)}
     while here:
         there: dict[str, Fraction] = {}
         for node, amount in here.items():
             for row in rows_of(rows[rows["node"] == node]):
-                part = amount * Fraction(row.share)
-                if part:
+                share = amount * Fraction(row.share)
+                if share:
                     hop = (node, row.head, row.parallel)
-                    found[hop] = found.get(hop, Fraction(0)) + part
+                    result[hop] = result.get(hop, Fraction(0)) + share
                     if row.head != target:
-                        there[row.head] = there.get(row.head, Fraction(0)) + part
+                        there[row.head] = there.get(row.head, Fraction(0)) + share
         here = there
-    return found
+    return result
 
 
 def star(shares: Iterable[float]) -> tuple[Traffic, Routing]:
@@ -152,10 +152,10 @@ def test_packets_are_split_by_the_stated_ratios(parts: list[float], bits: int, f
     step = 1 << (flowlet - 1).bit_length()
     start = 5 * step << bits  # initial sequence numbers are arbitrary; a whole period is sent
     sent = packets("a", "z", range(start, start + (step << bits), step))
-    found = shares(Switches(made), sent)
-    assert found == shares_of_rules(made, "a", "z")
-    for i, part in enumerate(parts):
-        assert abs(found.get(("a", f"m{i}", 1), Fraction(0)) - Fraction(part / sum(parts))) < Fraction(
+    result = shares(Switches(made), sent)
+    assert result == shares_of_rules(made, "a", "z")
+    for i, share in enumerate(parts):
+        assert abs(result.get(("a", f"m{i}", 1), Fraction(0)) - Fraction(share / sum(parts))) < Fraction(
             1, 2**bits
         )
 
@@ -167,7 +167,7 @@ def test_apportionment(wanted: list[float], bits: int) -> None:
     assert parts.sum() == 2**bits
     assert (parts >= 0).all()
     assert np.abs(parts / 2**bits - np.array(wanted) / sum(wanted)).max() < 2.0**-bits
-    if all(part == wanted[0] for part in wanted):
+    if all(share == wanted[0] for share in wanted):
         assert np.ptp(parts) <= 1
 
 
@@ -175,11 +175,11 @@ def test_apportionment_minimizes_the_largest_error() -> None:
     """Compared with every apportionment of 8 parts."""
     random = np.random.default_rng(3)
     for _ in range(40):
-        wanted = random.dirichlet(np.ones(3))
+        requested = random.dirichlet(np.ones(3))
         every = [p for p in itertools.product(range(9), repeat=3) if sum(p) == 8]
-        best = min(float(np.abs(np.array(p) / 8 - wanted).max()) for p in every)
+        best = min(float(np.abs(np.array(p) / 8 - requested).max()) for p in every)
         assert float(
-            np.abs(multiresolution_splitting.apportion(wanted, 3) / 8 - wanted).max()
+            np.abs(multiresolution_splitting.apportion(requested, 3) / 8 - requested).max()
         ) == pytest.approx(best)
 
 
@@ -187,13 +187,13 @@ def test_apportionment_minimizes_the_largest_error() -> None:
 @given(st.lists(st.integers(0, 16), min_size=1, max_size=6), st.integers(0, 5))
 def test_blocks_cover_each_value_once(counts: list[int], bits: int) -> None:
     parts = tuple(multiresolution_splitting.apportion(np.array(counts) + 1e-9, bits).tolist())
-    *blocks, rest = multiresolution_splitting.dyadic_blocks(parts)
-    assert rest[1:] == (0, 0)
+    *blocks, remainder = multiresolution_splitting.dyadic_blocks(parts)
+    assert remainder[1:] == (0, 0)
     taken: Counter[int] = Counter()
     for value in range(2**bits):
         ways = [way for way, high, length in blocks if value >> (bits - length) == high]
         assert len(ways) <= 1, "two blocks of the same priority must not meet"
-        taken[ways[0] if ways else rest[0]] += 1
+        taken[ways[0] if ways else remainder[0]] += 1
     assert [taken[way] for way in range(len(parts))] == list(parts)
     ones = sorted(count.bit_count() for count in parts)
     assert len(blocks) + 1 == sum(ones[:-1]) + 1
@@ -206,8 +206,8 @@ def test_flowlets_of_two_and_one_segments_use_the_same_bit() -> None:
     """Section 5.1's example, on its 128 hosts: an edge switch of 4 uplinks with t = 2 segments, then
     an aggregation switch of 4 with t = 1: of the 16 paths, packets take 8. A switch's second bit is
     the next one's first. The compiler gives each its own bits, and all 16 are taken."""
-    two, one = 11, 10
-    taken = {(at >> two & 3, at >> one & 3) for at in range(0, 1 << 16, 1 << one)}
+    two, item = 11, 10
+    taken = {(index >> two & 3, index >> item & 3) for index in range(0, 1 << 16, 1 << item)}
     assert len(taken) == 8
 
     uplinks = [("e", f"a{i}", 1.0) for i in range(4)]
@@ -216,9 +216,9 @@ def test_flowlets_of_two_and_one_segments_use_the_same_bit() -> None:
     problem = network(uplinks + cores + down, [("e", "z", 1.0)])
     plan = ecmp.route(problem).plan
     assert plan is not None
-    made = multiresolution_splitting.compile_rules(problem, plan, resolution_bits=2, flowlet_bytes=1 << one)
-    found = shares(Switches(made), packets("e", "z", range(0, 1 << 16, 1 << one)))
-    assert [found[f"c{i}{j}", "z", 1] for i in range(4) for j in range(4)] == [Fraction(1, 16)] * 16
+    made = multiresolution_splitting.compile_rules(problem, plan, resolution_bits=2, flowlet_bytes=1 << item)
+    result = shares(Switches(made), packets("e", "z", range(0, 1 << 16, 1 << item)))
+    assert [result[f"c{i}{j}", "z", 1] for i in range(4) for j in range(4)] == [Fraction(1, 16)] * 16
 
 
 def test_packets_in_a_fat_tree_are_split_as_planned() -> None:
@@ -270,8 +270,8 @@ def test_counters_split_the_packets_of_each_switch(problem: Traffic, bits: int) 
             for packet in packets(demand.source, demand.target, [0] * 512)
             for hop in switches.route(packet)
         )
-        mine = made.ratios.query("source == @demand.source and target == @demand.target")
-        for row in rows_of(mine):
+        current = made.ratios.query("source == @demand.source and target == @demand.target")
+        for row in rows_of(current):
             seen = sum(count for (node, _, _), count in hops.items() if node == row.node)
             got = hops[row.node, row.head, row.parallel]
             assert abs(got - row.share * seen) <= 2**bits  # of the last, unfinished period
@@ -291,11 +291,11 @@ def test_metaflows_as_in_the_papers_figure() -> None:
     # one rule for each target at switches that do not split it, in wildcard memory all the same
     assert made.entries[["sram", "tcam"]].to_numpy().tolist() == [[0, 3], [0, 1], [0, 1], [0, 1]]
     flows = [packets("a", "z", [seq], source_port=port)[0] for port in range(64) for seq in (0, 5_000)]
-    found = shares(Switches(made), flows)
-    assert [found["a", f"m{i}", 1] for i in range(3)] == [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
+    result = shares(Switches(made), flows)
+    assert [result["a", f"m{i}", 1] for i in range(3)] == [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
     # a flow keeps to its path
-    one = {tuple(Switches(made).route(p)) for p in packets("a", "z", range(0, 99_999, 777), source_port=7)}
-    assert len(one) == 1
+    item = {tuple(Switches(made).route(p)) for p in packets("a", "z", range(0, 99_999, 777), source_port=7)}
+    assert len(item) == 1
 
 
 def test_metaflows_may_be_split_on_sequence_numbers_too() -> None:
@@ -303,8 +303,8 @@ def test_metaflows_may_be_split_on_sequence_numbers_too() -> None:
     made = multiresolution_splitting.compile_rules(
         problem, plan, match="target", split_on="sequence", resolution_bits=3, flowlet_bytes=1
     )
-    found = shares(Switches(made), packets("a", "z", range(8), source_port=7))
-    assert (found["a", "m0", 1], found["a", "m1", 1]) == (Fraction(3, 8), Fraction(5, 8))
+    result = shares(Switches(made), packets("a", "z", range(8), source_port=7))
+    assert (result["a", "m0", 1], result["a", "m1", 1]) == (Fraction(3, 8), Fraction(5, 8))
 
 
 def test_metaflows_of_a_fat_tree_need_fewer_rules() -> None:
@@ -330,19 +330,19 @@ def test_slack_splits_fewer_flows_and_takes_fewer_rules() -> None:
     for delta in (0.0, 0.01, 0.05, 1e9):
         plan = localflow.route(problem, delta=delta).plan
         assert plan is not None
-        at = (
+        index = (
             multiresolution_splitting.compile_rules(problem, plan)
             .entries.set_index("node")
             .loc["switch"]
             .astype(int)
             .to_dict()
         )
-        assert at["flows"] == 200
-        assert at["sram"] == at["flows"] - at["split_flows"]
+        assert index["flows"] == 200
+        assert index["sram"] == index["flows"] - index["split_flows"]
         # at most one split less than links for each target (section 4.2)
-        assert at["subflows"] - at["flows"] <= 40 * 7
-        tcam.append(at["tcam"])
-        split.append(at["split_flows"])
+        assert index["subflows"] - index["flows"] <= 40 * 7
+        tcam.append(index["tcam"])
+        split.append(index["split_flows"])
     assert tcam == sorted(tcam, reverse=True)
     assert split == sorted(split, reverse=True)
     assert split[0] > 50

@@ -26,9 +26,9 @@ def cases(draw: st.DrawFn, max_flows: int = 12, max_links: int = 8, finite: bool
     """Draw shares, capacities, caps and weights; many of them equal, as in data centers."""
     flows, links = draw(st.integers(1, max_flows)), draw(st.integers(1, max_links))
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
-    whole = draw(st.booleans())
+    drawings = draw(st.booleans())
     share = (random.random((flows, links)) < draw(st.sampled_from([0.2, 0.5, 0.9]))).astype(float)
-    share *= 1.0 if whole else random.choice([1e-3, 0.25, 0.5, 1.0], size=share.shape)
+    share *= 1.0 if drawings else random.choice([1e-3, 0.25, 0.5, 1.0], size=share.shape)
     capacity = random.integers(1, 5, links).astype(float)
     cap = random.choice([0.5, 1.0, 3.0] if finite else [0.5, 1.0, 3.0, np.inf], size=flows)
     cap[share.sum(axis=1) == 0] = 1.0
@@ -80,9 +80,9 @@ def test_every_flow_is_at_its_cap_or_has_a_bottleneck(case: Case) -> None:
 @given(cases(), st.floats(0.01, 100))
 def test_max_min_scales_with_its_unit(case: Case, unit: float) -> None:
     share, capacity, cap, weight = case
-    one = max_min_rates(share, capacity, cap, weight=weight)
+    item = max_min_rates(share, capacity, cap, weight=weight)
     assert max_min_rates(share, capacity * unit, cap * unit, weight=weight) == pytest.approx(
-        one * unit, rel=1e-9
+        item * unit, rel=1e-9
     )
 
 

@@ -33,8 +33,8 @@ def test_slow_links_keep_their_share_of_scaled_capacity() -> None:
 @given(problems(), st.sampled_from([0.25, 0.5, 3.0]))
 def test_the_largest_share_that_fits_scales_with_capacity(problem: Traffic, factor: float) -> None:
     before, after = (
-        optimum.route(one, objective="concurrent").proof.objective
-        for one in (problem, SYSTEM.problem.adjust(problem, capacity_scale=factor))
+        optimum.route(item, objective="concurrent").proof.objective
+        for item in (problem, SYSTEM.problem.adjust(problem, capacity_scale=factor))
     )
     assert before is not None
     assert after == pytest.approx(factor * before, rel=1e-6)
@@ -63,7 +63,7 @@ def test_an_invalid_scale_is_one_line(tmp_path: Path, value: str, rule: str) -> 
     (tmp_path / "s.toml").write_text(
         'system = "traffic"\n[problem]\nsource = "generate"\npreset = "abilene"\n[designs.ecmp]\n'
     )
-    done = planner("solve", tmp_path / "s.toml", "--set", f"problem.capacity_scale={value}")
-    assert done.code == 1
-    assert done.err.strip().endswith(f"s.toml: problem.capacity_scale is {value}, {rule}")
-    assert len(done.err.strip().splitlines()) == 1
+    result = planner("solve", tmp_path / "s.toml", "--set", f"problem.capacity_scale={value}")
+    assert result.code == 1
+    assert result.err.strip().endswith(f"s.toml: problem.capacity_scale is {value}, {rule}")
+    assert len(result.err.strip().splitlines()) == 1

@@ -20,6 +20,6 @@ def test_breadth_first_search_finds_the_same_distances(
         links = sp.random_array((40, 40), density=0.04, rng=random, format="csr")
         links.data[:] = weight
         targets = np.flatnonzero(random.random(40) < 0.3)
-        found = distances.find_distances(links, targets)
-        assert np.array_equal(found, dijkstra(links.T, indices=targets))
-        assert np.isinf(found).any()
+        result = distances.find_distances(links, targets)
+        assert np.array_equal(result, dijkstra(links.T, indices=targets))
+        assert np.isinf(result).any()

@@ -71,7 +71,9 @@ def test_links_are_counted_after_opposite_ones_were_added(tmp_path: Path) -> Non
 
 def test_priorities_of_reservations_are_named_with_the_reason(tmp_path: Path) -> None:
     rows = "source,target,rate_mbps,Setup Priority,hold_priority\na,b,20,7,7\na,c,60,0,0\n"
-    (note,) = [one for one in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "preempts" in one]
+    (note,) = [
+        item for item in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "preempts" in item
+    ]
     assert note.startswith("warning: ")
     assert "demands.csv: 'Setup Priority', 'hold_priority': no demand preempts another" in note
     assert SENT_IN_PART not in notes_of(planner.solve(scenario(tmp_path, rows)).problem)

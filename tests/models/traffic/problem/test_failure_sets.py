@@ -31,26 +31,26 @@ def square(rows: list[tuple[str, str, float]] = ROWS) -> Traffic:
     return Traffic.from_tables({"links": LINKS, "demands": DEMANDS, "failures": failures})
 
 
-def members(problem: Traffic, found: FailureSet) -> dict[str, set[str]]:
+def members(problem: Traffic, result: FailureSet) -> dict[str, set[str]]:
     return {
-        name: {problem.link_labels[link] for link in np.flatnonzero(found.link_down[row])}
-        for row, name in enumerate(found.names)
+        name: {problem.link_labels[link] for link in np.flatnonzero(result.link_down[row])}
+        for row, name in enumerate(result.names)
     }
 
 
 def test_rows_of_one_name_fail_together() -> None:
     problem = square()
-    found = build_failure_set(problem)
-    assert members(problem, found) == {
+    failure_set = build_failure_set(problem)
+    assert members(problem, failure_set) == {
         "duct": {"a->b", "b->a", "d->a"},
         "hall": {"b->c", "c->b", "c->d", "d->c"},
         "one of two": {"a->d#2"},
         "all of d": {"a->d", "a->d#2", "d->a", "c->d", "d->c"},
     }
-    assert found.probability is not None
-    assert found.probability.tolist() == [0.01, 0.002, 0.1, 0.1]
-    assert found.probability_of_none == pytest.approx(0.788)
-    assert members(problem, found.select(np.array([2]))) == {"one of two": {"a->d#2"}}
+    assert failure_set.probability is not None
+    assert failure_set.probability.tolist() == [0.01, 0.002, 0.1, 0.1]
+    assert failure_set.probability_of_none == pytest.approx(0.788)
+    assert members(problem, failure_set.select(np.array([2]))) == {"one of two": {"a->d#2"}}
 
 
 def test_lines_nodes_and_pairs_of_lines() -> None:
@@ -122,13 +122,13 @@ def test_faults_name_the_row(rows: list[tuple[str, str, float]], message: str) -
 
 @given(problems())
 def test_every_line_fails_once(problem: Traffic) -> None:
-    found = build_failure_set(problem, "links")
+    failure_set = build_failure_set(problem, "links")
     lines = DuplexLines.group(problem, both_ways=True)
-    assert (found.link_down.sum(axis=0) == 1).all()
-    assert len(found) == len(lines.names)
+    assert (failure_set.link_down.sum(axis=0) == 1).all()
+    assert len(failure_set) == len(lines.names)
     pairs = build_failure_set(problem, "double_links")
-    first, second = np.triu_indices(len(found), 1)
-    assert (pairs.link_down == found.link_down[first] | found.link_down[second]).all()
+    first, second = np.triu_indices(len(failure_set), 1)
+    assert (pairs.link_down == failure_set.link_down[first] | failure_set.link_down[second]).all()
     nodes = build_failure_set(problem, "nodes").link_down
     for node in range(len(problem.nodes)):
         assert (nodes[node] == ((problem.tail == node) | (problem.head == node))).all()

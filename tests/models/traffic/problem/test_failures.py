@@ -44,20 +44,20 @@ def test_parallel_links_fail_together_unless_numbered() -> None:
 
 def test_patterns_match_many_links() -> None:
     tree = generators.fat_tree(k=8)
-    left = adjust(tree, fail_links=("aggregation-*-0<->core-0-[123]",))
-    assert len(tree.links) - len(left.links) == 2 * 8 * 3
+    remaining_problem = adjust(tree, fail_links=("aggregation-*-0<->core-0-[123]",))
+    assert len(tree.links) - len(remaining_problem.links) == 2 * 8 * 3
 
 
 def test_a_failed_node_loses_its_links() -> None:
-    left = adjust(RING, fail_nodes=("c",), lost_demands="drop")
-    assert labels(left) == {"a->b", "b->a"}
-    assert left.demand_labels == ["a->b"]
-    assert left.nodes["node"].tolist() == ["a", "b", "c"]
+    remaining_problem = adjust(RING, fail_nodes=("c",), lost_demands="drop")
+    assert labels(remaining_problem) == {"a->b", "b->a"}
+    assert remaining_problem.demand_labels == ["a->b"]
+    assert remaining_problem.nodes["node"].tolist() == ["a", "b", "c"]
 
 
 def test_slow_links_have_a_share_of_their_capacity() -> None:
-    left = adjust(RING, capacity_factors={"a<->b": 0.1, "a->*": 0.5})
-    assert dict(zip(left.link_labels, left.capacity_mbps, strict=True)) == {
+    remaining_problem = adjust(RING, capacity_factors={"a<->b": 0.1, "a->*": 0.5})
+    assert dict(zip(remaining_problem.link_labels, remaining_problem.capacity_mbps, strict=True)) == {
         "a->b": 0.1, "b->a": 0.1, "b->c": 1.0, "c->b": 1.0, "a->c": 0.5, "c->a": 1.0,
     }  # fmt: skip
 
@@ -86,27 +86,28 @@ def test_random_links_fail_with_their_opposites(problem: Traffic, count: int, se
         for t, h, n in zip(problem.tail, problem.head, problem.parallel, strict=True)
     }
     try:
-        left = adjust(problem, fail_random_links=count, failure_seed=seed, lost_demands="drop")
+        remaining_problem = adjust(problem, fail_random_links=count, failure_seed=seed, lost_demands="drop")
     except InputError as error:
         said = str(error)
         assert "left to fail" in said or "leave no link" in said or "leave no demand" in said
         return
     again = adjust(problem, fail_random_links=count, failure_seed=seed, lost_demands="drop")
-    assert again.links.equals(left.links)
+    assert again.links.equals(remaining_problem.links)
     capacity = np.bincount(
-        np.minimum(left.tail, left.head) * len(problem.nodes) + np.maximum(left.tail, left.head)
+        np.minimum(remaining_problem.tail, remaining_problem.head) * len(problem.nodes)
+        + np.maximum(remaining_problem.tail, remaining_problem.head)
     ).sum()
-    assert capacity == len(left.links) <= len(problem.links)
-    assert len(problem.links) - len(left.links) <= 2 * count
-    assert len(problem.links) - len(left.links) >= min(count, len(cables))
+    assert capacity == len(remaining_problem.links) <= len(problem.links)
+    assert len(problem.links) - len(remaining_problem.links) <= 2 * count
+    assert len(problem.links) - len(remaining_problem.links) >= min(count, len(cables))
 
 
 def test_random_nodes_are_no_ends_of_demands() -> None:
     tree = generators.fat_tree(k=4)
     for seed in range(10):
-        left = adjust(tree, fail_random_nodes=3, failure_seed=seed, lost_demands="drop")
-        degree = np.bincount(left.tail, minlength=len(left.nodes))
-        dark = left.nodes["node"][degree == 0]
+        remaining_problem = adjust(tree, fail_random_nodes=3, failure_seed=seed, lost_demands="drop")
+        degree = np.bincount(remaining_problem.tail, minlength=len(remaining_problem.nodes))
+        dark = remaining_problem.nodes["node"][degree == 0]
         # hosts whose edge switch failed are dark too
         assert sum(not name.startswith("host") for name in dark) == 3
 
@@ -171,9 +172,9 @@ def test_failures_apply_to_any_source(tmp_path: Path) -> None:
         'fail_links = ["aggregation-0-0<->core-0-0"]\ncapacity_factors = {"edge-0-0->*" = 0.5}\n'
         "[designs.localflow]\n"
     )
-    done = planner("solve", tmp_path / "s.toml", "--json")
-    assert done.code == 0, done.err
-    assert '"links": 94' in done.out
+    result = planner("solve", tmp_path / "s.toml", "--json")
+    assert result.code == 0, result.err
+    assert '"links": 94' in result.out
 
 
 def test_adjust_accepts_every_parameter() -> None:

@@ -17,8 +17,8 @@ def test_distinct_numbers_and_their_places_are_those_of_numpy(numbers: list[int]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexing, "MOST_MARKS", most)
         result = indexing.index_distinct(given_, 10)
-    for found, expected in zip(result, np.unique(given_, return_inverse=True), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for results, expected in zip(result, np.unique(given_, return_inverse=True), strict=True):
+        np.testing.assert_array_equal(results, expected)
 
 
 @pytest.mark.parametrize("places", [1, 18, 1_000])

@@ -34,8 +34,8 @@ def test_rows_for_both_ways_are_in_doubt_and_one_parameter_mends_them() -> None:
     both = SYSTEM.problem.adjust(problem, both_directions=True)
     assert not both.unreachable.any()
     expected = network(both_ways(ROWS), [("a", "c", 12.0), ("c", "a", 8.0), ("b", "d", 1.0)])
-    for one in (both, expected):
-        rows = one.links[["tail", "head", "capacity_mbps"]].astype(str)
+    for item in (both, expected):
+        rows = item.links[["tail", "head", "capacity_mbps"]].astype(str)
         assert sorted(rows.itertuples(index=False, name=None)) == sorted(
             expected.links[["tail", "head", "capacity_mbps"]].astype(str).itertuples(index=False, name=None)
         )
@@ -65,15 +65,15 @@ def test_every_link_has_an_opposite_afterwards_and_nothing_else_changes(
         data.draw(st.lists(st.booleans(), min_size=len(problem.links), max_size=len(problem.links)))
     )
     up[0] = True
-    part = Traffic(
+    traffic = Traffic(
         nodes=problem.nodes, links=problem.numbered_links[up].reset_index(drop=True), demands=problem.demands
     )
-    both = add_opposites(part)
+    both = add_opposites(traffic)
     assert not lacks_opposite(both).any()
-    assert both.links["capacity_mbps"].iloc[: len(part.links)].tolist() == part.capacity_mbps.tolist()
-    assert len(both.links) == len(part.links) + int(lacks_opposite(part).sum())
+    assert both.links["capacity_mbps"].iloc[: len(traffic.links)].tolist() == traffic.capacity_mbps.tolist()
+    assert len(both.links) == len(traffic.links) + int(lacks_opposite(traffic).sum())
     assert add_opposites(both) is both
-    assert not (both.unreachable & ~part.unreachable).any()
+    assert not (both.unreachable & ~traffic.unreachable).any()
 
 
 def test_parallel_links_keep_their_numbers() -> None:

@@ -48,12 +48,12 @@ def test_each_step_is_the_matrix_of_its_rows(
 ) -> None:
     monkeypatch.setattr(series, "ROWS_PER_READ", rows)  # steps may lie across two parts of the file
     frame = table(20)
-    found = dict(series.read(save(frame, tmp_path / name), network=NET))
-    assert list(found) == [str(step) for step in range(20)]
-    for step, problem in found.items():
-        mine = frame[frame["step"] == step].set_index(["source", "target"])["rate_mbps"]
+    result = dict(series.read(save(frame, tmp_path / name), network=NET))
+    assert list(result) == [str(step) for step in range(20)]
+    for step, problem in result.items():
+        current = frame[frame["step"] == step].set_index(["source", "target"])["rate_mbps"]
         got = problem.demands.set_index(["source", "target"])["rate_mbps"]
-        assert got[got > 0].sort_index().equals(mine[mine > 0].sort_index())
+        assert got[got > 0].sort_index().equals(current[current > 0].sort_index())
         fresh = Traffic(nodes=problem.nodes, links=problem.links, demands=problem.demands)
         assert fresh.targets.tolist() == problem.targets.tolist()
         assert (fresh.distance == problem.distance).all()
@@ -69,11 +69,11 @@ def test_four_thousand_steps_take_the_memory_of_a_few(tmp_path: Path) -> None:
     path = save(frame, tmp_path / "long.parquet")
     total = frame["rate_mbps"].sum()
     del frame
-    found = series.read(path, network=NET)
+    result = series.read(path, network=NET)
     tracemalloc.start()
     count, carried = 0, 0.0
     peak_early = 0
-    for count, (_, problem) in enumerate(found, start=1):
+    for count, (_, problem) in enumerate(result, start=1):
         carried += float(problem.rate_mbps.sum())
         if count == 50:
             peak_early = tracemalloc.get_traced_memory()[1]
@@ -85,20 +85,20 @@ def test_four_thousand_steps_take_the_memory_of_a_few(tmp_path: Path) -> None:
 
 
 def test_a_design_rolls_through_a_series(tmp_path: Path) -> None:
-    found = series.read(save(table(6), tmp_path / "s.csv"), network=NET)
-    result = roll(found, designs={"optimum": {"objective": "utilization"}})
+    results = series.read(save(table(6), tmp_path / "s.csv"), network=NET)
+    result = roll(results, designs={"optimum": {"objective": "utilization"}})
     assert len(result) == 6
     assert all(window.plan is not None for window in result)
-    assert [window.label for window in result] == [label for label, _ in found]
+    assert [window.label for window in result] == [label for label, _ in results]
 
 
 def test_time_is_read_as_step_and_busiest_has_every_demand(tmp_path: Path) -> None:
     frame = table(5).rename(columns={"step": "time"})
-    found = series.read(save(frame, tmp_path / "s.csv"), network=NET)
+    result = series.read(save(frame, tmp_path / "s.csv"), network=NET)
     largest = frame.groupby(["source", "target"])["rate_mbps"].max()
-    got = found.busiest.demands.set_index(["source", "target"])["rate_mbps"]
+    got = result.busiest.demands.set_index(["source", "target"])["rate_mbps"]
     assert got.sort_index().equals(largest.sort_index())
-    assert len(list(found)) == len(found) == 5
+    assert len(list(result)) == len(result) == 5
 
 
 def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
 
     for name, problem in matrices():
         sndlib.write(problem.to_tables(), tmp_path / f"{name}.xml")
-    found = series.read(tmp_path)
-    assert [(step, problem.rate_mbps.tolist()) for step, problem in found] == [
+    result = series.read(tmp_path)
+    assert [(step, problem.rate_mbps.tolist()) for step, problem in result] == [
         ("m-0", [1.0]), ("m-1", [2.0]), ("m-2", [3.0]),
     ]  # fmt: skip
 
@@ -172,9 +172,9 @@ def test_missing_steps_and_rates_without_a_row_are_said(
     frame = pd.DataFrame(lines, columns=["time", "source", "target", "rate_mbps"])
     notes: list[str] = []
     with observe_notes(notes.append):
-        found = series.read(save(frame, tmp_path / "s.csv"), network=NET)
-    assert [label for label, _ in found] == ["300", "600", "1200"]
-    assert len(found) == 3
+        result = series.read(save(frame, tmp_path / "s.csv"), network=NET)
+    assert [label for label, _ in result] == ["300", "600", "1200"]
+    assert len(result) == 3
     assert [note for note in notes if "s.csv: " in note and "columns" not in note] == [
         "warning: s.csv: 1 window is missing (900): the 3 windows with rows count, no zeros are added",
         "assumed: s.csv: a demand has rate 0 in a step without a row for it: 2 of 6 rates",

@@ -14,8 +14,8 @@ from planner_models.traffic.problem import generators, topologies, workloads
 
 
 def kinds(problem: Traffic) -> dict[str, int]:
-    found = problem.nodes["node"].str.partition("-")[0].value_counts()
-    return {str(name): int(count) for name, count in found.items()}
+    result = problem.nodes["node"].str.partition("-")[0].value_counts()
+    return {str(name): int(count) for name, count in result.items()}
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
@@ -66,8 +66,8 @@ def test_in_a_permutation_every_host_sends_once_and_receives_once(hosts: int, se
 
 
 def test_stride_is_modulo_the_number_of_hosts() -> None:
-    found = workloads.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0)
-    assert found["target"].tolist() == ["c", "d", "a", "b"]
+    result = workloads.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0)
+    assert result["target"].tolist() == ["c", "d", "a", "b"]
     assert workloads.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0, stride=1)["target"].tolist() == list(
         "bcda"
     )
@@ -79,17 +79,17 @@ def test_gravity_keeps_the_largest_pairs_and_the_total(hosts: int, seed: int, pa
     every = workloads.draw_gravity(names, rate_mbps=3.0, random=np.random.default_rng(seed))
     assert len(every) == hosts * (hosts - 1)
     assert every["rate_mbps"].sum() == pytest.approx(3.0 * hosts)
-    kept = workloads.draw_gravity(names, rate_mbps=3.0, pairs=pairs, random=np.random.default_rng(seed))
-    assert len(kept) == min(pairs, len(every))
-    assert kept["rate_mbps"].sum() == pytest.approx(3.0 * hosts)
-    left = every.merge(kept, on=["source", "target"], suffixes=("", "_kept"))
-    assert left["rate_mbps"].min() >= every["rate_mbps"].nlargest(len(kept)).min()
+    gravity = workloads.draw_gravity(names, rate_mbps=3.0, pairs=pairs, random=np.random.default_rng(seed))
+    assert len(gravity) == min(pairs, len(every))
+    assert gravity["rate_mbps"].sum() == pytest.approx(3.0 * hosts)
+    remaining = every.merge(gravity, on=["source", "target"], suffixes=("", "_kept"))
+    assert remaining["rate_mbps"].min() >= every["rate_mbps"].nlargest(len(gravity)).min()
 
 
 def test_the_same_seed_draws_the_same_demands() -> None:
-    one, same, other = (generators.fat_tree(k=4, seed=seed).demands for seed in (1, 1, 2))
-    assert one.equals(same)
-    assert not one.equals(other)
+    item, same, other = (generators.fat_tree(k=4, seed=seed).demands for seed in (1, 1, 2))
+    assert item.equals(same)
+    assert not item.equals(other)
 
 
 @pytest.mark.parametrize(

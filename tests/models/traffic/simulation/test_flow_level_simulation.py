@@ -64,13 +64,13 @@ def line() -> Traffic:
 
 
 def test_one_flow_after_the_other() -> None:
-    done = flow_level_simulation.simulate(pipe(1.0), sizes=Given([MEGABYTE, 2 * MEGABYTE]), until_s=6.5)
-    assert done.flows["start_s"].tolist() == pytest.approx([0, 1, 3, 4, 6])
-    assert done.flows["end_s"].tolist()[:4] == pytest.approx([1, 3, 4, 6])
-    assert math.isnan(done.flows["end_s"].iloc[4])
-    assert done.throughput_mbps() == pytest.approx(8.0)
-    assert done.completion_s(since_s=0.5).tolist()[:3] == pytest.approx([2, 1, 2])
-    assert done.flows["sent_bytes"].sum() == pytest.approx(6.5 * MEGABYTE)
+    simulation = flow_level_simulation.simulate(pipe(1.0), sizes=Given([MEGABYTE, 2 * MEGABYTE]), until_s=6.5)
+    assert simulation.flows["start_s"].tolist() == pytest.approx([0, 1, 3, 4, 6])
+    assert simulation.flows["end_s"].tolist()[:4] == pytest.approx([1, 3, 4, 6])
+    assert math.isnan(simulation.flows["end_s"].iloc[4])
+    assert simulation.throughput_mbps() == pytest.approx(8.0)
+    assert simulation.completion_s(since_s=0.5).tolist()[:3] == pytest.approx([2, 1, 2])
+    assert simulation.flows["sent_bytes"].sum() == pytest.approx(6.5 * MEGABYTE)
 
 
 def test_two_flows_share_and_the_last_has_it_all() -> None:
@@ -92,20 +92,20 @@ def test_two_flows_share_and_the_last_has_it_all() -> None:
 def test_processor_sharing() -> None:
     """One link, Poisson arrivals: a flow of x bytes takes x / (C (1 - load)) on average (M/G/1-PS)."""
     sizes = Lognormal(median_bytes=MEGABYTE / 10 / math.exp(0.5), sigma=1.0)
-    done = flow_level_simulation.simulate(
+    simulation = flow_level_simulation.simulate(
         pipe(2.0, 3.0), sizes=sizes, arrivals=Poisson(), until_s=4_000.0, seed=3
     )
     load = 5.0 / 8.0
     expected = 0.1 / (1 - load)
-    flows = done.flows[done.flows["end_s"].notna()]
+    flows = simulation.flows[simulation.flows["end_s"].notna()]
     assert len(flows) > 20_000
-    assert done.completion_s(100.0).mean() == pytest.approx(expected, rel=0.06)
+    assert simulation.completion_s(100.0).mean() == pytest.approx(expected, rel=0.06)
     # and, whatever their sizes, in proportion to them
     slowdown = (flows["end_s"] - flows["start_s"]) / (flows["size_bytes"] / MEGABYTE)
     large = flows["size_bytes"] > flows["size_bytes"].median()
     assert slowdown[large].mean() == pytest.approx(1 / (1 - load), rel=0.06)
     assert slowdown[~large].mean() == pytest.approx(1 / (1 - load), rel=0.06)
-    assert done.throughput_mbps(100.0) == pytest.approx(5.0, rel=0.05)
+    assert simulation.throughput_mbps(100.0) == pytest.approx(5.0, rel=0.05)
     share = (flows["source"] == "s1").mean()
     assert share == pytest.approx(0.6, abs=0.02)
 
@@ -116,10 +116,10 @@ def test_processor_sharing() -> None:
 def fair(paths: list[list[int]], capacity: list[float]) -> list[float]:
     """Compute max-min rates: fill the tightest link, freeze its flows, repeat."""
     rate = [0.0] * len(paths)
-    left, open_ = list(capacity), set(range(len(paths)))
+    remaining, open_ = list(capacity), set(range(len(paths)))
     while open_:
         share = {
-            e: left[e] / sum(e in paths[f] for f in open_)
+            e: remaining[e] / sum(e in paths[f] for f in open_)
             for e in range(len(capacity))
             if any(e in paths[f] for f in open_)
         }
@@ -128,7 +128,7 @@ def fair(paths: list[list[int]], capacity: list[float]) -> list[float]:
             rate[f] = share[tight]
             open_.remove(f)
             for e in paths[f]:
-                left[e] -= share[tight]
+                remaining[e] -= share[tight]
     return rate
 
 
@@ -146,15 +146,15 @@ def replay(
     while coming or there:
         rates = dict(zip(there, fair([path for _, path in there.values()], capacity), strict=True))
         finish = {flow: now + size / rates[flow] for flow, (size, _) in there.items()}
-        at = min([*finish.values(), *(start for start, *_ in coming[:1])])
-        there = {flow: (size - rates[flow] * (at - now), path) for flow, (size, path) in there.items()}
-        for flow in [flow for flow, time in finish.items() if time == at]:
-            ends[flow] = at
+        index = min([*finish.values(), *(start for start, *_ in coming[:1])])
+        there = {flow: (size - rates[flow] * (index - now), path) for flow, (size, path) in there.items()}
+        for flow in [flow for flow, time in finish.items() if time == index]:
+            ends[flow] = index
             del there[flow]
-        while coming and coming[0][0] <= at:
+        while coming and coming[0][0] <= index:
             _, flow, size, path = coming.pop(0)
             there[flow] = (size, path)
-        now = at
+        now = index
     return ends
 
 
@@ -162,12 +162,12 @@ def replay(
 def test_as_a_simulation_in_plain_python(seed: int) -> None:
     problem = line()
     sizes = Lognormal(median_bytes=MEGABYTE / 12, sigma=1.5)
-    done = flow_level_simulation.simulate(
+    simulation = flow_level_simulation.simulate(
         problem, sizes=sizes, arrivals=Poisson(load=0.8), until_s=200.0, seed=seed
     )
-    assert len(done.flows) > 300
-    ends = replay(done.flows, {("a", "b"): [0], ("b", "c"): [1], ("a", "c"): [0, 1]}, [8.0, 4.0])
-    for row in rows_of(done.flows):
+    assert len(simulation.flows) > 300
+    ends = replay(simulation.flows, {("a", "b"): [0], ("b", "c"): [1], ("a", "c"): [0, 1]}, [8.0, 4.0])
+    for row in rows_of(simulation.flows):
         if math.isnan(row.end_s):
             assert ends[row.flow] >= 200.0 - 1e-6
         else:
@@ -188,8 +188,8 @@ SIZES = Lognormal(median_bytes=0.65e6, sigma=1.5)
 def test_no_link_is_overloaded_and_traffic_is_conserved() -> None:
     problem = tree()
     net = FlowNetwork(problem, sizes=SIZES, arrivals=ClosedLoop(flows_per_source=3), seed=4)
-    for at in np.linspace(0.01, 0.3, 30):
-        net.advance(float(at))
+    for index in np.linspace(0.01, 0.3, 30):
+        net.advance(float(index))
         assert (net.load_mbps() <= problem.capacity_mbps * (1 + 1e-9)).all()
         seen = net.observe()
         assert len(seen.flow) == 3 * 16
@@ -219,31 +219,33 @@ def test_equal_seeds_give_equal_flows() -> None:
 
 @pytest.mark.slow
 def test_designs_are_compared_on_the_same_flows() -> None:
-    one = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5)
+    simulation = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5)
     other = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5, start="scattered")
-    for source, mine in one.flows.groupby("source"):
+    for source, current in simulation.flows.groupby("source"):
         its = other.flows[other.flows["source"] == source]
-        both = min(len(mine), len(its))
-        assert mine["size_bytes"].tolist()[:both] == its["size_bytes"].tolist()[:both]
-        assert mine["target"].tolist()[:both] == its["target"].tolist()[:both]
-    assert len(one.flows) != len(other.flows)
+        both = min(len(current), len(its))
+        assert current["size_bytes"].tolist()[:both] == its["size_bytes"].tolist()[:both]
+        assert current["target"].tolist()[:both] == its["target"].tolist()[:both]
+    assert len(simulation.flows) != len(other.flows)
 
 
 def test_time_may_pass_in_pieces() -> None:
-    whole, pieces = (FlowNetwork(line(), sizes=SIZES, arrivals=Poisson(load=0.7), seed=1) for _ in range(2))
-    whole.advance(50.0)
-    for at in np.linspace(0.1, 50.0, 500):
-        pieces.advance(float(at))
-    one, other = whole.record()["flows"], pieces.record()["flows"]
-    pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+    full, pieces = (FlowNetwork(line(), sizes=SIZES, arrivals=Poisson(load=0.7), seed=1) for _ in range(2))
+    full.advance(50.0)
+    for index in np.linspace(0.1, 50.0, 500):
+        pieces.advance(float(index))
+    item, other = full.record()["flows"], pieces.record()["flows"]
+    pd.testing.assert_frame_equal(item, other, rtol=1e-9)
 
 
 def test_all_equal_flows_of_a_scattered_tree_run_at_line_rate() -> None:
     """Full bisection, and every host sends to and hears from one other: nothing collides."""
-    done = flow_level_simulation.simulate(tree(), sizes=Given([MEGABYTE]), until_s=0.1, start="scattered")
-    ended = done.completion_s()
+    simulation = flow_level_simulation.simulate(
+        tree(), sizes=Given([MEGABYTE]), until_s=0.1, start="scattered"
+    )
+    ended = simulation.completion_s()
     assert ended.to_numpy() == pytest.approx(0.008)
-    assert done.throughput_mbps() == pytest.approx(16_000)
+    assert simulation.throughput_mbps() == pytest.approx(16_000)
 
 
 @pytest.mark.slow
@@ -298,7 +300,7 @@ def test_only_observed_flows_are_rerouted() -> None:
 def test_a_flow_is_scheduled_at_every_interval_and_after_every_delay() -> None:
     """Alone on one of two ways, at 8 until the first decision takes effect, then at 16 Mbit/s."""
     for computing_s, link_s, effect in ((0.0, 0.0, 0.5), (0.25, 0.0, 0.75), (0.0, 0.1, 0.7)):
-        done = flow_level_simulation.simulate(
+        simulation = flow_level_simulation.simulate(
             two_paths(),
             sizes=Given([MEGABYTE * 100]),
             until_s=2.0,
@@ -307,10 +309,12 @@ def test_a_flow_is_scheduled_at_every_interval_and_after_every_delay() -> None:
             computing_s=computing_s,
             link_s=link_s,
         )
-        assert done.flows["sent_bytes"].iloc[0] == pytest.approx(MEGABYTE * (effect + 2 * (2.0 - effect)))
-        outcomes = done.rounds["outcome"].tolist()
+        assert simulation.flows["sent_bytes"].iloc[0] == pytest.approx(
+            MEGABYTE * (effect + 2 * (2.0 - effect))
+        )
+        outcomes = simulation.rounds["outcome"].tolist()
         assert outcomes[0] == "unchanged"  # nothing has been measured yet
-        assert done.rounds["effect_s"].iloc[1] == pytest.approx(effect)
+        assert simulation.rounds["effect_s"].iloc[1] == pytest.approx(effect)
 
 
 def test_rates_are_bytes_over_the_time_since_the_last_measurement() -> None:
@@ -333,7 +337,7 @@ def test_shorter_intervals_serve_more() -> None:
     """The direction of Figure 10, on 16 hosts; never more than what splits everything can."""
     problem = tree()
     sizes = Lognormal(median_bytes=1.6e6, sigma=1.5)
-    found = {
+    result = {
         interval: flow_level_simulation.simulate(
             problem, sizes=sizes, until_s=2.0, design=LOCALFLOW, interval_s=interval, seed=2
         ).throughput_mbps(0.2)
@@ -341,8 +345,8 @@ def test_shorter_intervals_serve_more() -> None:
     }
     hashed = flow_level_simulation.simulate(problem, sizes=sizes, until_s=2.0, seed=2).throughput_mbps(0.2)
     scattered = flow_level_simulation.simulate(problem, sizes=sizes, until_s=2.0, seed=2, start="scattered")
-    assert hashed < found[0.1] < found[0.02] < scattered.throughput_mbps(0.2)
-    assert found[1.0] < found[0.1]
+    assert hashed < result[0.1] < result[0.02] < scattered.throughput_mbps(0.2)
+    assert result[1.0] < result[0.1]
 
 
 def test_the_control_loop_runs_the_network() -> None:
@@ -417,9 +421,9 @@ def test_invalid_arguments_raise_errors(what: Any, fault: str) -> None:
 
 
 def test_a_demand_without_a_rate_has_no_flows() -> None:
-    done = flow_level_simulation.simulate(pipe(1.0, 0.0), sizes=Given([MEGABYTE]), until_s=2.0)
-    assert set(done.flows["source"]) == {"s0"}
-    done = flow_level_simulation.simulate(
+    simulation = flow_level_simulation.simulate(pipe(1.0, 0.0), sizes=Given([MEGABYTE]), until_s=2.0)
+    assert set(simulation.flows["source"]) == {"s0"}
+    simulation = flow_level_simulation.simulate(
         pipe(1.0, 0.0), sizes=Given([MEGABYTE]), arrivals=Poisson(), until_s=50.0
     )
-    assert set(done.flows["source"]) == {"s0"}
+    assert set(simulation.flows["source"]) == {"s0"}

@@ -45,10 +45,10 @@ def test_traffic_is_conserved_and_tables_are_as_declared(arrivals: str) -> None:
 
 
 def test_equal_seeds_give_equal_runs_and_others_differ() -> None:
-    one, two, other = run(seed=3), run(seed=3), run(seed=4)
-    pd.testing.assert_frame_equal(one.tables["flows"], two.tables["flows"])
-    assert one.metrics == two.metrics
-    assert not np.array_equal(one.tables["flows"]["size_bytes"], other.tables["flows"]["size_bytes"])
+    item, two, other = run(seed=3), run(seed=3), run(seed=4)
+    pd.testing.assert_frame_equal(item.tables["flows"], two.tables["flows"])
+    assert item.metrics == two.metrics
+    assert not np.array_equal(item.tables["flows"]["size_bytes"], other.tables["flows"]["size_bytes"])
 
 
 def test_metrics_are_those_declared() -> None:
@@ -68,8 +68,8 @@ def test_the_shipped_scenario_compares_its_designs() -> None:
 def test_frames_show_what_links_carried_since_the_frame_before() -> None:
     result = run(frames=True, settle_s=0.001)
     frames, problem = result.frames, generators.fat_tree(k=4, seed=1)
-    at, sent = (result.tables["progress"][name].to_numpy() for name in ("at_s", "sent_mbit"))
-    mean = np.diff(np.interp([0.0, *(frame.time_s for frame in frames)], at, sent))
+    index, sent = (result.tables["progress"][name].to_numpy() for name in ("at_s", "sent_mbit"))
+    mean = np.diff(np.interp([0.0, *(frame.time_s for frame in frames)], index, sent))
     length = np.diff([0.0, *(frame.time_s for frame in frames)])
     assert [frame.value for frame in frames] == pytest.approx(mean / length, abs=1e-6)
     first = np.array([str(node) for node in problem.nodes["node"]])[np.unique(problem.source)]

@@ -42,24 +42,26 @@ def build(
 def fewest(problem: Update, name: str, may_lose: bool) -> int:
     """Return the fewest rounds of a class over all orders, by walks of packets in every mixture."""
     now, after = hops_of(problem.now, name), hops_of(problem.next, name)
-    changed = sorted(at for at in {*now, *after} if sorted(now.get(at, [])) != sorted(after.get(at, [])))
+    changed = sorted(
+        index for index in {*now, *after} if sorted(now.get(index, [])) != sorted(after.get(index, []))
+    )
     bad = {"loop"} if may_lose else {"loop", "lost"}
     best = {frozenset[str](): 0}
     for size in range(len(changed)):
-        for done in [one for one in best if len(one) == size]:
-            rest = [at for at in changed if at not in done]
-            for count in range(1, len(rest) + 1):
-                for turn in itertools.combinations(rest, count):
-                    larger = done | frozenset(turn)
-                    if best.get(larger, 99) <= best[done] + 1:
+        for result in [item for item in best if len(item) == size]:
+            remainder = [index for index in changed if index not in result]
+            for count in range(1, len(remainder) + 1):
+                for turn in itertools.combinations(remainder, count):
+                    larger = result | frozenset(turn)
+                    if best.get(larger, 99) <= best[result] + 1:
                         continue
                     mixtures = itertools.product([False, True], repeat=count)
-                    fixed = dict.fromkeys(done, True)
+                    fixed = dict.fromkeys(result, True)
                     if not any(
-                        walk_all(problem, name, {**fixed, **dict(zip(turn, chosen, strict=True))}) & bad
-                        for chosen in mixtures
+                        walk_all(problem, name, {**fixed, **dict(zip(turn, selected, strict=True))}) & bad
+                        for selected in mixtures
                     ):
-                        best[larger] = best[done] + 1
+                        best[larger] = best[result] + 1
     return best[frozenset(changed)]
 
 
@@ -70,14 +72,14 @@ def test_weaker_guarantees_need_fewer_rounds(problem: Update, guarantee: str) ->
     problem = replace(problem, classes=problem.classes.assign(guarantee=guarantee))
     if not problem.slots.changes.any():
         return
-    most = 1 if guarantee == "none" else fewest(problem, "c0", may_lose=True)
+    upper = 1 if guarantee == "none" else fewest(problem, "c0", may_lose=True)
     decision = SYSTEM.design("ordered_exact").run(problem)
-    assert decision.plan.rounds == most
+    assert decision.plan.rounds == upper
     assert decision.proof.status is Status.OPTIMAL
     assert not set(check(problem, decision.plan).frame["limit"]) & {"loop", "black_hole"}
     greedy = SYSTEM.design("ordered").run(problem)
     assert greedy.proof.bound is not None
-    assert greedy.proof.bound <= most <= greedy.plan.rounds
+    assert greedy.proof.bound <= upper <= greedy.plan.rounds
     assert not set(check(problem, greedy.plan).frame["limit"]) & {"loop", "black_hole"}
 
 

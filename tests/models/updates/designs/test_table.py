@@ -53,11 +53,11 @@ def test_rounds_of_seven_switches_lie_between_the_bound_and_the_fewest(problem: 
 
 
 def compare_with_every_order(problem: Update) -> None:
-    found = find_rounds(as_network(problem), problem.slots.changes)
+    result = find_rounds(as_network(problem), problem.slots.changes)
     exact = SYSTEM.design("ordered_exact").run(problem)
     fewest = [fewest_rounds(problem, name) for name in problem.class_index]
-    for one, value in enumerate(fewest):
-        assert found.least[one] <= value <= found.most[one]
+    for index, value in enumerate(fewest):
+        assert result.least[index] <= value <= result.most[index]
     assert rounds(problem, "ordered_exact") == max(fewest)
     assert exact.proof.status is Status.OPTIMAL
     assert rounds(problem, "ordered") >= max(fewest)
@@ -74,11 +74,11 @@ def test_rounds_are_free_of_loops_and_no_later_change_fits(problem: Update) -> N
 
     def has_loop(number: int, extra: int = -1) -> bool:
         union = nx.DiGraph()
-        for slot, at in enumerate(names[slots.switch].tolist()):
+        for slot, index in enumerate(names[slots.switch].tolist()):
             if rounds[slot] >= number or slots.same[slot]:
-                union.add_edges_from((at, hop) for hop in now[at])
+                union.add_edges_from((index, hop) for hop in now[index])
             if 0 < rounds[slot] <= number or slot == extra:
-                union.add_edges_from((at, hop) for hop in after[at])
+                union.add_edges_from((index, hop) for hop in after[index])
         return not nx.is_directed_acyclic_graph(union)
 
     for number in range(1, int(rounds.max(initial=0)) + 1):
@@ -188,24 +188,24 @@ def test_space_for_stuck_classes_is_named_and_is_enough() -> None:
         more = find_shortage(needs)
         larger = needs._replace(free=needs.free + more)
         assert not len(find_stuck(larger))
-        found = fewest_batches(larger.during.toarray(), larger.after.toarray(), larger.free)
+        result = fewest_batches(larger.during.toarray(), larger.after.toarray(), larger.free)
         if "would be enough" in proof.reasons[1]:
-            assert found is not None
+            assert result is not None
             switch = problem.switch_index[np.flatnonzero(np.isfinite(problem.rule_capacity))[more.argmax()]]
         assert f"rules at {switch} (" in proof.reasons[1]
     assert count
 
 
 def test_more_space_never_takes_more_batches() -> None:
-    found = []
+    result = []
     for headroom in (0.05, 0.1, 0.2, 0.4, 1.0):
         problem = adjust(pairs(60, 1), table_headroom=headroom)
         decision = SYSTEM.design("batches_exact").run(problem)
         assert decision.plan is not None
         assert not len(check(problem, decision.plan))
-        found.append(measure(problem, decision.plan, None)["batches"])
-    assert found == sorted(found, reverse=True)
-    assert found[-1] == 1
+        result.append(measure(problem, decision.plan, None)["batches"])
+    assert result == sorted(result, reverse=True)
+    assert result[-1] == 1
 
 
 @pytest.mark.parametrize(("slack", "seed"), [(0.05, 1), (0.1, 2), (0.3, 3)])
@@ -215,14 +215,14 @@ def test_shares_without_overload_against_the_formal_model(slack: float, seed: in
         formal = planner.backends.solve(from_pyomo(share_formulation(problem, moves)), Options())
         fast = planner.backends.solve(build_model(problem, most_moves=moves), Options())
         assert fast.objective == pytest.approx(formal.objective, abs=1e-7)
-    found = find_shares(problem, 12, Options())
-    assert found.excess <= 1e-7
+    shares = find_shares(problem, 12, Options())
+    assert shares.excess <= 1e-7
     decision = SYSTEM.design("congestion_free").run(problem)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
-    whole = SYSTEM.design("optimum").run(problem)
-    if whole.proof.bound is not None and whole.proof.objective is not None:
-        assert len(found.share) - 1 <= whole.proof.objective or found.least >= 2
+    result = SYSTEM.design("optimum").run(problem)
+    if result.proof.bound is not None and result.proof.objective is not None:
+        assert len(shares.share) - 1 <= result.proof.objective or shares.least >= 2
 
 
 @pytest.mark.slow
@@ -270,20 +270,20 @@ def test_old_rules_are_divided_so_that_the_update_ends_soonest(space: int) -> No
     length = np.array(steps["end_s"] - steps["start_s"])
     is_split = operations["action"] == "split"
     split = int(operations["step"][is_split].iloc[0])
-    least = np.inf
+    lower = np.inf
     for parts in itertools.product(range(1, 7), range(1, 5)):
         operations.loc[is_split, "parts"] = np.array(parts, dtype=float)
-        waits = [expiry_lives(flows, np.array([part])) for flows, part in zip((6, 4), parts, strict=True)]
+        waits = [expiry_lives(flows, np.array([share])) for flows, share in zip((6, 4), parts, strict=True)]
         length[split - 1], length[split] = sum(parts) * 2.5e-3, max(wait or 1e9 for wait in waits)
         end = np.cumsum(length)
         timed = steps.assign(end_s=end, start_s=end - length)
         other = from_tables(problem, {"steps": timed, "operations": operations, "shares": plan.shares})
-        if end[-1] < least and not len(check(problem, other)):
-            least = float(end[-1])
-    if np.isfinite(least):
+        if end[-1] < lower and not len(check(problem, other)):
+            lower = float(end[-1])
+    if np.isfinite(lower):
         assert not len(check(problem, plan))
         assert decision.proof.status is Status.OPTIMAL
-        assert decision.proof.objective == pytest.approx(least)
+        assert decision.proof.objective == pytest.approx(lower)
     else:
         assert set(check(problem, plan).frame["limit"]) == {"tables"}
 

@@ -40,7 +40,7 @@ def test_a_plan_on_old_traffic_overloads_links_and_one_on_true_traffic_does_not(
         assert plan is not None
         assert measure(observed, plan, None)["lost_traffic_mbit"] == 0
         lost.append(measure(truth, realize(truth, observed, plan), None)["lost_traffic_mbit"])
-    assert max(one or 0.0 for one in lost) > 0
+    assert max(item or 0.0 for item in lost) > 0
 
 
 def test_steps_take_the_time_of_the_true_switches() -> None:
@@ -52,7 +52,7 @@ def test_steps_take_the_time_of_the_true_switches() -> None:
     real = realize(truth, observed, plan)
     assert "time" not in set(check(truth, real).frame["limit"])
     steps = real.steps.merge(plan.steps, on=["step", "kind"])
-    took, planned = (steps[f"end_s_{one}"] - steps[f"start_s_{one}"] for one in "xy")
+    took, planned = (steps[f"end_s_{item}"] - steps[f"start_s_{item}"] for item in "xy")
     is_drain = steps["kind"] == "drain"
     assert took[is_drain].to_numpy() == pytest.approx(planned[is_drain].to_numpy())
     assert took[~is_drain].to_numpy() == pytest.approx(4 * planned[~is_drain].to_numpy())
@@ -63,12 +63,14 @@ def test_the_least_loss_is_no_more_than_that_of_any_design() -> None:
         problem = adjust(crowded(), link_slack=slack, table_headroom=0.3)
         decision = SYSTEM.design("least_loss").run(problem)
         assert decision.plan is not None
-        least = measure(problem, decision.plan, None)
-        assert decision.proof.objective == least["lost_traffic_mbit"]
+        lowest_metrics = measure(problem, decision.plan, None)
+        assert decision.proof.objective == lowest_metrics["lost_traffic_mbit"]
         assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
         for name in ("two_phase_changed", "ordered", "batches", "congestion_free", "optimum"):
             plan = SYSTEM.design(name).run(problem).plan
             assert plan is not None
             other = measure(problem, plan, None)
             keys = ("broken_classes", "overflow_rules", "lost_traffic_mbit")
-            assert tuple(least[key] or 0.0 for key in keys) <= tuple(other[key] or 0.0 for key in keys)
+            assert tuple(lowest_metrics[key] or 0.0 for key in keys) <= tuple(
+                other[key] or 0.0 for key in keys
+            )

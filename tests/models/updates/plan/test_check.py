@@ -25,7 +25,7 @@ def in_random_rounds(problem: Update, seed: int) -> UpdatePlan:
     turn = np.random.default_rng(seed).integers(3, size=len(changed))
     has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
     action = np.where(has_now & has_next, SWAP, np.where(has_next, ADD, REMOVE))
-    steps = [Step("swap", changed[turn == one], action[changed[turn == one]], 1.0) for one in range(3)]
+    steps = [Step("swap", changed[turn == index], action[changed[turn == index]], 1.0) for index in range(3)]
     return make_plan(problem, steps)
 
 
@@ -34,33 +34,34 @@ def in_random_rounds(problem: Update, seed: int) -> UpdatePlan:
 @given(problem=updates(), seed=st.integers(0, 1000))
 def test_the_union_finds_exactly_the_mixtures_that_enumeration_finds(problem: Update, seed: int) -> None:
     plan = in_random_rounds(problem, seed)
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     bits = {
-        (int(s), int(c)): int(b) for s, c, b in zip(done.steps, done.classes, done.outcome.bits, strict=True)
+        (int(s), int(c)): int(b)
+        for s, c, b in zip(evaluation.steps, evaluation.classes, evaluation.outcome.bits, strict=True)
     }
-    numbers = {int(step): place for place, step in enumerate(sorted(plan.operations["step"].unique()))}
-    order = sorted({int(step) for step in done.steps})
-    for one, name in enumerate(problem.class_index):
+    numbers = {int(step): index for index, step in enumerate(sorted(plan.operations["step"].unique()))}
+    order = sorted({int(step) for step in evaluation.steps})
+    for index, name in enumerate(problem.class_index):
         met: dict[int, set[str]] = {}
         for step, is_next in in_place_mixtures(problem, plan, name):
             met.setdefault(step, set()).update(walk_all(problem, name, is_next))
         for step, kinds in met.items():
-            found = bits[order[numbers[step]], one]
-            assert bool(found & LOOPS) == ("loop" in kinds)
+            result = bits[order[numbers[step]], index]
+            assert bool(result & LOOPS) == ("loop" in kinds)
             if "loop" not in kinds:
-                assert bool(found & HOLES) == ("lost" in kinds)
+                assert bool(result & HOLES) == ("lost" in kinds)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(problem=updates(), seed=st.integers(0, 1000))
 def test_mixtures_that_are_named_exist_and_random_orders_meet_no_others(problem: Update, seed: int) -> None:
-    done = evaluate(problem, in_random_rounds(problem, seed))
-    loops, holes, mixes = done.samples
-    for group in range(len(done.steps)):
+    evaluation = evaluate(problem, in_random_rounds(problem, seed))
+    loops, holes, mixes = evaluation.samples
+    for group in range(len(evaluation.steps)):
         for kind, share in ((LOOPS, loops), (HOLES, holes), (MIXES, mixes)):
-            possible = bool(done.outcome.bits[group] & kind)
-            if kind != MIXES or not done.outcome.bits[group] & LOOPS:
-                assert (find_mixture(done, group, kind) is not None) == possible
+            possible = bool(evaluation.outcome.bits[group] & kind)
+            if kind != MIXES or not evaluation.outcome.bits[group] & LOOPS:
+                assert (find_mixture(evaluation, group, kind) is not None) == possible
                 assert possible or share[group] == 0
 
 
@@ -71,9 +72,9 @@ def test_two_phases_never_mix(problem: Update) -> None:
     for name in ("two_phase", "two_phase_changed", "extension_first", "batches", "congestion_free"):
         decision = SYSTEM.design(name).run(problem)
         assert decision.plan is not None
-        done = evaluate(problem, decision.plan)
-        assert not done.outcome.bits.any(), name
-        assert not np.concatenate(done.samples).any()
+        evaluation = evaluate(problem, decision.plan)
+        assert not evaluation.outcome.bits.any(), name
+        assert not np.concatenate(evaluation.samples).any()
         assert not len(check(problem, decision.plan))
 
 
@@ -81,9 +82,9 @@ def test_the_loop_of_the_diamond_is_named() -> None:
     problem = generators.small()
     decision = SYSTEM.design("one_shot").run(problem)
     assert decision.plan is not None
-    done = evaluate(problem, decision.plan)
-    group = int(np.flatnonzero((done.outcome.bits & LOOPS) > 0)[0])
-    mixture = find_mixture(done, group, LOOPS)
+    evaluation = evaluate(problem, decision.plan)
+    group = int(np.flatnonzero((evaluation.outcome.bits & LOOPS) > 0)[0])
+    mixture = find_mixture(evaluation, group, LOOPS)
     assert mixture is not None
     assert mixture.way[0] == mixture.way[-1]
     assert {"b", "c"} <= set(mixture.way)

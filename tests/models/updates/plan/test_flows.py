@@ -22,12 +22,12 @@ def test_the_mean_time_until_a_queue_is_empty_against_its_series(flows: int) -> 
 def test_the_last_of_several_rules_against_a_simulation() -> None:
     random = np.random.default_rng(1)
     flows, rules, runs = 2, 5, 4000
-    left, time = np.full(runs * rules, flows), np.zeros(runs * rules)
-    while (left > 0).any():
-        alive = np.flatnonzero(left)
-        rate = flows + left[alive]
+    remaining, time = np.full(runs * rules, flows), np.zeros(runs * rules)
+    while (remaining > 0).any():
+        alive = np.flatnonzero(remaining)
+        rate = flows + remaining[alive]
         time[alive] += random.exponential(1 / rate)
-        left[alive] += np.where(random.random(len(alive)) < flows / rate, 1, -1)
+        remaining[alive] += np.where(random.random(len(alive)) < flows / rate, 1, -1)
     last = time.reshape(runs, rules).max(axis=1)
     error = last.std() / np.sqrt(runs)
     assert abs(mean_last_expiry(flows, rules) - last.mean()) < 4 * error
@@ -38,5 +38,5 @@ def test_rules_of_one_flow_end_with_the_last_flow_and_coarse_rules_never() -> No
     assert expiry_lives(1000.0, np.array([500, 500])) == expiry_lives(1000.0, np.array([1000]))
     assert harmonic(10**12) == pytest.approx(np.log(1e12) + np.euler_gamma, rel=1e-5)
     assert expiry_lives(1000.0, np.array([1])) is None
-    found = [expiry_lives(1000.0, np.array([rules])) or 0.0 for rules in (50, 100, 200, 500, 1000)]
-    assert found == sorted(found, reverse=True)
+    result = [expiry_lives(1000.0, np.array([rules])) or 0.0 for rules in (50, 100, 200, 500, 1000)]
+    assert result == sorted(result, reverse=True)

@@ -48,72 +48,72 @@ BAD = [
 
 @pytest.mark.parametrize(("table", "row", "column", "value", "line"), BAD)
 def test_bad_tables(table: str, row: int, column: str, value: object, line: str) -> None:
-    given = tables()
-    values = given[table][column].astype(object)
+    inputs = tables()
+    values = inputs[table][column].astype(object)
     values.iloc[row] = value
-    given[table][column] = values
-    with pytest.raises(InputError) as found:
-        Update.from_tables(given)
-    assert any(line in fault for fault in found.value.faults), found.value.faults
+    inputs[table][column] = values
+    with pytest.raises(InputError) as result:
+        Update.from_tables(inputs)
+    assert any(line in fault for fault in result.value.faults), result.value.faults
 
 
 def test_a_link_of_the_other_direction_only_is_named() -> None:
-    given = tables()
-    given["now"] = pd.DataFrame([("k", "a", "c", 1.0), ("k", "c", "b", 1.0)], columns=RULES)
-    with pytest.raises(InputError) as found:
-        Update.from_tables(given)
-    (line,) = found.value.faults
+    inputs = tables()
+    inputs["now"] = pd.DataFrame([("k", "a", "c", 1.0), ("k", "c", "b", 1.0)], columns=RULES)
+    with pytest.raises(InputError) as result:
+        Update.from_tables(inputs)
+    (line,) = result.value.faults
     start = "now row 2: there is no link from 'c' to 'b'"
     assert line == f"{start}; there is one in the other direction, and each needs a row"
 
 
 def test_two_rows_of_one_class_and_switch_are_split_or_refused() -> None:
-    given = tables()
+    inputs = tables()
     again = pd.DataFrame([("k", "a", "c", 1.0)], columns=RULES)
-    given["now"] = pd.concat([given["now"], again], ignore_index=True)
+    inputs["now"] = pd.concat([inputs["now"], again], ignore_index=True)
     with pytest.raises(InputError, match="add up to 2, must be 1; it has 2 rows"):
-        Update.from_tables(given)
+        Update.from_tables(inputs)
 
 
 def test_a_bad_guarantee_is_the_only_fault_where_ingresses_are_blank() -> None:
-    given = tables()
-    given["classes"] = given["classes"].assign(ingress="", guarantee="no_lop")
-    given["classes"].loc[1] = given["classes"].iloc[0]
-    given["classes"].loc[1, ["class", "guarantee"]] = ["m", "no_loop"]
+    inputs = tables()
+    inputs["classes"] = inputs["classes"].assign(ingress="", guarantee="no_lop")
+    inputs["classes"].loc[1] = inputs["classes"].iloc[0]
+    inputs["classes"].loc[1, ["class", "guarantee"]] = ["m", "no_loop"]
     for name in ("now", "next"):
-        given[name] = pd.concat([given[name], given[name].assign(**{"class": "m"})], ignore_index=True)
-    with pytest.raises(InputError) as found:
-        check_problem(TABLES, given, Update.from_tables)
-    assert len(found.value.faults) == 1, found.value.faults
-    assert found.value.faults[0].startswith("classes row 1: guarantee is 'no_lop'")
+        inputs[name] = pd.concat([inputs[name], inputs[name].assign(**{"class": "m"})], ignore_index=True)
+    with pytest.raises(InputError) as result:
+        check_problem(TABLES, inputs, Update.from_tables)
+    assert len(result.value.faults) == 1, result.value.faults
+    assert result.value.faults[0].startswith("classes row 1: guarantee is 'no_lop'")
 
 
 def test_a_new_class_cannot_ask_for_delivery() -> None:
-    given = tables()
-    given["now"] = given["now"].iloc[:0]
-    Update.from_tables(given)
-    given["classes"]["guarantee"] = "no_black_hole"
+    inputs = tables()
+    inputs["now"] = inputs["now"].iloc[:0]
+    Update.from_tables(inputs)
+    inputs["classes"]["guarantee"] = "no_black_hole"
     with pytest.raises(
         InputError, match="it has no path in now: its packets are lost without the update too"
     ):
-        Update.from_tables(given)
+        Update.from_tables(inputs)
 
 
 def test_a_waypoint_on_neither_path() -> None:
-    given = tables()
-    given["now"] = given["next"].copy()
-    given["classes"]["waypoints"] = "b"
+    inputs = tables()
+    inputs["now"] = inputs["next"].copy()
+    inputs["classes"]["waypoints"] = "b"
     with pytest.raises(
         InputError, match="waypoint 'b' of class 'k' is on no path of it, neither now nor next"
     ):
-        Update.from_tables(given)
+        Update.from_tables(inputs)
 
 
 def test_a_class_without_a_path() -> None:
-    given = tables()
-    given["now"], given["next"] = given["now"].iloc[:0], given["next"].iloc[:0]
+    inputs = tables()
+    inputs["now"], inputs["next"] = inputs["now"].iloc[:0], inputs["next"].iloc[:0]
     with pytest.raises(InputError, match="class 'k' has a path neither in now nor in next"):
-        Update.from_tables(given)
+        Update.from_tables(inputs)
 
 
 @pytest.mark.parametrize("name", sorted(generators.PRESETS))
@@ -125,19 +125,19 @@ def test_presets_are_updates(name: str) -> None:
 
 def test_maintenance_leaves_no_packets_that_pass() -> None:
     problem = generators.maintenance(name="sndlib/abilene", classes="pairs", switch="KSCYng")
-    at = problem.switch_index.get_loc("KSCYng")
+    index = problem.switch_index.get_loc("KSCYng")
     slots = problem.slots
-    passing = slots.next.has_rule() & (slots.switch == at) & (problem.ingress[slots.owner] != at)
+    passing = slots.next.has_rule() & (slots.switch == index) & (problem.ingress[slots.owner] != index)
     assert not passing.any()
 
 
 def test_a_wrong_table_of_switches_is_told_in_few_lines() -> None:
-    given = tables()
+    inputs = tables()
     names = [f"n{row}" for row in range(20)]
-    given["links"] = pd.DataFrame({"from": names, "to": names[::-1]})
+    inputs["links"] = pd.DataFrame({"from": names, "to": names[::-1]})
     rules = pd.DataFrame({"class": "k", "switch": names, "next_hop": names[::-1], "share": 1.0})
     with pytest.raises(InputError) as caught:
-        Update(**(given | {"now": rules, "next": rules}))
+        Update(**(inputs | {"now": rules, "next": rules}))
     lines = str(caught.value).splitlines()
     assert lines[0] == "links row 1: from 'n0' is no switch of the table switches; valid: a, b, c"
     assert len(lines) < 20

@@ -14,17 +14,17 @@ from planner_models.updates.problem.series import week
 
 @pytest.mark.parametrize("classes", ["destinations", "pairs"])
 def test_each_change_starts_where_the_last_one_ended(classes: str) -> None:
-    found = week(name="sndlib/abilene", changes=8, classes=classes, count=20, headroom=0.2, slack=0.2)
-    problems = dict(found)
-    assert len(problems) == len(found) == 8
+    result = week(name="sndlib/abilene", changes=8, classes=classes, count=20, headroom=0.2, slack=0.2)
+    problems = dict(result)
+    assert len(problems) == len(result) == 8
     assert list(problems) == sorted(problems)
     windows = list(problems.values())
-    for one, after in pairwise(windows):
-        assert digest({"rules": one.next}) == digest({"rules": after.now})
-        assert one.switches.equals(after.switches)
-        assert one.links.equals(after.links)
-    assert sum(int(one.slots.changes.any()) for one in windows) >= 4
-    used = np.max([np.maximum(one.rules_now, one.rules_next) for one in windows], axis=0)
+    for item, after in pairwise(windows):
+        assert digest({"rules": item.next}) == digest({"rules": after.now})
+        assert item.switches.equals(after.switches)
+        assert item.links.equals(after.links)
+    assert sum(int(window.slots.changes.any()) for window in windows) >= 4
+    used = np.max([np.maximum(window.rules_now, window.rules_next) for window in windows], axis=0)
     assert (windows[0].rule_capacity == np.floor(used * 1.2 + 1e-9)).all()
 
 

@@ -16,8 +16,8 @@ from planner_models.updates.problem import generators, traffic_plans
 
 def save(folder: Path, design: str, **changes: object) -> Path:
     """Save the plan of a design for Abilene, and return its folder."""
-    given = {f"problem.{key}": value for key, value in changes.items()}
-    run = planner.solve(planner.load("traffic/abilene", changes=given), design=design)
+    inputs = {f"problem.{key}": value for key, value in changes.items()}
+    run = planner.solve(planner.load("traffic/abilene", changes=inputs), design=design)
     assert run.plan is not None
     folder.mkdir()
     for name, frame in run.plan.to_tables().items():
@@ -32,11 +32,11 @@ def test_a_link_is_taken_out_of_service(tmp_path: Path) -> None:
     assert problem.slots.changes.any()
     assert problem.enters_now.all()
     loads = [
-        pd.read_csv(one / "links.csv").set_index(["tail", "head"])["load_mbps"] for one in (before, after)
+        pd.read_csv(item / "links.csv").set_index(["tail", "head"])["load_mbps"] for item in (before, after)
     ]
-    for made, given in zip(problem.link_loads, loads, strict=True):
+    for made, inputs in zip(problem.link_loads, loads, strict=True):
         ours = pd.Series(made, index=pd.MultiIndex.from_frame(problem.links[["from", "to"]]))
-        assert ours.reindex(given.index).to_numpy() == pytest.approx(given.to_numpy(), rel=1e-6, abs=1e-6)
+        assert ours.reindex(inputs.index).to_numpy() == pytest.approx(inputs.to_numpy(), rel=1e-6, abs=1e-6)
     for name in ("ordered", "two_phase_changed", "batches"):
         decision = SYSTEM.design(name).run(problem)
         assert decision.plan is not None
@@ -49,15 +49,15 @@ def test_the_rules_after_an_update_are_the_routing_that_it_was_made_for(tmp_path
     made = traffic_plans.read(before=folders[0], after=folders[1])
     problem = Update.from_tables(made.to_tables())
     for after, folder in enumerate(folders):
-        given = {f"problem.{key}": value for key, value in changes.items()} if after else {}
-        network = planner.load("traffic/abilene", changes=given).make_problem()
+        inputs = {f"problem.{key}": value for key, value in changes.items()} if after else {}
+        network = planner.load("traffic/abilene", changes=inputs).make_problem()
         flows = traffic_plans.to_flows(problem, after=bool(after))
         ours = traffic.SYSTEM.plan.from_tables(network, {"flows": flows})
         theirs = traffic.SYSTEM.plan.from_tables(network, {"flows": pd.read_csv(folder / "flows.csv")})
         loads = [plan.links.set_index(["tail", "head"])["load_mbps"] for plan in (ours, theirs)]
         assert loads[0].to_numpy() == pytest.approx(loads[1].to_numpy(), rel=1e-6, abs=1e-6)
-        found = [traffic.SYSTEM.plan.check(network, plan) for plan in (ours, theirs)]
-        assert set(found[0].frame["limit"]) == set(found[1].frame["limit"]) == {"capacity"}
+        result = [traffic.SYSTEM.plan.check(network, plan) for plan in (ours, theirs)]
+        assert set(result[0].frame["limit"]) == set(result[1].frame["limit"]) == {"capacity"}
 
 
 def test_flows_need_the_source_of_all_traffic() -> None:

@@ -14,7 +14,7 @@ PACKETS = [dict(zip("xy", each, strict=True)) for each in itertools.product(VALU
 RULES = st.builds(
     Rule,
     st.dictionaries(st.sampled_from("xy"), st.sampled_from(VALUES[:2])).map(
-        lambda one: frozenset(one.items())
+        lambda field: frozenset(field.items())
     ),
     st.frozensets(st.sampled_from("ab"), min_size=1),
 )
@@ -23,9 +23,9 @@ PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def actions(table: Table, packet: dict[str, str]) -> frozenset[str]:
-    for pattern, done in table:
+    for pattern, result in table:
         if all(packet[field] == value for field, value in pattern):
-            return done
+            return result
     return frozenset()
 
 
@@ -40,16 +40,16 @@ def test_a_composition_does_what_both_do(one: Table, other: Table) -> None:
 @PROFILE
 @given(table=TABLES, without=TABLES)
 def test_what_is_excluded_gets_no_action(table: Table, without: Table) -> None:
-    rest = exclude(table, without)
+    remainder = exclude(table, without)
     for packet in PACKETS:
         is_out = bool(actions(without, packet))
-        assert actions(rest, packet) == (frozenset() if is_out else actions(table, packet))
+        assert actions(remainder, packet) == (frozenset() if is_out else actions(table, packet))
 
 
 def test_programs_of_the_paper() -> None:
     repeater = (*match(["forward 2"], inport="1"), *match(["forward 1"], inport="2"))
     monitor = match(["count"], inport="2", srcport="80")
-    first = {one.pattern: one.actions for one in compose(repeater, monitor)}
+    first = {item.pattern: item.actions for item in compose(repeater, monitor)}
     assert len(first) == 3
     assert first[frozenset({("inport", "2"), ("srcport", "80")})] == {"forward 1", "count"}
     assert approximate("90.80.70.60", prefixes=False, wildcards=False) == "90.80.70.60"

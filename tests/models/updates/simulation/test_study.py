@@ -35,18 +35,18 @@ def run(problem: Update, name: str, **given: float) -> SimulationResult:
 @pytest.mark.slow
 def test_a_line_that_turns_around_loops_in_all_orders_but_one() -> None:
     for switches, runs in ((3, 1000), (5, 500)):
-        found = run(generators.zigzag(switches=switches), "one_shot", runs=runs).metrics
+        result = run(generators.zigzag(switches=switches), "one_shot", runs=runs).metrics
         share = 1 - 1 / math.factorial(switches - 1)
-        assert found["runs_with_loops_share"] == pytest.approx(share, abs=4 * math.sqrt(0.25 / runs))
+        assert result["runs_with_loops_share"] == pytest.approx(share, abs=4 * math.sqrt(0.25 / runs))
 
 
 @pytest.mark.slow
 def test_a_loop_of_two_lasts_the_mean_difference_of_their_times() -> None:
     spread = 0.8
     problem = adjust(generators.zigzag(switches=3), rule_ms=4.0)
-    found = run(problem, "one_shot", runs=1500, spread=spread).metrics["loops_ms"]
+    result = run(problem, "one_shot", runs=1500, spread=spread).metrics["loops_ms"]
     # half of the mean difference of two lognormal times: the Gini coefficient of one, times its mean
-    assert found == pytest.approx(4.0 * (2 * norm.cdf(spread / math.sqrt(2)) - 1), rel=0.1)
+    assert result == pytest.approx(4.0 * (2 * norm.cdf(spread / math.sqrt(2)) - 1), rel=0.1)
 
 
 @pytest.mark.slow
@@ -55,23 +55,23 @@ def test_a_loop_of_two_lasts_the_mean_difference_of_their_times() -> None:
 def test_what_loops_or_is_lost_is_so_in_a_walk_with_the_same_rules(problem: Update) -> None:
     plan = SYSTEM.design("one_shot").run(problem).plan
     assert plan is not None
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     for seed in range(3):
-        found = play_once(done, np.random.default_rng(seed), spread=0.5, answer_s=0.0)
-        time_s, end_s = draw_times(done, np.random.default_rng(seed), spread=0.5, answer_s=0.0)
+        result = play_once(evaluation, np.random.default_rng(seed), spread=0.5, answer_s=0.0)
+        time_s, end_s = draw_times(evaluation, np.random.default_rng(seed), spread=0.5, answer_s=0.0)
         slots = problem.slots
-        for kind, (start, end) in (("loop", found.loops), ("lost", found.holes)):
+        for kind, (start, end) in (("loop", result.loops), ("lost", result.holes)):
             moments = np.unique(np.r_[0.0, time_s, end_s])
-            for at in ((moments[1:] + moments[:-1]) / 2).tolist():
+            for index in ((moments[1:] + moments[:-1]) / 2).tolist():
                 met = False
-                for one, name in enumerate(problem.class_index):
-                    mine = slots.owner[done.ops.slot] == one
+                for item, name in enumerate(problem.class_index):
+                    current = slots.owner[evaluation.ops.slot] == item
                     is_next = {
-                        str(problem.switch_index[slots.switch[slot]]): bool(when <= at)
-                        for slot, when in zip(done.ops.slot[mine], time_s[mine], strict=True)
+                        str(problem.switch_index[slots.switch[slot]]): bool(when <= index)
+                        for slot, when in zip(evaluation.ops.slot[current], time_s[current], strict=True)
                     }
                     met |= kind in walk_all(problem, str(name), is_next)
-                assert met == bool(((start <= at) & (at < end)).any())
+                assert met == bool(((start <= index) & (index < end)).any())
 
 
 @pytest.mark.slow
@@ -79,8 +79,8 @@ def test_what_loops_or_is_lost_is_so_in_a_walk_with_the_same_rules(problem: Upda
 @given(problem=updates(classes=3))
 def test_designs_that_promise_it_lose_nothing_in_any_order(problem: Update) -> None:
     for name in ("ordered", "decentral", "two_phase_changed", "extension_first"):
-        found = run(problem, name, runs=5).metrics
-        assert (found["runs_with_loops_share"], found["runs_with_black_holes_share"]) == (0, 0), name
+        result = run(problem, name, runs=5).metrics
+        assert (result["runs_with_loops_share"], result["runs_with_black_holes_share"]) == (0, 0), name
 
 
 def test_overload_needs_traffic_that_two_links_share_in_turn() -> None:

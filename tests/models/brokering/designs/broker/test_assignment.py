@@ -43,10 +43,10 @@ def brute_force(problem: Brokering, sheds: bool = False) -> float:
     kinds = [(g, c) for g, count in enumerate(transport.count.tolist()) for c in [count]]
     clusters = range(transport.cost.shape[1])
 
-    def spreads(count: int, left: int) -> list[tuple[int, ...]]:
-        if left == 1:
+    def spreads(count: int, remaining: int) -> list[tuple[int, ...]]:
+        if remaining == 1:
             return [(count,)]
-        return [(k, *rest) for k in range(count + 1) for rest in spreads(count - k, left - 1)]
+        return [(k, *remainder) for k in range(count + 1) for remainder in spreads(count - k, remaining - 1)]
 
     best = {tuple([0.0] * len(clusters)): 0.0}
     for g, count in kinds:
@@ -68,13 +68,13 @@ def brute_force(problem: Brokering, sheds: bool = False) -> float:
 @settings(max_examples=12)
 @given(markets(max_clients=2))
 def test_no_assignment_is_better(problem: Brokering) -> None:
-    least = brute_force(problem)
+    optimum = brute_force(problem)
     decision = assignment.assign(problem, options=STRICT)
-    if math.isinf(least):
+    if math.isinf(optimum):
         assert decision.proof.status is Status.INFEASIBLE
         assert decision.proof.reasons
     else:
-        assert decision.proof.objective == pytest.approx(least, rel=1e-7)
+        assert decision.proof.objective == pytest.approx(optimum, rel=1e-7)
 
 
 @pytest.mark.slow
@@ -85,13 +85,13 @@ def test_no_assignment_sheds_fewer_or_costs_less(problem: Brokering, scale: floa
     problem = adjust(problem, capacity_scale=scale)
     decision = assignment.assign(problem, options=TIGHT)
     assert decision.plan is not None
-    least = brute_force(problem, sheds=True)
+    optimum = brute_force(problem, sheds=True)
     transport = transportation_problem(problem)
     shed, cost = divmod(decision.proof.objective, transport.unserved_cost)
-    least_shed, least_cost = divmod(least, transport.unserved_cost)
+    least_shed, least_cost = divmod(optimum, transport.unserved_cost)
     assert shed == least_shed
     assert cost == pytest.approx(least_cost, rel=1e-6, abs=1e-6 * transport.unserved_cost)
-    assert decision.proof.bound <= least * (1 + 1e-9)
+    assert decision.proof.bound <= optimum * (1 + 1e-9)
     listed = 0 if decision.plan.shed is None else decision.plan.shed["clients"].sum()
     assert listed == shed
     assert not len(SYSTEM.plan.check(problem, decision.plan))
@@ -133,9 +133,9 @@ def test_more_clients_without_service_never_look_cheaper() -> None:
     assert best.shed is not None
     assert best.shed[["bitrate_kbps", "clients"]].to_numpy().tolist() == [[3000.0, 3.0]]
     worse = replace(best, assignments=best.assignments[best.assignments["cluster"] == "a"])
-    least, more = (SYSTEM.plan.measure(problem, plan, None) for plan in (best, worse))
-    assert least["unserved"] == 3
-    assert more["objective"] >= least["objective"]
+    lower, more = (SYSTEM.plan.measure(problem, plan, None) for plan in (best, worse))
+    assert lower["unserved"] == 3
+    assert more["objective"] >= lower["objective"]
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ def test_performance_alone_has_no_lower_objective_and_proves_no_bound(problem: B
     if best.plan is None or alone.plan is None:
         return
     assert alone.proof.bound is None
-    with_cost, without = (SYSTEM.plan.measure(problem, one.plan, None) for one in (best, alone))
+    with_cost, without = (SYSTEM.plan.measure(problem, item.plan, None) for item in (best, alone))
     assert without["objective"] == alone.proof.objective
     assert without["objective"] >= with_cost["objective"] * (1 - 1e-7) - 1e-9
 
@@ -325,8 +325,8 @@ class Clock:
 @pytest.mark.slow
 def test_no_kernel_is_called_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding, bound and search look at the clock between calls of compiled code."""
-    whole = world(clients=2000, places=60, seed=3)
-    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
+    full = world(clients=2000, places=60, seed=3)
+    problem = full.with_clusters(capacity_mbps=full.background_mbps + 0.5 * full.residual_mbps)
     transport = transportation_problem(problem)
     relaxation = min_cost_flow.solve_relaxation(transport)
     assert relaxation.bound is not None

@@ -33,9 +33,9 @@ def test_the_knapsack_finds_what_brute_force_finds() -> None:
                 for x in itertools.product(*(range(m + 1) for m in many))
                 if np.dot(x, unit) <= room
             ]
-            least, taken = pack(reduced, unit, many, room)
-            assert least == pytest.approx(min(float(x @ reduced) for x in plans))
-            assert taken @ reduced == pytest.approx(least)
+            lower, taken = pack(reduced, unit, many, room)
+            assert lower == pytest.approx(min(float(x @ reduced) for x in plans))
+            assert taken @ reduced == pytest.approx(lower)
             assert (taken <= many).all()
             assert taken @ unit <= room
 

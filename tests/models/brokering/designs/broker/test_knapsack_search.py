@@ -67,8 +67,8 @@ def test_the_saving_is_true_and_the_plan_stays_valid(problem: Brokering) -> None
 
 @pytest.mark.slow
 def test_a_tight_market_gets_better_and_its_bound_too() -> None:
-    whole = world(clients=2000, places=60, seed=3).with_terms(performance_per="bit")
-    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
+    full = world(clients=2000, places=60, seed=3).with_terms(performance_per="bit")
+    problem = full.with_clusters(capacity_mbps=full.background_mbps + 0.5 * full.residual_mbps)
     transport = transportation_problem(problem)
     relaxation = min_cost_flow.solve_relaxation(transport)
     assert relaxation.bound is not None
@@ -90,13 +90,13 @@ def test_a_tight_market_gets_better_and_its_bound_too() -> None:
 
 @pytest.mark.slow
 def test_a_seed_makes_the_same_plan_again() -> None:
-    whole = world(clients=500, places=30, seed=3)
-    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.3 * whole.residual_mbps)
+    full = world(clients=500, places=30, seed=3)
+    problem = full.with_clusters(capacity_mbps=full.background_mbps + 0.3 * full.residual_mbps)
     options = Options(gap=1e-9, seed=7, time_limit_s=600)
-    one, other = (assignment.assign(problem, method="flow", options=options) for _ in range(2))
-    assert one.plan is not None
+    item, other = (assignment.assign(problem, method="flow", options=options) for _ in range(2))
+    assert item.plan is not None
     assert other.plan is not None
-    assert one.plan.assignments.equals(other.plan.assignments)
+    assert item.plan.assignments.equals(other.plan.assignments)
 
 
 def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,12 @@ def instances(
     """Small random networks with every kind of cost, limit and direction."""
     nodes = draw(st.integers(3, max_nodes))
     pairs = list(itertools.combinations(range(nodes), 2))
-    chosen = draw(st.lists(st.sampled_from(pairs), min_size=nodes - 1, max_size=7, unique=True))
+    drawings = draw(st.lists(st.sampled_from(pairs), min_size=nodes - 1, max_size=7, unique=True))
     direction = draw(st.sampled_from(["undirected", "bidirected", "directed"]))
     if direction == "directed":
-        chosen = [*chosen, *[(b, a) for a, b in chosen]]
-    edges = len(chosen)
-    whole = st.integers(0, 9)
+        drawings = [*drawings, *[(b, a) for a, b in drawings]]
+    edges = len(drawings)
+    full = st.integers(0, 9)
     explicit = draw(st.booleans())
     module_edge, size, cost, limit = [], [], [], []
     for edge in range(edges):
@@ -50,12 +50,12 @@ def instances(
     has_setup, has_routing = draw(st.booleans()), routing and draw(st.booleans())
     return Instance(
         nodes=nodes,
-        tail=np.array([a for a, _ in chosen]),
-        head=np.array([b for _, b in chosen]),
+        tail=np.array([a for a, _ in drawings]),
+        head=np.array([b for _, b in drawings]),
         direction=direction,
-        installed=np.array([draw(whole) * 1.0 if draw(st.booleans()) else 0.0 for _ in range(edges)]),
-        setup_cost=np.array([float(draw(whole)) * has_setup for _ in range(edges)]),
-        routing_cost=np.array([float(draw(whole)) * has_routing for _ in range(edges)]),
+        installed=np.array([draw(full) * 1.0 if draw(st.booleans()) else 0.0 for _ in range(edges)]),
+        setup_cost=np.array([float(draw(full)) * has_setup for _ in range(edges)]),
+        routing_cost=np.array([float(draw(full)) * has_routing for _ in range(edges)]),
         module_edge=np.array(module_edge),
         module_size=np.array(size),
         module_cost=np.array(cost),
@@ -77,10 +77,10 @@ class _Rows:
         self.low: list[float] = []
         self.high: list[float] = []
 
-    def add(self, at: np.ndarray, value: float | np.ndarray, low: float, high: float) -> np.ndarray:
-        """Add the row with `value` at columns `at`; return it, to be changed."""
+    def add(self, index: np.ndarray, value: float | np.ndarray, low: float, high: float) -> np.ndarray:
+        """Add the row with `value` at columns `index`; return it, to be changed."""
         row = np.zeros(self.count)
-        row[at] = value
+        row[index] = value
         self.matrix.append(row)
         self.low.append(low)
         self.high.append(high)
@@ -124,8 +124,8 @@ def extended_program(instance: Instance, budget: float | None = None) -> LinearP
     block = Rows(
         "all", sp.csr_array(np.array(rows.matrix)), lower=np.array(rows.low), upper=np.array(rows.high)
     )
-    whole = np.arange(count) < modules + edges
-    return LinearProgram.build(cost=cost, rows=[block], lower=lower, upper=upper, integer=whole)
+    full = np.arange(count) < modules + edges
+    return LinearProgram.build(cost=cost, rows=[block], lower=lower, upper=upper, integer=full)
 
 
 def _add_flow_rows(

@@ -39,26 +39,26 @@ def test_detours_are_those_of_shortest_paths_by_way_of_an_arc() -> None:
 @pytest.mark.slow
 def test_a_plan_stays_feasible_on_chosen_arcs_and_no_plan_on_them_is_cheaper_than_the_least_cost() -> None:
     reduction = reduce_instance(dense(5), merge=True)
-    whole = _Search(reduction, Options(time_limit_s=30.0), None)
-    whole.cutsets.add_node_rows()
-    whole.plans.plan_first()
-    relaxed = whole.relaxation.tighten()
-    plan = whole.incumbent.best
+    full = _Search(reduction, Options(time_limit_s=30.0), None)
+    full.cutsets.add_node_rows()
+    full.plans.plan_first()
+    relaxed = full.relaxation.tighten()
+    plan = full.incumbent.best
     assert relaxed is not None
     assert plan is not None
-    edges = whole.instance.edges
-    choice = ArcChoice(whole.feasibility, np.ones(edges))
-    none, program = np.zeros(edges, dtype=bool), whole.compact
+    edges = full.instance.edges
+    choice = ArcChoice(full.feasibility, np.ones(edges))
+    none, program = np.zeros(edges, dtype=bool), full.compact
     assert program.has_flow
     arcs = choice.choose(plan, none)
     assert arcs is not None
     assert not arcs.all()
     fixed = np.ones(program.columns, dtype=bool)
     fixed[: program.modules] = False
-    kept = program.search(time_limit_s=10.0, relaxed=relaxed, free=fixed, around=plan.point, arcs=arcs)
-    assert program.cost @ kept.points[0] == pytest.approx(plan.value)
+    match = program.search(time_limit_s=10.0, relaxed=relaxed, free=fixed, around=plan.point, arcs=arcs)
+    assert program.cost @ match.points[0] == pytest.approx(plan.value)
     arcs = choice.choose(plan, ~none)
-    least = program.search(time_limit_s=10.0, relaxed=relaxed)
-    found = program.search(time_limit_s=10.0, relaxed=relaxed, arcs=arcs)
-    value = float(program.cost @ least.points[0])
-    assert value - 1e-6 <= program.cost @ found.points[0] <= plan.value + 1e-6
+    lowest_match = program.search(time_limit_s=10.0, relaxed=relaxed)
+    result = program.search(time_limit_s=10.0, relaxed=relaxed, arcs=arcs)
+    value = float(program.cost @ lowest_match.points[0])
+    assert value - 1e-6 <= program.cost @ result.points[0] <= plan.value + 1e-6

@@ -148,10 +148,10 @@ def test_failures_to_survive_never_lower_the_cost() -> None:
 @settings(max_examples=15, deadline=None)
 @given(instances(max_nodes=4), st.data())
 def test_fewer_failures_to_survive_never_cost_more(instance: Instance, data: st.DataObject) -> None:
-    kept = data.draw(
+    drawings = data.draw(
         st.lists(st.booleans(), min_size=len(instance.failures), max_size=len(instance.failures))
     )
-    fewer = replace(instance, failures=instance.failures[np.array(kept, dtype=bool)])
+    fewer = replace(instance, failures=instance.failures[np.array(drawings, dtype=bool)])
     all_survived, fewer_survived = solve(instance), solve(fewer)
     if all_survived.status is Status.INFEASIBLE:
         return
@@ -263,9 +263,9 @@ def dense(nodes: int) -> Instance:
 def grid(side: int) -> Instance:
     """A grid of nodes with random demands, seed 0."""
     rng = np.random.default_rng(0)
-    at = np.arange(side * side).reshape(side, side)
-    tail = np.r_[at[:, :-1].ravel(), at[:-1].ravel()]
-    head = np.r_[at[:, 1:].ravel(), at[1:].ravel()]
+    index = np.arange(side * side).reshape(side, side)
+    tail = np.r_[index[:, :-1].ravel(), index[:-1].ravel()]
+    head = np.r_[index[:, 1:].ravel(), index[1:].ravel()]
     edges, demands = len(tail), 30
     ends = np.array([rng.choice(side * side, 2, replace=False) for _ in range(demands)])
     return Instance(

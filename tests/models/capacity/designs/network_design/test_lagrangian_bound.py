@@ -39,18 +39,20 @@ def gain_within(instance: Instance, demands: Potentials, edge: int, capacity: fl
         gain = demands.value[tail] - demands.value[head]
         gain = np.abs(gain) if instance.direction == "undirected" else gain
         gain = gain - instance.routing_cost[edge]
-        left = capacity
+        remaining = capacity
         for k in sorted(range(len(gain)), key=lambda k: -gain[k]):
             if gain[k] > 0:
-                total += min(left, demands.rate[k]) * gain[k]
-                left -= min(left, demands.rate[k])
+                total += min(remaining, demands.rate[k]) * gain[k]
+                remaining -= min(remaining, demands.rate[k])
     return float(total)
 
 
 def value_of(instance: Instance, demands: Potentials) -> float:
     """The Lagrangian function by all combinations of modules of each link."""
-    at = np.arange(len(instance.rate))
-    value = float((demands.value[demands.source, at] - demands.value[demands.target, at]) @ demands.rate)
+    index = np.arange(len(instance.rate))
+    value = float(
+        (demands.value[demands.source, index] - demands.value[demands.target, index]) @ demands.rate
+    )
     for edge in range(instance.edges):
         kinds = np.flatnonzero(instance.module_edge == edge)
         best = np.inf
@@ -92,10 +94,10 @@ def test_combinations_left_out_only_lower_the_bound(instance: Instance, seed: in
     if not len(reduced.rate):
         return
     demands = potentials_of(reduced, seed)
-    whole = solve_at(reduced, demands)
+    full = solve_at(reduced, demands)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link_programs, "MAX_STEPS", 2)
-        assert solve_at(reduced, demands) <= whole + 1e-7
+        assert solve_at(reduced, demands) <= full + 1e-7
 
 
 @pytest.mark.slow
@@ -110,11 +112,11 @@ def test_no_plan_costs_less_than_the_bound_or_violates_the_row(instance: Instanc
     assert optimum.x is not None
     bound = LagrangianBound(reduced)
     none = sp.csr_array((0, reduced.modules))
-    found = bound.ascend(
+    result = bound.ascend(
         bound.zero(), none, np.zeros(0), np.zeros(0), pace=1.0, iterations=150, deadline=NEVER
     )
-    assert found is not None
-    assert found.bound <= optimum.objective + 1e-6 * max(1.0, optimum.objective)
+    assert result is not None
+    assert result.bound <= optimum.objective + 1e-6 * max(1.0, optimum.objective)
     counts = np.round(optimum.x[: reduced.modules])
     unpriced = replace(reduced, routing_cost=np.zeros(reduced.edges))
     demands = potentials_of(unpriced, seed)
@@ -127,14 +129,14 @@ def test_no_plan_costs_less_than_the_bound_or_violates_the_row(instance: Instanc
         unpriced.installed,
         gain,
     )
-    at = np.arange(len(unpriced.rate))
-    needed = (demands.value[demands.source, at] - demands.value[demands.target, at]) @ unpriced.rate
+    index = np.arange(len(unpriced.rate))
+    needed = (demands.value[demands.source, index] - demands.value[demands.target, index]) @ unpriced.rate
     assert gain @ counts >= needed - there - 1e-6
 
 
 def test_a_small_demand_needs_a_whole_module() -> None:
     """One demand of 1 over a module of 10 at cost 7: the linear relaxation with flow says 0.7."""
-    one = Instance(
+    instance = Instance(
         nodes=2,
         tail=np.array([0]),
         head=np.array([1]),
@@ -152,11 +154,11 @@ def test_a_small_demand_needs_a_whole_module() -> None:
         rate=np.array([1.0]),
         failures=np.zeros((0, 1), dtype=bool),
     )
-    bound = LagrangianBound(one)
+    bound = LagrangianBound(instance)
     none = sp.csr_array((0, 1))
-    found = bound.ascend(
+    result = bound.ascend(
         bound.zero(), none, np.zeros(0), np.zeros(0), pace=10.0, iterations=1000, deadline=NEVER
     )
-    assert found is not None
-    assert found.bound == pytest.approx(7.0, rel=1e-2)
-    assert len(build_steps(one).capacity) == 2
+    assert result is not None
+    assert result.bound == pytest.approx(7.0, rel=1e-2)
+    assert len(build_steps(instance).capacity) == 2

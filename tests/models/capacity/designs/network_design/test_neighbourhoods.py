@@ -42,14 +42,14 @@ def ring(links: int) -> Instance:
 
 
 def test_good_plans_are_kept_once_and_bad_ones_are_not() -> None:
-    kept = Neighbourhoods(Network(ring(8)), np.random.default_rng(0))
+    neighbourhoods = Neighbourhoods(Network(ring(8)), np.random.default_rng(0))
     costs = np.random.default_rng(1).uniform(100.0, 110.0, 40)
     for cost in [*costs, *costs]:
-        kept.remember(np.full(8, cost), cost)
-    least = costs.min()
-    right = sorted(cost for cost in costs if cost <= least * (1 + MOST_ABOVE))[:MAX_KEPT]
-    assert [one.cost for one in kept.known] == pytest.approx(right)
-    assert len({one.capacity.tobytes() for one in kept.known}) == len(kept.known)
+        neighbourhoods.remember(np.full(8, cost), cost)
+    lower = costs.min()
+    right = sorted(cost for cost in costs if cost <= lower * (1 + MOST_ABOVE))[:MAX_KEPT]
+    assert [item.cost for item in neighbourhoods.known] == pytest.approx(right)
+    assert len({item.capacity.tobytes() for item in neighbourhoods.known}) == len(neighbourhoods.known)
 
 
 @pytest.mark.parametrize("count", [1, 3, 8, 20])
@@ -62,13 +62,13 @@ def test_so_many_links_are_chosen_and_among_them_those_where_plans_differ(count:
     chooser.remember(other, 8.1)
     drawn = [chooser.choose(plan, plan, count) for _ in range(40)]
     assert all(int(free.sum()) == min(count, 8) for free in drawn)
-    whole = [free[[2, 5]].sum() for free in drawn]
-    assert max(whole) == min(count, 2)
+    full = [free[[2, 5]].sum() for free in drawn]
+    assert max(full) == min(count, 2)
 
 
 def without_cutoff(master: Master, relaxed: np.ndarray) -> float | None:
-    found = master.search(time_limit_s=10.0, relaxed=relaxed)
-    return float(master.cost @ found.points[0]) if found.points else None
+    match = master.search(time_limit_s=10.0, relaxed=relaxed)
+    return float(master.cost @ match.points[0]) if match.points else None
 
 
 @pytest.mark.slow
@@ -82,17 +82,17 @@ def test_a_search_finds_points_below_its_cutoff_or_proves_that_there_are_none(
     network = Network(reduced)
     master = Master(reduced, network, None, with_flow=True)
     relaxed = np.zeros(master.columns)
-    least = without_cutoff(master, relaxed)
-    assume(least is not None and least > 0)
-    assert least is not None
-    cutoff = share * least
+    lower = without_cutoff(master, relaxed)
+    assume(lower is not None and lower > 0)
+    assert lower is not None
+    cutoff = share * lower
     around = np.zeros(master.columns)
     free = np.ones(master.columns, dtype=bool)
-    found = master.search(time_limit_s=10.0, relaxed=relaxed, cutoff=cutoff, free=free, around=around)
-    assert all(master.cost @ point <= cutoff for point in found.points)
-    assert found.is_infeasible == (share < 1.0)
+    match = master.search(time_limit_s=10.0, relaxed=relaxed, cutoff=cutoff, free=free, around=around)
+    assert all(master.cost @ point <= cutoff for point in match.points)
+    assert match.is_infeasible == (share < 1.0)
     if share > 1.0:
-        assert float(master.cost @ found.points[0]) == pytest.approx(least)
+        assert float(master.cost @ match.points[0]) == pytest.approx(lower)
 
 
 def test_a_search_at_other_costs_finds_what_is_cheapest_at_them() -> None:
@@ -101,12 +101,12 @@ def test_a_search_at_other_costs_finds_what_is_cheapest_at_them() -> None:
     cost = instance.module_cost * rng.uniform(0.5, 2.0, instance.modules)
     priced = Master(replace(instance, module_cost=cost), network, None, with_flow=True)
     master, relaxed = Master(instance, network, None, with_flow=True), np.zeros(priced.columns)
-    least = without_cutoff(priced, relaxed)
-    assert least is not None
-    assert least != pytest.approx(without_cutoff(master, relaxed))
-    found = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost)
-    assert float(priced.cost @ found.points[0]) == pytest.approx(least)
-    below = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost, cutoff=0.99 * least)
+    lower = without_cutoff(priced, relaxed)
+    assert lower is not None
+    assert lower != pytest.approx(without_cutoff(master, relaxed))
+    match = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost)
+    assert float(priced.cost @ match.points[0]) == pytest.approx(lower)
+    below = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost, cutoff=0.99 * lower)
     assert below.is_infeasible
     assert not below.points
 
@@ -128,16 +128,16 @@ def test_points_within_a_radius_differ_by_so_many_modules_and_are_the_best_of_th
     if reduced.explicit:
         around[: master.modules] = 0.0
     free = np.ones(master.columns, dtype=bool)
-    found = master.search(time_limit_s=10.0, relaxed=around, around=around, free=free, radius=radius)
-    most = np.minimum(reduced.module_limit, 3.0).astype(int)  # no cheapest point has more
-    counts = np.array(list(itertools.product(*(range(one + 1) for one in most))))
+    match = master.search(time_limit_s=10.0, relaxed=around, around=around, free=free, radius=radius)
+    upper = np.minimum(reduced.module_limit, 3.0).astype(int)  # no cheapest point has more
+    counts = np.array(list(itertools.product(*(range(item + 1) for item in upper))))
     counts = counts[np.abs(counts - around[: master.modules]).sum(axis=1) <= radius]
     counts = counts[counts.sum(axis=1) >= 3]
     if reduced.explicit:
         kinds = np.eye(reduced.edges)[reduced.module_edge]
         counts = counts[(counts @ kinds <= 1).all(axis=1)]
-    assert found.is_infeasible == (not len(counts))
+    assert match.is_infeasible == (not len(counts))
     if len(counts):
-        least = min(reduced.purchase_cost(one) for one in counts)
-        assert float(master.cost @ found.points[0]) == pytest.approx(least)
-        assert np.abs(found.points[0] - around)[: master.modules].sum() <= radius + 1e-6
+        lower = min(reduced.purchase_cost(count) for count in counts)
+        assert float(master.cost @ match.points[0]) == pytest.approx(lower)
+        assert np.abs(match.points[0] - around)[: master.modules].sum() <= radius + 1e-6

@@ -16,22 +16,22 @@ from tests.models.capacity.designs.network_design.test_design import dense
 @pytest.mark.slow
 def test_a_later_start_is_a_plan_and_keeps_the_best_one() -> None:
     reduction = reduce_instance(dense(5), merge=True)
-    whole = _Search(reduction, Options(time_limit_s=30.0), None)
-    whole.cutsets.add_node_rows()
-    whole.plans.plan_first()
-    relaxed = whole.relaxation.tighten()
+    full = _Search(reduction, Options(time_limit_s=30.0), None)
+    full.cutsets.add_node_rows()
+    full.plans.plan_first()
+    relaxed = full.relaxation.tighten()
     assert relaxed is not None
     starts = set()
     for _ in range(4):
-        assert whole.incumbent.best is not None
-        before = whole.incumbent.best.value
-        whole.search.start_anew(relaxed)
-        current = whole.incumbent.current
+        assert full.incumbent.best is not None
+        before = full.incumbent.best.value
+        full.search.start_anew(relaxed)
+        current = full.incumbent.current
         assert current is not None
         counts = current.point[: reduction.instance.modules]
         assert can_route(reduction.instance, counts, reduction.instance.rate)
         assert current.value == pytest.approx(reduction.instance.purchase_cost(counts))
-        assert whole.incumbent.best.value <= min(before, current.value)
+        assert full.incumbent.best.value <= min(before, current.value)
         starts.add(counts.tobytes())
     assert len(starts) > 1
 

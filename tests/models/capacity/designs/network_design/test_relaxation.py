@@ -49,6 +49,6 @@ def test_no_plan_is_cut_off(instance: Instance) -> None:
 
 def test_one_small_demand_needs_whole_modules_on_its_path() -> None:
     """A demand of 1 with modules of 10 at 7 costs 7, and 0.7 without the rows."""
-    first, kept = tightened(ring({(0, 2): 1.0})) or (np.nan, np.nan)
+    first, selected = tightened(ring({(0, 2): 1.0})) or (np.nan, np.nan)
     assert first == pytest.approx(0.7)
-    assert kept == pytest.approx(7.0)
+    assert selected == pytest.approx(7.0)

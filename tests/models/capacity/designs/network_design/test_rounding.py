@@ -21,8 +21,8 @@ from planner_models.capacity.designs.network_design.rounding import round_row
 def test_no_whole_point_is_cut_off(sizes: list[float], limit: float, point: list[float]) -> None:
     coefficients = np.array(sizes)
     row, rhs = round_row(coefficients, limit, np.array(point[: len(sizes)]))
-    most = [int(np.ceil(limit / size)) for size in sizes]
-    for counts in itertools.product(*[range(n + 1) for n in most]):
+    upper = [int(np.ceil(limit / size)) for size in sizes]
+    for counts in itertools.product(*[range(n + 1) for n in upper]):
         if float(np.dot(counts, coefficients)) >= limit - 1e-9:
             assert float(np.dot(counts, row)) >= rhs - 1e-6
 

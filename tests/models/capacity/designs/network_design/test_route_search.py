@@ -126,9 +126,9 @@ def test_routes_leave_links_that_are_short_of_capacity() -> None:
 def cheapest(instance: Instance, edge: int, needed: float) -> float:
     """Least cost of modules and setup that give a link a capacity, by trying all."""
     kinds = np.flatnonzero(instance.module_edge == edge)
-    most = [int(min(instance.module_limit[m], np.ceil(needed / instance.module_size[m]))) for m in kinds]
+    limit_of = [int(min(instance.module_limit[m], np.ceil(needed / instance.module_size[m]))) for m in kinds]
     best = np.inf
-    for counts in itertools.product(*[range(n + 1) for n in most]):
+    for counts in itertools.product(*[range(n + 1) for n in limit_of]):
         if instance.explicit and sum(counts) > 1:
             continue
         capacity = instance.installed[edge] + float(np.dot(counts, instance.module_size[kinds]))
@@ -144,8 +144,8 @@ def test_steps_are_the_least_cost_of_each_capacity(instance: Instance) -> None:
     steps = build_staircases(instance)
     total = float(instance.rate.sum())
     for edge in range(instance.edges):
-        own = slice(steps.first[edge], steps.first[edge + 1])
-        capacity, cost = steps.capacity[own], steps.cost[own]
+        own_values = slice(steps.first[edge], steps.first[edge + 1])
+        capacity, cost = steps.capacity[own_values], steps.cost[own_values]
         assert capacity[0] == instance.installed[edge]
         assert cost[0] == 0.0
         assert (np.diff(capacity) > 0).all()

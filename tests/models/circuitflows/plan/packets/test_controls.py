@@ -28,11 +28,11 @@ def one_flow(control: str, *, window: float | None = None, **how: Any) -> Networ
 
 def trace(network: Network, times: Sequence[float] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The window at each of these times, us."""
-    found = []
+    result = []
     for time in times:
         network.advance(time)
-        found.append(network.of("window")[0])
-    return np.array(found)
+        result.append(network.of("window")[0])
+    return np.array(result)
 
 
 def lose_some(network: Network) -> Network:
@@ -40,9 +40,11 @@ def lose_some(network: Network) -> Network:
     sent = int(network.of("next_number")[0])
     while network.of("next_number")[0] <= sent + 1:
         network.advance(network.now_us + 5)
-    at = network.now_us + 50
-    stop = [(at, DETACH, 1, 0.0), (at, RESIZE, 1, 5.0)]
-    network = add_changes(network, [*stop, (at + 100, CIRCUIT_DOWN, 1, 0.0), (at + 100, RESIZE, 1, 512.0)])
+    index = network.now_us + 50
+    stop = [(index, DETACH, 1, 0.0), (index, RESIZE, 1, 5.0)]
+    network = add_changes(
+        network, [*stop, (index + 100, CIRCUIT_DOWN, 1, 0.0), (index + 100, RESIZE, 1, 512.0)]
+    )
     recovery = network.of("recovery_number")[0]
     while network.of("recovery_number")[0] == recovery:
         network.advance(network.now_us + 5)
@@ -86,13 +88,13 @@ def test_cubic_follows_its_cubic_function() -> None:
     network = one_flow("cubic", window=120.0, packet_delay_us=50_000.0, least_timeout_us=1e6)
     network = lose_some(network)
     epoch_us = begin(network)
-    most = network.of("loss_window")[0]
-    k = np.cbrt(most * (1 - 0.7) / 0.4)
+    upper = network.of("loss_window")[0]
+    k = np.cbrt(upper * (1 - 0.7) / 0.4)
     assert network.of("cubic_k_s")[0] == pytest.approx(k, rel=1e-3)
-    assert network.of("cubic_most")[0] == most
+    assert network.of("cubic_most")[0] == upper
     seconds = np.arange(0.5, 9.0, 0.25)
     windows = trace(network, epoch_us + 1e6 * seconds)
-    np.testing.assert_allclose(windows, 0.4 * (seconds - k) ** 3 + most, rtol=0.02)
+    np.testing.assert_allclose(windows, 0.4 * (seconds - k) ** 3 + upper, rtol=0.02)
     assert network.count(SENT) > 1_000
 
 
@@ -100,11 +102,11 @@ def test_cubic_is_no_slower_than_reno() -> None:
     """In short round trips the cubic is flat: W_est grows by 3 (1 - 0.7) / (1 + 0.7) packets each (RFC 9438,
     4.3), by one beyond the window of before the loss."""
     network = lose_some(one_flow("cubic", window=30.0, packet_delay_us=250.0, least_timeout_us=1e5))
-    most, epoch_us, trip = network.of("loss_window")[0], begin(network), 4 * 250 + 25.0
+    upper, epoch_us, trip = network.of("loss_window")[0], begin(network), 4 * 250 + 25.0
     share = 3 * (1 - 0.7) / (1 + 0.7)
     rounds = np.arange(2.0, 14.0)
     windows = trace(network, epoch_us + rounds * trip)
-    np.testing.assert_allclose(windows, 0.7 * most + share * rounds, rtol=0.04)
+    np.testing.assert_allclose(windows, 0.7 * upper + share * rounds, rtol=0.04)
     later = trace(network, epoch_us + np.array([40.0, 50.0]) * trip)
     assert later[1] - later[0] == pytest.approx(10.0, rel=0.1)
 
@@ -112,23 +114,23 @@ def test_cubic_is_no_slower_than_reno() -> None:
 def test_cubic_is_that_of_the_rfc_reply_by_reply() -> None:
     """The equations of RFC 9438, 4.2 and 4.3, applied by hand to a window of replies each round trip."""
     network = lose_some(one_flow("cubic", window=60.0, packet_delay_us=5_000.0, least_timeout_us=1e5))
-    most, epoch_us, trip = float(network.of("loss_window")[0]), begin(network), (4 * 5_000 + 25.0) / 1e6
-    k = np.cbrt(0.3 * most / 0.4)
-    window = estimate = 0.7 * most
+    upper, epoch_us, trip = float(network.of("loss_window")[0]), begin(network), (4 * 5_000 + 25.0) / 1e6
+    k = np.cbrt(0.3 * upper / 0.4)
+    window = estimate = 0.7 * upper
     windows = []
     for turn in range(100):
         replies = int(window)
         for reply in range(replies):
             seconds = (turn + reply / replies) * trip
-            estimate += (0.9 / 1.7 if estimate < most else 1.0) / window
-            if 0.4 * (seconds - k) ** 3 + most < estimate:
+            estimate += (0.9 / 1.7 if estimate < upper else 1.0) / window
+            if 0.4 * (seconds - k) ** 3 + upper < estimate:
                 window = max(window, estimate)
             else:
-                target = 0.4 * (seconds + trip - k) ** 3 + most
+                target = 0.4 * (seconds + trip - k) ** 3 + upper
                 window += (min(max(target, window), 1.5 * window) - window) / window
         windows.append(window)
-    found = trace(network, epoch_us + 1e6 * trip * np.arange(1, 101))
-    np.testing.assert_allclose(found, windows, rtol=2e-3)
+    result = trace(network, epoch_us + 1e6 * trip * np.arange(1, 101))
+    np.testing.assert_allclose(result, windows, rtol=2e-3)
 
 
 def test_cubic_yields_faster_where_it_did_not_reach_its_last_window() -> None:
@@ -250,7 +252,7 @@ def test_tdtcp_keeps_a_window_for_each_path() -> None:
     """A path's transmissions, and with them its window, stand still while the other path is there."""
     network = circuits(one_flow("tdtcp", capacity=100, host_mbps=1_000.0), 20)
     sent = []
-    for time in [1_000.0 * day + at for day in range(20) for at in (501.0, 899.0, 999.0)]:
+    for time in [1_000.0 * day + index for day in range(20) for index in (501.0, 899.0, 999.0)]:
         network.advance(time)
         sent.append(network.of("next_number").copy())
     by_day = np.array(sent).reshape(20, 3, 2)
@@ -286,8 +288,8 @@ def test_tdtcp_gains_what_its_authors_publish() -> None:
     """24 to 41% more than CUBIC and DCTCP over shallow queues (Chen et al. 2022, abstract)."""
     delivered = {}
     for control in ("cubic", "dctcp", "tdtcp"):
-        done = planner.solve("circuitflows/controls", design=control)
-        delivered[control] = done.metrics["delivered_gb"]
+        evaluation = planner.solve("circuitflows/controls", design=control)
+        delivered[control] = evaluation.metrics["delivered_gb"]
     for control in ("cubic", "dctcp"):
         assert 1.24 <= delivered["tdtcp"] / delivered[control] <= 1.41
 

@@ -190,8 +190,8 @@ def test_a_rack_without_a_packet_link_is_reached_by_circuits_alone() -> None:
     which = flows((0, 1, 0, 20, 0.0, -1), (1, 0, 1, 20, 0.0, -1))
     network = build(2, which, packet_mbps=np.array([100.0, 0.0]))
     days = [(kind, pair) for pair in (1, 2) for kind in (DETACH, CIRCUIT_UP, CIRCUIT_DOWN)]
-    at = {DETACH: 900.0, CIRCUIT_UP: 1_000.0, CIRCUIT_DOWN: 3_000.0}
-    network = add_changes(network, [(at[kind], kind, pair, 3_000.0) for kind, pair in days])
+    index = {DETACH: 900.0, CIRCUIT_UP: 1_000.0, CIRCUIT_DOWN: 3_000.0}
+    network = add_changes(network, [(index[kind], kind, pair, 3_000.0) for kind, pair in days])
     network.advance(1e6)
     assert network.of("carried")[0].sum() == 0
     assert (network.of("delivered") == 20).all()
@@ -284,21 +284,21 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
                 before,
             )
         )
-    changes, at = [], 0.0
-    while at < 3_000:
+    changes, position = [], 0.0
+    while position < 3_000:
         night, day = float(uniform(5, 30)), float(uniform(20, 300))
         shift = int(rng.integers(1, n))
         for source in range(n):
             pair = source * n + (source + shift) % n
             changes += [
-                (at, DETACH, pair, 0.0),
-                (at + night, CIRCUIT_UP, pair, at + night + day),
-                (at + night + day, CIRCUIT_DOWN, pair, 0.0),
+                (position, DETACH, pair, 0.0),
+                (position + night, CIRCUIT_UP, pair, position + night + day),
+                (position + night + day, CIRCUIT_DOWN, pair, 0.0),
             ]
         changes += [
-            (at + float(uniform(0, 100)), RESIZE, int(rng.integers(n * n)), float(rng.integers(2, 30)))
+            (position + float(uniform(0, 100)), RESIZE, int(rng.integers(n * n)), float(rng.integers(2, 30)))
         ]
-        at += night + day
+        position += night + day
     how = {
         **HOW,
         "host_mbps": draw(st.sampled_from([None, 100.0 if step > 1 else 97.3])),
@@ -387,10 +387,10 @@ def test_no_packet_appears_or_vanishes(case: dict[str, Any]) -> None:
 
 def test_advancing_in_steps_gives_the_same_as_at_once() -> None:
     which = flows(*((rack, (rack + 1) % 3, rack, 200, 3.7 * rack, -1) for rack in range(3)))
-    whole, steps = (build(3, which, capacity=6, reply_share=0.05) for _ in range(2))
-    whole.advance(3_000.0)
+    full, steps = (build(3, which, capacity=6, reply_share=0.05) for _ in range(2))
+    full.advance(3_000.0)
     for until in np.arange(0.0, 3_000.1, 37.0):
         steps.advance(until)
     steps.advance(3_000.0)
-    np.testing.assert_array_equal(whole.us("end"), steps.us("end"))
-    np.testing.assert_array_equal(whole.of("window"), steps.of("window"))
+    np.testing.assert_array_equal(full.us("end"), steps.us("end"))
+    np.testing.assert_array_equal(full.of("window"), steps.of("window"))

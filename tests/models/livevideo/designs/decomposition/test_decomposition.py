@@ -32,45 +32,45 @@ QUICK = Options(time_limit_s=0.3, threads=1, gap=1e-6)
 @settings(max_examples=5)
 def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
-    found = decomposition.distribute(one, options=QUICK)
+    decision = decomposition.distribute(one, options=QUICK)
     assert best is not None
-    assert found.plan is not None
-    assert found.proof.bound is not None
-    assert found.proof.objective is not None
-    assert found.proof.objective <= best + 1e-9 <= found.proof.bound + 2e-9
-    assert not len(check(one, found.plan))
-    assert measure(one, found.plan, None)["service_minus_cost"] == pytest.approx(found.proof.objective)
+    assert decision.plan is not None
+    assert decision.proof.bound is not None
+    assert decision.proof.objective is not None
+    assert decision.proof.objective <= best + 1e-9 <= decision.proof.bound + 2e-9
+    assert not len(check(one, decision.plan))
+    assert measure(one, decision.plan, None)["service_minus_cost"] == pytest.approx(decision.proof.objective)
 
 
 @given(problems(rules=True), st.sampled_from([1e-6, 1e-3]))
 @settings(max_examples=12)
 def test_without_time_there_is_still_a_plan_and_a_bound(one: LiveVideo, limit_s: float) -> None:
     best = optimum.distribute(one).proof.objective
-    found = decomposition.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
+    decision = decomposition.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
     assert best is not None
-    assert found.plan is not None
-    assert not len(check(one, found.plan))
-    assert found.proof.bound is not None
-    assert best <= found.proof.bound + 1e-9
+    assert decision.plan is not None
+    assert not len(check(one, decision.plan))
+    assert decision.proof.bound is not None
+    assert best <= decision.proof.bound + 1e-9
 
 
 @given(problems())
 @settings(max_examples=10)
 def test_a_short_run_is_close_to_the_optimum_of_small_problems(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
-    found = decomposition.distribute(one, options=QUICK).proof.objective
+    result = decomposition.distribute(one, options=QUICK).proof.objective
     assert best is not None
-    assert found is not None
-    assert found >= 0.9 * best - 1e-9
+    assert result is not None
+    assert result >= 0.9 * best - 1e-9
 
 
 @given(problems())
 @settings(max_examples=6)
 def test_small_problems_are_solved_to_optimality(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
-    found = decomposition.distribute(one, options=Options(time_limit_s=30, threads=1, gap=1e-6)).proof
-    assert found.status is Status.OPTIMAL
-    assert found.objective == pytest.approx(best, rel=1e-5)
+    result = decomposition.distribute(one, options=Options(time_limit_s=30, threads=1, gap=1e-6)).proof
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best, rel=1e-5)
 
 
 @given(problems(), st.integers(0, 100))
@@ -89,13 +89,13 @@ def test_more_capacity_never_lowers_the_optimum(one: LiveVideo, seed: int) -> No
 
 @pytest.mark.slow
 def test_the_plan_is_a_point_of_the_explicit_program() -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=300, requests_per_video=2.0, source_gbps=0.5, sources=1, reflectors=4, groups=300, seed=3
     )
-    decision = decomposition.distribute(one, options=Options(time_limit_s=2, threads=1))
+    decision = decomposition.distribute(item, options=Options(time_limit_s=2, threads=1))
     assert decision.plan is not None
-    fast = build_program(one)
-    x = fast.point(one, decision.plan)
+    fast = build_program(item)
+    x = fast.point(item, decision.plan)
     assert fast.program.violation(x) <= 1e-9
     assert fast.program.objective_of(x) == pytest.approx(decision.proof.objective)
     assert decision.proof.gap is not None
@@ -103,34 +103,34 @@ def test_the_plan_is_a_point_of_the_explicit_program() -> None:
 
 
 def test_the_same_seed_gives_the_same_plan_with_one_thread_or_two() -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=120, requests_per_video=4.0, source_gbps=0.3, sources=2, reflectors=3, groups=150, edges=30,
         reflectors_per_edge=2, seed=5,
     )  # fmt: skip
-    found = [
-        decomposition.distribute(one, options=Options(time_limit_s=60, threads=threads, gap=0.02, seed=3))
+    result = [
+        decomposition.distribute(item, options=Options(time_limit_s=60, threads=threads, gap=0.02, seed=3))
         for threads in (1, 2, 2)
     ]
-    first = found[0]
+    first = result[0]
     assert first.plan is not None
     assert first.proof.gap is not None
     assert first.proof.gap <= 0.02
-    for other in found[1:]:
+    for other in result[1:]:
         assert other.plan is not None
         assert other.plan.trees.equals(first.plan.trees)
         assert other.proof.bound == first.proof.bound
 
 
 def test_the_next_window_starts_from_the_last_prices() -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=200, requests_per_video=2.0, source_gbps=0.3, sources=2, reflectors=3, groups=200, edges=40,
         reflectors_per_edge=2, seed=4,
     )  # fmt: skip
-    last = decomposition.distribute(one, options=Options(time_limit_s=300, threads=1, gap=0.01))
+    last = decomposition.distribute(item, options=Options(time_limit_s=300, threads=1, gap=0.01))
     assert isinstance(last, PricedDecision)
     assert last.prices
-    requests = one.requests.drop(index=one.requests.index[::50])
-    following = one.with_requests(requests)
+    requests = item.requests.drop(index=item.requests.index[::50])
+    following = item.with_requests(requests)
     again = decomposition.distribute(
         following, options=Options(time_limit_s=300, threads=1, gap=0.012), previous=last
     )
@@ -141,21 +141,21 @@ def test_the_next_window_starts_from_the_last_prices() -> None:
 
 
 def test_pins_that_can_be_met_are_met() -> None:
-    one = generators.heavy_tail(
+    item = generators.heavy_tail(
         videos=40, requests_per_video=2.0, source_gbps=0.2, sources=2, reflectors=2, reflectors_per_edge=2,
         groups=120, edges=20, seed=2,
     )  # fmt: skip
-    o = int(one.object[0])
-    channel = one.objects["channel"].iloc[o]
-    core = one.links.index[one.links["tail"] == "S2"][0]
+    o = int(item.object[0])
+    channel = item.objects["channel"].iloc[o]
+    core = item.links.index[item.links["tail"] == "S2"][0]
     rules = pd.DataFrame(
         [
-            (channel, f"{one.objects['bitrate_kbps'].iloc[o]:g}", "*", "*"),
-            (channel, f"{one.objects['bitrate_kbps'].iloc[o]:g}", "S2", one.links["head"][core]),
+            (channel, f"{item.objects['bitrate_kbps'].iloc[o]:g}", "*", "*"),
+            (channel, f"{item.objects['bitrate_kbps'].iloc[o]:g}", "S2", item.links["head"][core]),
         ],
         columns=["channel", "bitrate_kbps", "tail", "head"],
     )
-    pinned = replace(one, pinned=rules)
+    pinned = replace(item, pinned=rules)
     for decision in (
         decomposition.distribute(pinned, options=Options(time_limit_s=1.5, threads=1)),
         optimum.distribute(pinned, options=Options(time_limit_s=20, gap=0.01)),
@@ -180,8 +180,8 @@ def test_a_plan_becomes_paths_and_the_same_plan_again(one: LiveVideo) -> None:
 
 
 def test_without_requests_the_objective_is_zero() -> None:
-    one = generators.ec2_testbed(videos=2)
-    idle = one.with_requests(one.requests.iloc[:0])
+    item = generators.ec2_testbed(videos=2)
+    idle = item.with_requests(item.requests.iloc[:0])
     assert decomposition.distribute(idle).proof.objective == 0.0
     assert optimum.distribute(idle).proof.objective == 0.0
 
@@ -194,8 +194,8 @@ def test_another_backend_is_refused() -> None:
 @pytest.mark.slow
 def test_no_time_limit_pays_for_compilation() -> None:
     """A run compiles nothing that `get_ready` has not, in one thread or two, cold or warm."""
-    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "none"
+    result = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "none"
 
 
 RUN = """

@@ -18,6 +18,6 @@ def test_objects_may_all_be_worth_nothing() -> None:
     worthless = replace(problem, settings=problem.settings.assign(service_weight=0.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = decomposition.distribute(worthless, options=Options(time_limit_s=0.5, threads=1))
-    assert found.plan is not None
-    assert not len(check(worthless, found.plan))
+        decision = decomposition.distribute(worthless, options=Options(time_limit_s=0.5, threads=1))
+    assert decision.plan is not None
+    assert not len(check(worthless, decision.plan))

@@ -28,7 +28,7 @@ FINE = Effort(30, 65)
 
 def compute_value(feasible: FeasibleTrees) -> float:
     """Return the value of all trees, added up anew."""
-    residual = PerLayer(*(part.copy() for part in feasible.state.residual))
+    residual = PerLayer(*(share.copy() for share in feasible.state.residual))
     value: float = occupy_all(feasible.state._replace(residual=residual))
     return value
 
@@ -37,13 +37,13 @@ def solve_at_prices(relaxation: FrankWolfe) -> LagrangianSolution:
     """Return the best trees at the prices of the last pass."""
     prices = relaxation.rows.link_prices(relaxation.price)
     trees = relaxation.trees
-    found = relaxation.pricer.price_all(prices, trees.dual.copy(), FINE, trees.paths)
-    return LagrangianSolution(prices, found.paths, found.value)
+    result = relaxation.pricer.price_all(prices, trees.dual.copy(), FINE, trees.paths)
+    return LagrangianSolution(prices, result.paths, result.value)
 
 
-def run_passes(one: LiveVideo, passes: int) -> tuple[FrankWolfe, FeasibleTrees]:
+def run_passes(item: LiveVideo, passes: int) -> tuple[FrankWolfe, FeasibleTrees]:
     """Return the relaxation after some passes, and feasible trees of the same problem, empty."""
-    layered = build_layers(one)
+    layered = build_layers(item)
     pricer = Pricer(layered, 1)
     relaxation = FrankWolfe(layered, CapacityRows(layered), pricer, 0)
     for _ in range(passes):
@@ -113,8 +113,8 @@ def test_prices_converge() -> None:
 
 @pytest.mark.parametrize("deadline", [NEVER, Deadline(0.0, 0.0)])
 def test_a_dive_finds_feasible_trees_and_does_not_change_the_relaxation(deadline: Deadline) -> None:
-    one = crowded(2)
-    relaxation, feasible = run_passes(one, 8)
+    item = crowded(2)
+    relaxation, feasible = run_passes(item, 8)
     before = relaxation.combinations.copy()
     dive = Dive(relaxation.copy(relaxation.pricer, 1))
     while dive.remaining:
@@ -123,14 +123,14 @@ def test_a_dive_finds_feasible_trees_and_does_not_change_the_relaxation(deadline
     assert (relaxation.combinations.row_load == before.row_load).all()
     feasible.adopt(dive.paths)
     plan = feasible.layered.to_plan(feasible.state.paths)
-    assert not len(check(one, plan))
-    assert measure(one, plan, None)["service_minus_cost"] == pytest.approx(feasible.value)
+    assert not len(check(item, plan))
+    assert measure(item, plan, None)["service_minus_cost"] == pytest.approx(feasible.value)
     assert feasible.value > 0
 
 
 def test_local_search_stays_feasible_and_keeps_its_value_up_to_date() -> None:
-    one = crowded(3)
-    relaxation, feasible = run_passes(one, 8)
+    item = crowded(3)
+    relaxation, feasible = run_passes(item, 8)
     solution = solve_at_prices(relaxation)
     trees = relaxation.trees
     feasible.rebuild(trees.paths, solution.prices, trees.dual, trees.value)
@@ -141,8 +141,8 @@ def test_local_search_stays_feasible_and_keeps_its_value_up_to_date() -> None:
     assert feasible.value >= start
     for paths in (feasible.state.paths, feasible.best_paths):
         plan = feasible.layered.to_plan(paths)
-        assert not len(check(one, plan))
-    assert measure(one, plan, None)["service_minus_cost"] == pytest.approx(feasible.best_value)
+        assert not len(check(item, plan))
+    assert measure(item, plan, None)["service_minus_cost"] == pytest.approx(feasible.best_value)
 
 
 def test_reduced_costs_are_zero_for_the_best_trees_and_their_value_for_none() -> None:
@@ -154,8 +154,8 @@ def test_reduced_costs_are_zero_for_the_best_trees_and_their_value_for_none() ->
 
 
 def test_ejection_chains_stay_feasible_and_never_lose_value() -> None:
-    one = crowded(5)
-    relaxation, feasible = run_passes(one, 8)
+    item = crowded(5)
+    relaxation, feasible = run_passes(item, 8)
     solution = solve_at_prices(relaxation)
     trees = relaxation.trees
     feasible.rebuild(trees.paths, solution.prices, trees.dual, trees.value)
@@ -166,19 +166,19 @@ def test_ejection_chains_stay_feasible_and_never_lose_value() -> None:
         assert gained >= 0
         assert feasible.value == pytest.approx(before + gained)
         assert feasible.value == pytest.approx(compute_value(feasible))
-        assert not len(check(one, feasible.layered.to_plan(feasible.state.paths)))
+        assert not len(check(item, feasible.layered.to_plan(feasible.state.paths)))
 
 
 def test_an_object_with_another_path_is_ejected() -> None:
     """v0 can only come over c0, where v1 is; v1 can as well come over c1, at more cost."""
-    one = problem(
+    item = problem(
         [("a", "b0", 9.0, 0.0), ("a", "b1", 9.0, 0.0), ("b0", "c0", 1.0, 0.0), ("b1", "c1", 1.0, 1.0),
          ("c0", "d0", 9.0, 0.0), ("c0", "d1", 9.0, 0.0), ("c1", "d1", 9.0, 0.0)],
         [("v0", 1_000.0, 1.0), ("v1", 1_000.0, 1.0)],
         [("d0", "v0", 1_000.0, 1.0), ("d1", "v1", 1_000.0, 1.0)],
         tiers={"a": "source", "b": "reflector", "c": "edge", "d": "group"},
     )  # fmt: skip
-    layered = build_layers(one)
+    layered = build_layers(item)
     rows, pricer = CapacityRows(layered), Pricer(layered, 1)
     prices = rows.link_prices(np.zeros(len(rows.limit)))
     trees = pricer.price_all(prices, np.full(2, -1.0), FINE)
@@ -190,7 +190,7 @@ def test_an_object_with_another_path_is_ejected() -> None:
     feasible.value += feasible.eject(solution, 20, 1.0)
     assert feasible.value == pytest.approx(compute_value(feasible))
     assert feasible.value == pytest.approx(2.0 - 1e-4)
-    assert not len(check(one, layered.to_plan(feasible.state.paths)))
+    assert not len(check(item, layered.to_plan(feasible.state.paths)))
 
 
 def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
@@ -206,8 +206,8 @@ def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
 
 
 def test_a_dive_estimates_the_value_of_its_trees() -> None:
-    one = crowded(4)
-    relaxation, feasible = run_passes(one, 8)
+    entry = crowded(4)
+    relaxation, feasible = run_passes(entry, 8)
     dive = Dive(relaxation.copy(relaxation.pricer, 1))
     estimates = []
     while dive.remaining:

@@ -78,36 +78,36 @@ def random_network(
     }
 
 
-def best_by_force(one: dict[str, Any]) -> float:
+def best_by_force(item: dict[str, Any]) -> float:
     """Return the best value of all trees, over sets of reflectors and of edges under the cheapest one."""
-    edges, reflectors = len(one["above"]), len(one["r"])
+    edges, reflectors = len(item["above"]), len(item["r"])
     best = 0.0
     for count in range(reflectors + 1):
         for opened in itertools.combinations(range(reflectors), count):
             way = [
-                min((one["b"][j, r] for r in one["above"][j] if r in opened), default=np.inf)
+                min((item["b"][j, r] for r in item["above"][j] if r in opened), default=np.inf)
                 for j in range(edges)
             ]
             usable = [j for j in range(edges) if way[j] < np.inf]
             for size in range(len(usable) + 1):
-                for chosen in itertools.combinations(usable, size):
-                    worth = -sum(one["r"][r] for r in opened) - sum(way[j] for j in chosen)
-                    for i, value in enumerate(one["value"]):
-                        prices = [one["c"][i, j] for j in one["into"][i] if j in chosen]
+                for selected in itertools.combinations(usable, size):
+                    worth = -sum(item["r"][r] for r in opened) - sum(way[j] for j in selected)
+                    for i, value in enumerate(item["value"]):
+                        prices = [item["c"][i, j] for j in item["into"][i] if j in selected]
                         worth += max(0.0, value - min(prices)) if prices else 0.0
                     best = max(best, worth)
     return best
 
 
-def value_of(one: dict[str, Any], net: LocalNetwork, paths: np.ndarray) -> float:
+def value_of(item: dict[str, Any], net: LocalNetwork, paths: np.ndarray) -> float:
     """Return the value of a tree, each link counted once."""
     served = [i for i in range(len(paths)) if paths[i, 2] >= 0]
     edge = {i: int(net.ints[at.C_EDGE, paths[i, 2]]) for i in served}
     links = {(edge[i], int(net.ints[at.B_REFLECTOR, paths[i, 1]])) for i in served}
     assert len({j for j, _ in links}) == len(links), "an edge under two reflectors"
-    total: float = sum(one["value"][i] - one["c"][i, edge[i]] for i in served)
-    total -= sum(one["b"][link] for link in links)
-    total -= sum(one["r"][r] for r in {r for _, r in links})
+    total: float = sum(item["value"][i] - item["c"][i, edge[i]] for i in served)
+    total -= sum(item["b"][link] for link in links)
+    total -= sum(item["r"][r] for r in {r for _, r in links})
     return total
 
 
@@ -119,11 +119,11 @@ def test_the_dynamic_program_is_exact(seed: int) -> None:
         int(rng.integers(1, 5)),
         int(rng.integers(1, 4)),
     )
-    net, one = random_network(rng, k, edges, reflectors)
+    net, item = random_network(rng, k, edges, reflectors)
     paths = np.full((k, 3), -1, dtype=np.int64)
-    found = solve_dynamic_program(k, edges, reflectors, net, paths)
-    assert found == pytest.approx(best_by_force(one))
-    assert value_of(one, net, paths) == pytest.approx(found)
+    result = solve_dynamic_program(k, edges, reflectors, net, paths)
+    assert result == pytest.approx(best_by_force(item))
+    assert value_of(item, net, paths) == pytest.approx(result)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -131,13 +131,13 @@ def test_the_dynamic_program_is_exact(seed: int) -> None:
 def test_value_and_bound_bracket_the_best_tree(seed: int, nodes: int) -> None:
     rng = np.random.default_rng(seed)
     k, edges, reflectors = int(rng.integers(4, 12)), int(rng.integers(2, 6)), int(rng.integers(1, 5))
-    net, one = random_network(rng, k, edges, reflectors)
+    net, item = random_network(rng, k, edges, reflectors)
     paths = np.full((k, 3), -1, dtype=np.int64)
-    found, bound = solve_with_bound(k, edges, reflectors, net, paths, np.full(k, -1.0), 30, nodes)
-    best = best_by_force(one)
-    assert found <= best + 1e-9 <= bound + 2e-9
-    assert value_of(one, net, paths) == pytest.approx(found)
-    assert found >= 0.8 * best - 1e-9
+    result, bound = solve_with_bound(k, edges, reflectors, net, paths, np.full(k, -1.0), 30, nodes)
+    best = best_by_force(item)
+    assert result <= best + 1e-9 <= bound + 2e-9
+    assert value_of(item, net, paths) == pytest.approx(result)
+    assert result >= 0.8 * best - 1e-9
 
 
 def test_edges_are_exchanged_where_neither_opening_nor_closing_pays() -> None:

@@ -16,10 +16,10 @@ from planner_models.livevideo.plan.plan import build_plan
 from tests.models.livevideo.networks import problems
 
 
-def with_one_object(one: LiveVideo) -> LiveVideo:
+def with_one_object(entry: LiveVideo) -> LiveVideo:
     """Return the problem with the requests for the most requested object only."""
-    item = int(np.bincount(one.object).argmax())
-    return one.with_requests(one.requests[one.object == item].reset_index(drop=True))
+    item = int(np.bincount(entry.object).argmax())
+    return entry.with_requests(entry.requests[entry.object == item].reset_index(drop=True))
 
 
 @pytest.mark.slow
@@ -45,23 +45,23 @@ def test_a_greedy_tree_is_close_to_the_best(one: LiveVideo, cost_weight: float) 
     assert value >= 0.75 * best - 1e-9
 
 
-def greedy_links(one: LiveVideo) -> np.ndarray:
+def greedy_links(entry: LiveVideo) -> np.ndarray:
     """Return the links of the tree that `steiner.build_tree` finds for the only object."""
-    item = int(one.object[0])
-    into = np.argsort(one.head, kind="stable")
-    first = np.searchsorted(one.head[into], np.arange(len(one.clusters) + 1))
-    has_object = np.zeros(len(one.clusters), dtype=bool)
-    has_object[one.sources[one.is_at_source[item]]] = True
-    usable = one.capacity_mbps >= one.bitrate_mbps[item]
-    price = one.cost_weight * float(one.bitrate_mbps[item])
+    item = int(entry.object[0])
+    into = np.argsort(entry.head, kind="stable")
+    first = np.searchsorted(entry.head[into], np.arange(len(entry.clusters) + 1))
+    has_object = np.zeros(len(entry.clusters), dtype=bool)
+    has_object[entry.sources[entry.is_at_source[item]]] = True
+    usable = entry.capacity_mbps >= entry.bitrate_mbps[item]
+    price = entry.cost_weight * float(entry.bitrate_mbps[item])
     links: np.ndarray = steiner.build_tree(
-        one.group, one.value, price, first, into, one.tail, one.cost, has_object, usable
+        entry.group, entry.value, price, first, into, entry.tail, entry.cost, has_object, usable
     )
     return links
 
 
-def tree_value(one: LiveVideo, links: np.ndarray) -> float:
+def tree_value(item: LiveVideo, links: np.ndarray) -> float:
     """Return the objective of a plan of these links."""
-    plan = build_plan(one, np.full(len(links), int(one.object[0])), links)
-    check(one, plan)  # PlanRejected where it is no tree
-    return measure(one, plan, None)["service_minus_cost"] or 0.0
+    plan = build_plan(item, np.full(len(links), int(item.object[0])), links)
+    check(item, plan)  # PlanRejected where it is no tree
+    return measure(item, plan, None)["service_minus_cost"] or 0.0

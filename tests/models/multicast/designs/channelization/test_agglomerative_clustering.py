@@ -40,9 +40,9 @@ def test_many_port_sets_merge_as_well_as_by_the_whole_greedy(size: int) -> None:
     assert len(sets) > max(
         agglomerative_clustering.MIN_EXACT_UNIONS, agglomerative_clustering.EXACT_MERGE_FACTOR * size
     )  # so that pairs alike go first
-    whole = local_search.reassign_sets(sets, weights, pair_merging.merge_pairs(sets, weights, size))
-    greedy = local_search.total_mbps(sets, weights, whole)
-    wanted = float(weights @ np.bitwise_count(sets))
+    full = local_search.reassign_sets(sets, weights, pair_merging.merge_pairs(sets, weights, size))
+    greedy = local_search.total_mbps(sets, weights, full)
+    requested = float(weights @ np.bitwise_count(sets))
     traffic = []
     for rounds in (0, 1):
         meta = agglomerative_clustering.aggregate(masks, rates, table_size=size, rounds=rounds)
@@ -54,7 +54,7 @@ def test_many_port_sets_merge_as_well_as_by_the_whole_greedy(size: int) -> None:
             meta.tolist()
             == agglomerative_clustering.aggregate(masks, rates, table_size=size, rounds=rounds).tolist()
         )
-        traffic.append(wanted + cost)
+        traffic.append(requested + cost)
     assert traffic[0] <= 1.02 * greedy
     assert traffic[1] <= greedy * (1 + 1e-9)
 

@@ -40,9 +40,9 @@ def test_algorithm2_is_the_printed_pass(
         background_mbps=np.array(background),
     )
 
-    def cost(places: list[object]) -> float:
-        shown = [15 if place == "all" else mask for place, (mask, _) in zip(places, switch, strict=False)]
-        return plain_cost(shown, rates[: len(shown)].tolist(), places, PORTS, congestion, background)
+    def cost(positions: list[object]) -> float:
+        shown = [15 if index == "all" else mask for index, (mask, _) in zip(positions, switch, strict=False)]
+        return plain_cost(shown, rates[: len(shown)].tolist(), positions, PORTS, congestion, background)
 
     # the plain twin recounts equation (6) for every place that a group could go to
     said: list[object] = []
@@ -54,11 +54,11 @@ def test_algorithm2_is_the_printed_pass(
         elif count == 1:
             said.append(f"port {mask}")
         else:
-            own = cost([*said, "new"]) - cost(said)
+            own_values = cost([*said, "new"]) - cost(said)
             costs = [cost([*said, m]) - cost(said) for m in range(opened)]
-            if any(0 < b - a < 1e-7 for a, b in pairwise(sorted([*costs, own * (1 + delta)]))):
+            if any(0 < b - a < 1e-7 for a, b in pairwise(sorted([*costs, own_values * (1 + delta)]))):
                 return  # a tie that rounding decides
-            if not opened or (opened < size - PORTS - 1 and min(costs) - own > delta * own):
+            if not opened or (opened < size - PORTS - 1 and min(costs) - own_values > delta * own_values):
                 said.append(opened)
                 opened += 1
             else:

@@ -43,8 +43,8 @@ def test_tracked_cost_is_the_recounted_one(
             tracker.join(group, port)
         assert tracker.entries <= size
         assert tracker.extra_mbps == pytest.approx(recount_extra(tracker), abs=1e-7)
-        wanted = float(tracker.rates @ np.bitwise_count(tracker.masks))
-        assert tracker.wanted_mbps == pytest.approx(wanted)
+        requested = float(tracker.rates @ np.bitwise_count(tracker.masks))
+        assert tracker.wanted_mbps == pytest.approx(requested)
 
 
 def churn(tracker: incremental.SharingTracker, rng: np.random.Generator, events: int) -> None:

@@ -19,14 +19,14 @@ from tests.models.multicast.switches import busy_switch
 def test_ports_of_a_meta_group_are_counted_as_sets_come_and_go(masks: list[int], random: Random) -> None:
     counts, inside = np.zeros(6, dtype=np.uint64), list[int]()
     for mask in masks:
-        found = local_search._count_set(counts, np.uint64(mask), True)
+        result = local_search._count_set(counts, np.uint64(mask), True)
         inside.append(mask)
         while inside and random.random() < 0.4:
             gone = inside.pop(random.randrange(len(inside)))
-            found = local_search._count_set(counts, np.uint64(gone), False)
-        wanted = [sum(m >> port & 1 for m in inside) for port in range(10)]
-        assert int(found[0]) == sum(1 << port for port, sets in enumerate(wanted) if sets)
-        assert int(found[1]) == sum(1 << port for port, sets in enumerate(wanted) if sets == 1)
+            result = local_search._count_set(counts, np.uint64(gone), False)
+        requested = [sum(m >> port & 1 for m in inside) for port in range(10)]
+        assert int(result[0]) == sum(1 << port for port, sets in enumerate(requested) if sets)
+        assert int(result[1]) == sum(1 << port for port, sets in enumerate(requested) if sets == 1)
 
 
 @pytest.mark.parametrize("ports", [20, pytest.param(40, marks=pytest.mark.slow)])
@@ -37,10 +37,10 @@ def test_sets_end_where_no_single_move_saves_traffic(ports: int) -> None:
     start = np.arange(len(sets)) % 9
     meta = start.copy()
     local_search.move_sets(sets, weights, meta, 9, 100)
-    least = local_search.total_mbps(sets, weights, meta)
-    assert least < local_search.total_mbps(sets, weights, start)
+    lower = local_search.total_mbps(sets, weights, meta)
+    assert lower < local_search.total_mbps(sets, weights, start)
     for i in range(len(sets)):
         for m in range(9):
             other = meta.copy()
             other[i] = m
-            assert local_search.total_mbps(sets, weights, other) >= least * (1 - 1e-6)
+            assert local_search.total_mbps(sets, weights, other) >= lower * (1 - 1e-6)

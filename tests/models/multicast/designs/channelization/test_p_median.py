@@ -42,9 +42,9 @@ def test_certified_bounds_larger_switches() -> None:
     rng = np.random.default_rng(1)
     masks = rng.integers(1, 2**24, 25).astype(np.uint64)
     rates = rng.uniform(1, 10, 25)
-    found = p_median.certify(masks, rates, table_size=6, seconds=5)
-    assert found.gap < 1e-6
-    assert found.bound_mbps <= found.extra_mbps
+    result = p_median.certify(masks, rates, table_size=6, seconds=5)
+    assert result.gap < 1e-6
+    assert result.bound_mbps <= result.extra_mbps
     by_hand = agglomerative_clustering.aggregate(masks, rates, table_size=6)
-    assert found.extra_mbps <= meta_groups.extra_mbps(masks, rates, by_hand) + 1e-9
+    assert result.extra_mbps <= meta_groups.extra_mbps(masks, rates, by_hand) + 1e-9
     assert p_median.bound_mbps(masks, rates, table_size=25) == 0

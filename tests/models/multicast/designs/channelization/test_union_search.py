@@ -30,13 +30,13 @@ def test_all_unions_of_value_are_found(
         }
         if every or np.bitwise_or.reduce(sets[list(saved)], initial=np.uint64(0)) == union:
             expected[union] = sum(saved.values())
-    unions, values, whole = search_unions(sets, weights, price, min_value, 10**6, every=every)
-    assert whole
-    found = dict(zip(unions.tolist(), values.tolist(), strict=True))
-    assert len(found) == len(unions)
+    unions, values, full = search_unions(sets, weights, price, min_value, 10**6, every=every)
+    assert full
+    result = dict(zip(unions.tolist(), values.tolist(), strict=True))
+    assert len(result) == len(unions)
     tolerance = 1e-9 * float(price.max())
-    assert {u for u, v in expected.items() if v > min_value + tolerance} <= set(found)
-    for union, value in found.items():
+    assert {u for u, v in expected.items() if v > min_value + tolerance} <= set(result)
+    for union, value in result.items():
         assert value == pytest.approx(expected[union])
         assert value > min_value
 

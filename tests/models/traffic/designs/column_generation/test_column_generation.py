@@ -65,13 +65,13 @@ def test_bounds_hold_at_every_iteration_and_meet_the_optimum(problem: Traffic) -
     for few in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", few)
-            found = column_generation.search(ReducedProblem.of(problem, symmetry=False))
-        assert found.split is not None
-        for step in found.trace:
+            match = column_generation.search(ReducedProblem.of(problem, symmetry=False))
+        assert match.split is not None
+        for step in match.trace:
             assert step.bound <= best * (1 + 1e-7)
             assert step.utilization >= best * (1 - 1e-7)
-        assert found.utilization == pytest.approx(best, rel=2e-6)
-        bounds = [step.bound for step in found.trace]
+        assert match.utilization == pytest.approx(best, rel=2e-6)
+        bounds = [step.bound for step in match.trace]
         assert bounds == sorted(bounds)
 
 
@@ -179,12 +179,12 @@ def test_demands_below_the_rounding_error_of_sums_are_still_served(monkeypatch: 
 
 def test_equal_seeds_make_equal_plans_and_threads_change_nothing_but_rounding() -> None:
     problem = Traffic.from_tables(topohub.read("sndlib/geant"))
-    one, two = (column_generation.route(problem, options=Options(seed=3)) for _ in range(2))
-    assert one.plan is not None
+    item, two = (column_generation.route(problem, options=Options(seed=3)) for _ in range(2))
+    assert item.plan is not None
     assert two.plan is not None
-    pd.testing.assert_frame_equal(one.plan.flows, two.plan.flows)
+    pd.testing.assert_frame_equal(item.plan.flows, two.plan.flows)
     more = column_generation.route(problem, options=Options(seed=4, threads=2))
-    assert more.proof.objective == pytest.approx(one.proof.objective, rel=3e-6)
+    assert more.proof.objective == pytest.approx(item.proof.objective, rel=3e-6)
 
 
 @pytest.mark.parametrize("gap", [0.1, 1e-2, 1e-3])
@@ -204,9 +204,9 @@ def test_the_search_stops_at_the_gap_of_the_options(gap: float) -> None:
 def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     problem = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1))
     small = ReducedProblem.of(problem)
-    found = column_generation.search(small, deadline=Deadline(0.0, 0.0))
-    assert found.split is not None  # one tree for each root
-    assert 0 < found.bound < found.utilization
+    match = column_generation.search(small, deadline=Deadline(0.0, 0.0))
+    assert match.split is not None  # one tree for each root
+    assert 0 < match.bound < match.utilization
 
     state = column_generation._Search(small, 1e-9, 0, NEVER)
     steps = state.iterate()
@@ -279,30 +279,30 @@ def test_a_problem_without_demand_needs_no_search() -> None:
 def test_the_utilization_of_the_plan_does_not_depend_on_the_claim_of_the_search() -> None:
     problem = star_of_clients()
     small = ReducedProblem.of(problem)
-    found = column_generation.search(small)
-    wrong = dataclasses.replace(found, utilization=found.utilization / 2)
+    match = column_generation.search(small)
+    wrong = dataclasses.replace(match, utilization=match.utilization / 2)
     assert wrong.split is not None
     plan = small.make_plan(
         wrong.split
     )  # the decision takes its objective from the plan, never from the search
-    assert plan.links["utilization"].max() == pytest.approx(found.utilization, rel=1e-9)
+    assert plan.links["utilization"].max() == pytest.approx(match.utilization, rel=1e-9)
 
 
 def test_the_line_search_finds_the_smallest_maximum_between_two_loads() -> None:
-    one, other = np.array([1.0, 0.0]), np.array([0.0, 2.0])
-    assert column_generation._line_search(one, other) == pytest.approx(1 / 3)
-    assert column_generation._line_search(one, one + 1) == 0.0
-    assert column_generation._line_search(one + 1, one) == 1.0
+    item, other = np.array([1.0, 0.0]), np.array([0.0, 2.0])
+    assert column_generation._line_search(item, other) == pytest.approx(1 / 3)
+    assert column_generation._line_search(item, item + 1) == 0.0
+    assert column_generation._line_search(item + 1, item) == 1.0
 
 
 def test_a_search_may_end_with_the_proof_that_not_everything_fits() -> None:
     problem = generators.germany50().scale_demands(4.0)
-    whole = column_generation.route(problem)
+    decision = column_generation.route(problem)
     early = column_generation.route(problem, enough=1.0)
     assert early.plan is None
-    assert whole.proof.objective is not None
+    assert decision.proof.objective is not None
     assert early.proof.bound is not None
-    assert whole.proof.objective <= early.proof.bound < 1
+    assert decision.proof.objective <= early.proof.bound < 1
 
 
 @pytest.mark.parametrize("goal", ["concurrent", "utilization"])

@@ -33,12 +33,12 @@ def test_passes_serve_every_pair_in_full_and_find_the_optimum(problem: Traffic) 
     np.testing.assert_allclose(load, paths.load, atol=1e-9 * rate.max())
     # each pair leaves its node once and reaches its root once
     for c in range(len(rate)):
-        mine = pair == c
-        surplus = np.bincount(small.graph.tail[arc[mine]], share[mine], minlength=small.graph.nodes)
-        surplus -= np.bincount(small.graph.head[arc[mine]], share[mine], minlength=small.graph.nodes)
-        wanted = np.zeros(small.graph.nodes)
-        wanted[node[c]], wanted[small.roots[row[c]]] = 1, -1
-        np.testing.assert_allclose(surplus, wanted, atol=1e-9)
+        current = pair == c
+        surplus = np.bincount(small.graph.tail[arc[current]], share[current], minlength=small.graph.nodes)
+        surplus -= np.bincount(small.graph.head[arc[current]], share[current], minlength=small.graph.nodes)
+        requested = np.zeros(small.graph.nodes)
+        requested[node[c]], requested[small.roots[row[c]]] = 1, -1
+        np.testing.assert_allclose(surplus, requested, atol=1e-9)
     best = optimum.route(problem, objective="concurrent", method="lp").proof.objective
     assert best is not None
     value = max(float((paths.load / small.capacity_mbps).max()), small.fixed_utilization)
@@ -55,8 +55,8 @@ def test_slots_and_hops_grow_for_more_and_longer_paths() -> None:
         tail += nodes[:-1]
         head += nodes[1:]
     graph = shortest_path_trees.Graph.of(2 + links * hops, np.array(tail), np.array(head))
-    one = np.zeros(1, dtype=np.int64)
-    paths = PathFlows.of(graph, one + 1, one, one, np.array([9.0]))
+    item = np.zeros(1, dtype=np.int64)
+    paths = PathFlows.of(graph, item + 1, item, item, np.array([9.0]))
     for sharpness in np.geomspace(2.0, 50.0, 60):
         paths.run_pass(graph, np.ones(len(tail)), sharpness / (paths.load.max() or 1.0))
     assert paths.flow.shape[1] > 8

@@ -26,13 +26,13 @@ def draw_master(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def optimum(load: np.ndarray, group: np.ndarray) -> float:
     rows, columns = load.shape
     groups = int(group.max()) + 1
-    one = np.zeros((groups, columns + 1))
-    one[group, np.arange(columns)] = 1
+    item = np.zeros((groups, columns + 1))
+    item[group, np.arange(columns)] = 1
     answer = linprog(
         np.r_[np.zeros(columns), 1],
         A_ub=np.c_[load, -np.ones(rows)],
         b_ub=np.zeros(rows),
-        A_eq=one,
+        A_eq=item,
         b_eq=np.ones(groups),
     )
     return float(answer.fun)

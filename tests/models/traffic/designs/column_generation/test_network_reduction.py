@@ -64,9 +64,9 @@ def test_a_healthy_fat_tree_leaves_nothing_to_decide() -> None:
 
 
 def test_only_switches_next_to_failures_are_not_merged() -> None:
-    whole = generators.fat_tree(k=8)
-    small = reduce_problem(without_cables(whole, 0.01, 1))
-    assert small.graph.nodes < len(whole.nodes) / 2
+    full = generators.fat_tree(k=8)
+    small = reduce_problem(without_cables(full, 0.01, 1))
+    assert small.graph.nodes < len(full.nodes) / 2
 
 
 def test_parallel_links_and_equivalent_nodes_divide_traffic_by_capacity() -> None:
@@ -131,6 +131,6 @@ def test_dead_ends_carry_exactly_their_demands() -> None:
     decision = column_generation.route(problem)
     assert decision.plan is not None
     load = decision.plan.links.set_index(["tail", "head"])["load_mbps"]
-    wanted = {("a", "b"): 2, ("b", "c"): 1, ("c", "d"): 1, ("e", "b"): 2, ("b", "a"): 2, ("d", "c"): 1}
-    assert {ends: rate for ends, rate in load.items() if rate} == pytest.approx(wanted)
+    requested = {("a", "b"): 2, ("b", "c"): 1, ("c", "d"): 1, ("e", "b"): 2, ("b", "a"): 2, ("d", "c"): 1}
+    assert {ends: rate for ends, rate in load.items() if rate} == pytest.approx(requested)
     assert decision.proof.objective == pytest.approx(2.0)  # a-b, b-a and c-d at half

@@ -68,8 +68,8 @@ def test_trees_are_shortest_and_loads_are_sums_over_walks(
         graph, parent, amount, tree, row, np.array([0.5, 0.5, 2.0])
     )
     flow = shortest_path_trees.tree_flows(graph, parent[tree], amount, row)
-    own = shortest_path_trees.tree_loads(graph, parent[tree], flow) * np.array([[0.5], [0.5], [2.0]])
-    np.testing.assert_allclose(by_row[:2], [own[2], own[0] + own[1]])
+    own_values = shortest_path_trees.tree_loads(graph, parent[tree], flow) * np.array([[0.5], [0.5], [2.0]])
+    np.testing.assert_allclose(by_row[:2], [own_values[2], own_values[0] + own_values[1]])
 
 
 def test_loads_are_correct_over_arcs_of_length_zero() -> None:

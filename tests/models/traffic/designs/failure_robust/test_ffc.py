@@ -117,7 +117,7 @@ def test_higher_classes_are_admitted_first() -> None:
     classes = pd.DataFrame({"class": ["gold", "bronze"], "priority": [1.0, 2.0]})
     problem = Traffic.from_tables({"links": base.links, "demands": demands, "classes": classes})
     decision = ffc.route(problem)
-    assert [(one.name, round(one.objective, 6)) for one in decision.proof.levels] == [
+    assert [(level.name, round(level.objective, 6)) for level in decision.proof.levels] == [
         ("gold", 8.0),
         ("bronze", 2.0),
     ]
@@ -195,13 +195,13 @@ def solve_over_all_failures(problem: Traffic, k: int) -> float:
     for down in list_failures(problem, k):
         for demand in range(demands):
             row = np.zeros(count + demands)
-            left = [
+            remaining = [
                 path
                 for path in range(count)
                 if paths.demand[path] == demand and not any(ends[link] in down for link in paths.links[path])
             ]
-            if left:
-                row[left], row[count + demand] = -1.0, 1.0
+            if remaining:
+                row[remaining], row[count + demand] = -1.0, 1.0
                 rows.append(row)
                 limits.append(0.0)
     solved = linprog(

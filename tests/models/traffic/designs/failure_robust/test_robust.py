@@ -105,10 +105,10 @@ def test_more_than_survives_is_no_guarantee() -> None:
     more = replace(plan, guarantees=plan.guarantees.assign(rate_mbps=6.0))
     assert not len(check(problem.with_rates(np.array([8.0])), more))
     base = network(SQUARE, [("a", "d", 8.0)])
-    whole = robust.route(replace(base, failures=pd.DataFrame({"failure": ["f"], "member": ["a<->c"]}))).plan
-    assert whole is not None
-    assert whole.guarantees is not None
-    claims = replace(whole, guarantees=whole.guarantees.assign(failures="links"))
+    full = robust.route(replace(base, failures=pd.DataFrame({"failure": ["f"], "member": ["a<->c"]}))).plan
+    assert full is not None
+    assert full.guarantees is not None
+    claims = replace(full, guarantees=full.guarantees.assign(failures="links"))
     (sentence,) = check(base, claims).sentences()
     assert sentence.startswith("guarantees: violated 1 time, worst a->d: ")
     assert sentence.endswith(" 6 against 8 Mbit/s")
@@ -127,10 +127,10 @@ def test_what_does_not_survive_is_refused_where_all_must_be_served() -> None:
     decision = robust.route(network(SQUARE, [("a", "d", 20.0)]), options=Options(service="all"))
     assert decision.plan is None
     assert decision.proof.reasons == ("at most 30.0000% of all traffic survives every failure of the set",)
-    whole = robust.route(network(SQUARE, [("a", "d", 5.0)]), options=Options(service="all"))
-    assert whole.proof.status is Status.OPTIMAL
-    assert whole.plan is not None
-    assert whole.plan.shed is None
+    full = robust.route(network(SQUARE, [("a", "d", 5.0)]), options=Options(service="all"))
+    assert full.proof.status is Status.OPTIMAL
+    assert full.plan is not None
+    assert full.plan.shed is None
 
 
 def test_segments_are_refused() -> None:
@@ -161,10 +161,10 @@ def test_the_optimum_is_that_of_one_program_over_all_failures(problem: Traffic) 
     value, bound = decision.proof.objective, decision.proof.bound
     assert value is not None
     assert bound is not None
-    most = solve_over_all_failures(problem, list(list_failures(problem, 1)))
-    assert value <= most * (1 + 1e-7)
-    assert most <= bound * (1 + 1e-7)
-    assert value == pytest.approx(most, rel=1e-5)
+    upper = solve_over_all_failures(problem, list(list_failures(problem, 1)))
+    assert value <= upper * (1 + 1e-7)
+    assert upper <= bound * (1 + 1e-7)
+    assert value == pytest.approx(upper, rel=1e-5)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
     assert measure(problem, decision.plan, None)["worst_delivered_mbps"] is not None
@@ -177,8 +177,8 @@ def test_the_optimum_is_that_of_one_program_over_all_failures(problem: Traffic) 
 @given(problems(max_nodes=5, max_demands=3, parallel=False))
 def test_the_same_share_of_all_is_that_of_one_program(problem: Traffic) -> None:
     decision = robust.route(problem, failures="links", objective="concurrent")
-    most = solve_over_all_failures(problem, list(list_failures(problem, 1)), alike=True)
-    assert decision.proof.objective == pytest.approx(most, rel=1e-5)
+    upper = solve_over_all_failures(problem, list(list_failures(problem, 1)), alike=True)
+    assert decision.proof.objective == pytest.approx(upper, rel=1e-5)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
 
@@ -190,8 +190,8 @@ def test_fewer_failures_never_admit_less(problem: Traffic, data: st.DataObject) 
     names = ["<->".join(sorted(line)) for line in list_lines(problem)]
     some = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
     totals = []
-    for chosen in (names, some, []):
-        table = pd.DataFrame({"failure": chosen, "member": chosen}, dtype=str)
+    for selected in (names, some, []):
+        table = pd.DataFrame({"failure": selected, "member": selected}, dtype=str)
         with_table = replace(problem, failures=table)
         totals.append(robust.route(with_table).proof.objective or 0.0)
     assert totals[0] <= totals[1] * (1 + 1e-5)
@@ -244,12 +244,12 @@ def solve_over_paths(problem: Traffic, paths: Paths, levels: list[np.ndarray]) -
     width = count + len(columns)
     links = len(problem.links)
     load, send = np.zeros((len(downs) * links, width)), np.zeros((len(downs) * count, width))
-    for place, (number, k, path) in enumerate(columns):
-        np.add.at(load[:, count + place], number * links + np.array(path), 1.0)
-        send[number * count + k, count + place] = -1.0
+    for index, (number, k, path) in enumerate(columns):
+        np.add.at(load[:, count + index], number * links + np.array(path), 1.0)
+        send[number * count + k, count + index] = -1.0
         send[number * count + k, k] = 1.0
     has_path = np.array([bool(several) for several in paths])
-    bounds = [(0, rate * known) for rate, known in zip(problem.rate_mbps, has_path, strict=True)]
+    bounds = [(0, rate * names) for rate, names in zip(problem.rate_mbps, has_path, strict=True)]
     upper, limit = [load, send], [np.tile(problem.capacity_mbps, len(downs)), np.zeros(len(send))]
     values = []
     for weight in levels:
@@ -270,20 +270,20 @@ def assert_that_routes_carry_what_is_claimed(problem: Traffic, plan: Routing) ->
     """Assert by linear programs over the plan's routes that all admitted rates fit in each failure."""
     assert plan.routes is not None
     assert plan.guarantees is not None
-    node = {name: place for place, name in enumerate(problem.nodes["node"])}
+    node = {name: index for index, name in enumerate(problem.nodes["node"])}
     link = {(int(a), int(b)): e for e, (a, b) in enumerate(zip(problem.tail, problem.head, strict=True))}
     demand = problem.find_demands(plan.routes)
     routes: Paths = [[] for _ in problem.demands.index]
     for k, text in zip(demand.tolist(), plan.routes["path"], strict=True):
-        places = [node[name] for name in json.loads(text)]
-        routes[k].append([link[pair] for pair in itertools.pairwise(places)])
+        positions = [node[name] for name in json.loads(text)]
+        routes[k].append([link[pair] for pair in itertools.pairwise(positions)])
         assert is_legal(problem, k, routes[k][-1])
     shed = np.zeros(len(problem.demands))
     if plan.shed is not None:
         shed[problem.find_demands(plan.shed)] = plan.shed["rate_mbps"]
     admitted = problem.with_rates(np.maximum(problem.rate_mbps - shed, 0.0))
-    (most,) = solve_over_paths(admitted, routes, [np.ones(len(problem.demands))])
-    assert most == pytest.approx(float(admitted.rate_mbps.sum()), rel=1e-6, abs=1e-9)
+    (upper,) = solve_over_paths(admitted, routes, [np.ones(len(problem.demands))])
+    assert upper == pytest.approx(float(admitted.rate_mbps.sum()), rel=1e-6, abs=1e-9)
     claimed = np.zeros(len(problem.demands))
     claimed[problem.find_demands(plan.guarantees)] = plan.guarantees["rate_mbps"]
     assert (claimed <= admitted.rate_mbps * (1 + 1e-6) + 1e-9).all()
@@ -297,9 +297,9 @@ def assert_that_routes_carry_what_is_claimed(problem: Traffic, plan: Routing) ->
 def test_within_limits_the_optimum_is_that_over_all_legal_paths(seed: int) -> None:
     problem = draw_network(seed)
     decision = robust.route(problem, failures="links")
-    (most,) = solve_over_paths(problem, find_paths(problem), [np.ones(len(problem.demands))])
-    assert decision.proof.objective == pytest.approx(most, rel=1e-5, abs=1e-9)
-    assert decision.proof.bound == pytest.approx(most, rel=1e-5, abs=1e-9)
+    (upper,) = solve_over_paths(problem, find_paths(problem), [np.ones(len(problem.demands))])
+    assert decision.proof.objective == pytest.approx(upper, rel=1e-5, abs=1e-9)
+    assert decision.proof.bound == pytest.approx(upper, rel=1e-5, abs=1e-9)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
     if decision.plan.routes is not None:  # else no limit and no rule was drawn
@@ -311,18 +311,20 @@ def test_within_limits_the_optimum_is_that_over_all_legal_paths(seed: int) -> No
 def test_over_tunnels_the_optimum_is_that_over_these_paths(seed: int) -> None:
     drawn = draw_network(seed, tunnels=True)
     assert drawn.tunnels is not None
-    chosen = drawn.tunnels[drawn.tunnels["kind"] != "segments"] if "kind" in drawn.tunnels else drawn.tunnels
-    if not len(chosen):
+    selected = (
+        drawn.tunnels[drawn.tunnels["kind"] != "segments"] if "kind" in drawn.tunnels else drawn.tunnels
+    )
+    if not len(selected):
         return
-    problem = Traffic.from_tables({**drawn.to_tables(), "tunnels": chosen})
-    known = {tuple(path.split(" > ")) for path in chosen["path"]}
+    problem = Traffic.from_tables({**drawn.to_tables(), "tunnels": selected})
+    names = {tuple(path.split(" > ")) for path in selected["path"]}
     paths = [
-        [path for path in several if tuple(path_names(problem, path)) in known]
+        [path for path in several if tuple(path_names(problem, path)) in names]
         for several in find_paths(problem)
     ]
     decision = robust.route(problem, failures="links", paths="tunnels")
-    (most,) = solve_over_paths(problem, paths, [np.ones(len(problem.demands))])
-    assert decision.proof.objective == pytest.approx(most, rel=1e-5, abs=1e-9)
+    (upper,) = solve_over_paths(problem, paths, [np.ones(len(problem.demands))])
+    assert decision.proof.objective == pytest.approx(upper, rel=1e-5, abs=1e-9)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
     assert_that_routes_carry_what_is_claimed(problem, decision.plan)
@@ -338,14 +340,14 @@ def test_higher_classes_are_admitted_first(seed: int) -> None:
     tables["classes"] = pd.DataFrame({"class": ["gold", "bulk"], "priority": [1, 2]})
     problem = Traffic.from_tables(tables)
     rank = np.where(problem.demands["class"].astype(str) == "gold", 0, 1)
-    values = [(rank == one).astype(float) for one in np.unique(rank)]
+    values = [(rank == item).astype(float) for item in np.unique(rank)]
     decision = robust.route(problem, failures="links")
     expected = solve_over_paths(problem, find_paths(problem), values)
     levels = decision.proof.levels or [decision.proof]  # one class alone is no order
-    assert [one.objective for one in levels] == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    for most, one in zip(expected, levels, strict=True):
-        assert one.bound is not None
-        assert most <= one.bound * (1 + 1e-6) + 1e-9
+    assert [level.objective for level in levels] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    for upper, level in zip(expected, levels, strict=True):
+        assert level.bound is not None
+        assert upper <= level.bound * (1 + 1e-6) + 1e-9
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
 
@@ -356,16 +358,16 @@ def test_within_limits_the_common_share_is_the_largest(seed: int) -> None:
     problem = draw_network(seed)
     decision = robust.route(problem, failures="links", objective="concurrent")
     paths = find_paths(problem)
-    wanted = np.array([rate * bool(p) for rate, p in zip(problem.rate_mbps, paths, strict=True)])
+    requested = np.array([rate * bool(p) for rate, p in zip(problem.rate_mbps, paths, strict=True)])
     value = decision.proof.objective
     assert value is not None
-    share = value / max(float(wanted.sum()), 1e-9)
-    if not wanted.any():
+    share = value / max(float(requested.sum()), 1e-9)
+    if not requested.any():
         return
     fits, above = (
-        solve_over_paths(problem.with_rates(wanted * part), paths, [np.ones(len(wanted))])[0]
-        for part in (share, min(share * 1.01, 1.0))
+        solve_over_paths(problem.with_rates(requested * fraction), paths, [np.ones(len(requested))])[0]
+        for fraction in (share, min(share * 1.01, 1.0))
     )
-    assert fits == pytest.approx(share * wanted.sum(), rel=1e-6)
+    assert fits == pytest.approx(share * requested.sum(), rel=1e-6)
     if share < 1 - 1e-6:
-        assert above < min(share * 1.01, 1.0) * wanted.sum() * (1 - 1e-9)
+        assert above < min(share * 1.01, 1.0) * requested.sum() * (1 - 1e-9)

@@ -33,7 +33,7 @@ def risky(draw: st.DrawFn) -> Traffic:
     names = ["<->".join(sorted(line)) for line in list_lines(problem)]
     parts = draw(st.lists(st.integers(1, 5), min_size=len(names), max_size=len(names)))
     return with_failures(
-        problem, {name: part / (6 * len(names)) for name, part in zip(names, parts, strict=True)}
+        problem, {name: share / (6 * len(names)) for name, share in zip(names, parts, strict=True)}
     )
 
 
@@ -107,19 +107,19 @@ def solve_all_scenarios(problem: Traffic, availability: float, *, is_total: bool
         for k, pair in enumerate(demands):
             if not has_path(problem, down, pair):
                 continue
-            row, place = np.zeros(width), lost + q * len(demands) + k
+            row, position = np.zeros(width), lost + q * len(demands) + k
             for path in np.flatnonzero(paths.demand == k):
                 if not any(ends[link] in down for link in paths.links[path]):
                     row[path] = -1 / problem.rate_mbps[k]
-            row[place] = -1.0
+            row[position] = -1.0
             rows.append(row)
             limits.append(-1.0)
             single = np.zeros(width)
-            single[place], single[count + q], single[count + scenarios] = 1.0, -1.0, -1.0
+            single[position], single[count + q], single[count + scenarios] = 1.0, -1.0, -1.0
             if not is_total:
                 rows.append(single)
                 limits.append(0.0)
-            total[place] = problem.rate_mbps[k] / problem.rate_mbps.sum()
+            total[position] = problem.rate_mbps[k] / problem.rate_mbps.sum()
         rows.append(total if is_total else np.zeros(width))
         limits.append(0.0)
     cost = np.zeros(width)
@@ -140,10 +140,10 @@ def test_the_risk_is_that_of_all_scenarios(problem: Traffic, availability: float
         paths=3,
         path_choice="shortest",
     )
-    least = solve_all_scenarios(problem, availability, is_total=loss == "total")
-    assert decision.proof.objective == pytest.approx(least, rel=1e-5, abs=1e-6)
+    lower = solve_all_scenarios(problem, availability, is_total=loss == "total")
+    assert decision.proof.objective == pytest.approx(lower, rel=1e-5, abs=1e-6)
     assert decision.proof.bound is not None
-    assert decision.proof.bound <= least + 1e-6
+    assert decision.proof.bound <= lower + 1e-6
     plan = decision.plan
     assert plan is not None
     assert not len(check(problem, plan))

@@ -62,8 +62,8 @@ def count_moved(problem: Traffic, plan: Routing, previous: Routing) -> tuple[flo
     """Return the traffic that can stay and that of it which a plan moves, from the tables alone."""
     keys = problem.demand_key
     ends = zip(problem.links["tail"], problem.links["head"], problem.parallel.tolist(), strict=True)
-    known = {(tail, head, int(number)) for tail, head, number in ends}
-    now, then = (_flows(one, keys) for one in (plan, previous))
+    names = {(tail, head, int(number)) for tail, head, number in ends}
+    now, then = (_flows(item, keys) for item in (plan, previous))
     stays_of_all = moved_of_all = 0.0
     for k, row in enumerate(problem.demands.to_dict("records")):
         name, rate = tuple(row[key] for key in keys), row["rate_mbps"]
@@ -72,23 +72,23 @@ def count_moved(problem: Traffic, plan: Routing, previous: Routing) -> tuple[flo
         offered -= sum(amount if link[1] == name[0] else 0.0 for link, amount in sent.items())
         if rate <= 0 or offered <= 0:
             continue
-        present = {link: amount * rate / offered for link, amount in sent.items() if link in known}
+        present = {link: amount * rate / offered for link, amount in sent.items() if link in names}
         present = _keep_legal(problem, k, present)
         both = {link: min(amount, now.get(name, {}).get(link, 0.0)) for link, amount in present.items()}
         stays = min(_largest_flow(present, name), rate)
-        kept = min(_largest_flow(both, name), stays)
+        selected = min(_largest_flow(both, name), stays)
         stays_of_all += stays
-        moved_of_all += max(stays - kept - _shed(plan, keys).get(name, 0.0), 0.0)
+        moved_of_all += max(stays - selected - _shed(plan, keys).get(name, 0.0), 0.0)
     return stays_of_all, moved_of_all
 
 
 def _flows(plan: Routing, keys: list[str]) -> dict[tuple[str, ...], dict[tuple[str, str, int], float]]:
     """Return the Mbit/s of each demand on each (tail, head, parallel)."""
-    found: dict[tuple[str, ...], dict[tuple[str, str, int], float]] = {}
+    result: dict[tuple[str, ...], dict[tuple[str, str, int], float]] = {}
     for row in plan.flows.to_dict("records"):
         link = row["tail"], row["head"], int(row["parallel"])
-        found.setdefault(tuple(row[key] for key in keys), {})[link] = row["rate_mbps"]
-    return found
+        result.setdefault(tuple(row[key] for key in keys), {})[link] = row["rate_mbps"]
+    return result
 
 
 def _shed(plan: Routing, keys: list[str]) -> dict[tuple[str, ...], float]:
@@ -139,19 +139,19 @@ def oracle(problem: Traffic, previous: Routing, most_moved: float, objective: st
     count, demands, links = len(columns), len(problem.demands), len(problem.links)
     width = count + demands + 1  # paths, moved traffic of each demand, utilization
     load, served = np.zeros((links, width)), np.zeros((demands, width))
-    kept, moved = np.zeros((demands * links, width)), np.zeros((demands, width))
+    selected, moved = np.zeros((demands * links, width)), np.zeros((demands, width))
     for column, (k, keys, is_kept) in enumerate(columns):
         load[keys, column] = 1.0
         served[k, column] = 1.0
         if is_kept:
-            kept[k * links + np.array(keys), column] = 1.0
+            selected[k * links + np.array(keys), column] = 1.0
         else:
             moved[k, column] = 1.0
     moved[np.arange(demands), count + np.arange(demands)] = -1.0
     load[:, -1] = -problem.capacity_mbps
     budget = np.zeros((1, width))
     budget[0, count : count + demands] = present.stays > 0
-    rows = np.vstack([load, kept, moved, budget])
+    rows = np.vstack([load, selected, moved, budget])
     right = np.concatenate(
         [np.zeros(links), flow.ravel(), problem.rate_mbps - present.stays, [most_moved * present.total_mbps]]
     )
@@ -159,15 +159,15 @@ def oracle(problem: Traffic, previous: Routing, most_moved: float, objective: st
     bounds: list[tuple[float, float | None]] = [(0.0, None)] * width
     if objective == "concurrent":
         cost[-1] = 1.0
-        found = linprog(cost, rows, right, served, problem.rate_mbps, bounds, method="highs")
-        if found.fun <= 1:
-            return 1 / float(found.fun)
+        solution = linprog(cost, rows, right, served, problem.rate_mbps, bounds, method="highs")
+        if solution.fun <= 1:
+            return 1 / float(solution.fun)
         # not all fits: the same share of each demand, which takes the place of the utilization
         grown = np.hstack([served, -problem.rate_mbps[:, None]])
         rows = np.hstack([rows, np.zeros((len(rows), 1))])
         cost, bounds = np.r_[np.zeros(width), -1.0], [*bounds[:-1], (1.0, 1.0), (0.0, 1.0)]
-        found = linprog(cost, rows, right, grown, np.zeros(demands), bounds, method="highs")
-        return -float(found.fun)
+        solution = linprog(cost, rows, right, grown, np.zeros(demands), bounds, method="highs")
+        return -float(solution.fun)
     cost, bounds[-1] = -served.sum(axis=0), (1.0, 1.0)
     rows, right = np.vstack([rows, served]), np.r_[right, problem.rate_mbps]
     return -float(linprog(cost, rows, right, bounds=bounds, method="highs").fun)
@@ -204,11 +204,11 @@ def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.D
 def test_a_larger_limit_is_never_worse(problem: Traffic, objective: str) -> None:
     previous = ecmp.route(problem)
     grown = problem.with_rates(np.round(problem.rate_mbps * np.linspace(0.5, 2.0, len(problem.rate_mbps)), 3))
-    found = [limited(grown, previous, share, objective=objective).proof for share in (0.0, 0.1, 0.4, 1.0)]
+    result = [limited(grown, previous, share, objective=objective).proof for share in (0.0, 0.1, 0.4, 1.0)]
     free = optimum.route(grown, objective=objective).proof  # type: ignore[arg-type]
-    assert found[-1].objective == pytest.approx(free.objective, rel=1e-6, abs=1e-9)
+    assert result[-1].objective == pytest.approx(free.objective, rel=1e-6, abs=1e-9)
     delivers_all = free.metric != "cost" or optimum.route(grown, objective="total").plan.shed is None  # type: ignore[union-attr]
-    values = [proof.objective for proof in found if proof.objective is not None]
+    values = [proof.objective for proof in result if proof.objective is not None]
     if delivers_all and objective != "cost":  # a plan that delivers less costs less
         steps = np.diff(values) * (-1 if objective == "utilization" else 1)
         assert (steps >= -1e-6 * abs(values[-1])).all()
@@ -220,9 +220,9 @@ def test_a_larger_limit_is_never_worse(problem: Traffic, objective: str) -> None
 def test_classes_keep_their_order(problem: Traffic, share: float) -> None:
     made = limited(problem, ecmp.route(problem), share, objective="total")
     other = limited(problem, ecmp.route(problem), share, objective="total", by_paths=True)
-    for one, two in zip(made.proof.levels, other.proof.levels, strict=True):
-        assert two.objective <= one.bound * (1 + 1e-6) + 1e-6
-        assert two.bound >= one.objective * (1 - 1e-6) - 1e-6
+    for level, two in zip(made.proof.levels, other.proof.levels, strict=True):
+        assert two.objective <= level.bound * (1 + 1e-6) + 1e-6
+        assert two.bound >= level.objective * (1 - 1e-6) - 1e-6
         if two.bound - two.objective > 1e-6 * two.bound:
             break  # the next level depends on it
     assert made.proof.levels
@@ -242,19 +242,19 @@ def test_the_price_of_a_limit() -> None:
     assert table.loc["delivered_mbps", "loss"] == pytest.approx(6.2)
     assert table.loc["delivered_mbps", "gain_per_point"] == pytest.approx(0.18)
     assert made.plan.moved["rate_mbps"].sum() == pytest.approx(1.8)  # type: ignore[union-attr]
-    whole = limited(SQUARE, NOW, 0.6).plan
-    assert whole is not None
-    assert whole.shed is None
-    assert routing_from_tables(SQUARE, whole.to_tables()).rerouting is not None
+    full = limited(SQUARE, NOW, 0.6).plan
+    assert full is not None
+    assert full.shed is None
+    assert routing_from_tables(SQUARE, full.to_tables()).rerouting is not None
     spread = limited(SQUARE, NOW, 0.45, objective="utilization").plan.rerouting  # type: ignore[union-attr]
     assert spread["value"].tolist() == pytest.approx([0.99])
     assert spread["gain_per_point"].tolist() == pytest.approx([0.018])
 
 
 def test_over_given_paths() -> None:
-    one = limited(SQUARE, NOW, 0.5, paths=1).plan
-    assert one is not None
-    assert one.shed is not None  # traffic that moves has the shortest path alone
+    item = limited(SQUARE, NOW, 0.5, paths=1).plan
+    assert item is not None
+    assert item.shed is not None  # traffic that moves has the shortest path alone
     two = limited(SQUARE, NOW, 0.5, paths=2)
     assert two.plan is not None
     assert two.plan.shed is None
@@ -312,7 +312,7 @@ def test_under_limits_more_may_move_and_all_is_the_unlimited_optimum(seed: int, 
     now = problem.with_rates(problem.rate_mbps * random.uniform(0.5, 2.0, len(problem.demands)))
     free = optimum.route(now, objective=objective).proof  # type: ignore[arg-type]
     made = [limited(now, previous, share, objective=objective) for share in (0.0, 0.3, 1.0)]
-    values = [one.proof.objective for one in made]
+    values = [item.proof.objective for item in made]
     assert values[-1] == pytest.approx(free.objective, rel=1e-5, abs=1e-6)
     if objective != "cost":  # a plan that delivers less costs less
         steps = np.diff(np.array(values, dtype=float)) * (-1 if objective == "utilization" else 1)

@@ -68,10 +68,10 @@ def oracle(problem: Traffic, matrices: np.ndarray | None, limits: np.ndarray) ->
     count, links, nodes = len(columns), len(problem.links), len(problem.nodes)
     duals = 0 if matrices is not None else links * 2 * nodes
     width = count + duals + 1
-    whole = np.zeros((len(problem.demands), width))
+    full = np.zeros((len(problem.demands), width))
     rows, right = [], []
     for column, (k, _) in enumerate(columns):
-        whole[k, column] = 1.0
+        full[k, column] = 1.0
     for e in range(links):
         uses = np.array([e in keys for _, keys in columns])
         if matrices is None:
@@ -94,7 +94,7 @@ def oracle(problem: Traffic, matrices: np.ndarray | None, limits: np.ndarray) ->
     right = np.zeros(len(rows))
     cost = np.zeros(width)
     cost[-1] = 1.0
-    return float(linprog(cost, np.array(rows), right, whole, np.ones(len(whole)), method="highs").fun)
+    return float(linprog(cost, np.array(rows), right, full, np.ones(len(full)), method="highs").fun)
 
 
 def totals(problem: Traffic, rate: np.ndarray) -> np.ndarray:
@@ -127,15 +127,15 @@ def solve_over_links(problem: Traffic, limits: np.ndarray) -> float:
     """Return the least worst utilization over the hose by the program in dual form over all links."""
     demands, links, nodes = len(problem.demands), len(problem.links), len(problem.nodes)
     shares, duals = demands * links, 2 * nodes * links
-    at = np.arange(shares)
-    demand, link = np.divmod(at, links)
+    index = np.arange(shares)
+    demand, link = np.divmod(index, links)
     cover = sp.csr_array(
         (
             np.r_[np.ones(shares), -np.ones(2 * shares)],
             (
-                np.tile(at, 3),
+                np.tile(index, 3),
                 np.r_[
-                    at,
+                    index,
                     shares + problem.source[demand] * links + link,
                     shares + (nodes + problem.target[demand]) * links + link,
                 ],
@@ -159,8 +159,10 @@ def solve_over_links(problem: Traffic, limits: np.ndarray) -> float:
     cost = np.zeros(shares + duals + 1)
     cost[-1] = 1.0
     upper = sp.vstack([cover, limit])
-    found = linprog(cost, upper, np.zeros(upper.shape[0]), sp.csr_array(flow), supply.ravel(), method="highs")
-    return float(found.fun)
+    solution = linprog(
+        cost, upper, np.zeros(upper.shape[0]), sp.csr_array(flow), supply.ravel(), method="highs"
+    )
+    return float(solution.fun)
 
 
 @pytest.mark.slow
@@ -199,16 +201,16 @@ def test_matrices_are_the_optimum_and_fewer_are_never_worse(problem: Traffic, se
         values.append(made.proof.objective)
     assert values[0] <= values[1] * (1 + 1e-5)
     assert values[1] <= values[2] * (1 + 1e-5)
-    one = optimum.route(problem.with_rates(matrices[0]), objective="utilization")
-    assert values[0] == pytest.approx(one.proof.objective, rel=2e-5)
+    decision = optimum.route(problem.with_rates(matrices[0]), objective="utilization")
+    assert values[0] == pytest.approx(decision.proof.objective, rel=2e-5)
     # all of them are within the limits of the hose
     nodes = problem.nodes["node"]
     hose = pd.DataFrame(
         {"node": nodes, "egress_mbps": limits[: len(nodes)], "ingress_mbps": limits[len(nodes) :]}
     )
     hose.to_csv("hose.csv", index=False)
-    whole = solved(problem, over="hose", hose=Path("hose.csv"))
-    assert values[2] <= whole.proof.objective * (1 + 1e-5)
+    full = solved(problem, over="hose", hose=Path("hose.csv"))
+    assert values[2] <= full.proof.objective * (1 + 1e-5)
 
 
 @pytest.fixture(autouse=True)
@@ -217,10 +219,10 @@ def _in_a_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 
 def test_over_given_paths() -> None:
-    free, one = solved(RING, over="hose"), solved(RING, over="hose", paths=1)
-    assert free.proof.objective <= one.proof.objective
-    assert one.proof.bound == pytest.approx(one.proof.objective)
-    assert "over the 1 shortest paths" in (one.proof.bound_scope or "")
+    free, item = solved(RING, over="hose"), solved(RING, over="hose", paths=1)
+    assert free.proof.objective <= item.proof.objective
+    assert item.proof.bound == pytest.approx(item.proof.objective)
+    assert "over the 1 shortest paths" in (item.proof.bound_scope or "")
 
 
 def test_tables_of_a_plan_come_back_and_are_checked() -> None:

@@ -27,15 +27,15 @@ def test_no_routing_that_delivers_as_much_costs_less_than_the_bound(problem: Tra
     metrics = measure(problem, decision.plan, None)
     assert metrics["cost"] == pytest.approx(decision.proof.objective, rel=1e-9)
     delivered = metrics["delivered_mbps"]
-    most = optimum.route(problem, objective="total", method="lp").proof.objective
+    upper = optimum.route(problem, objective="total", method="lp").proof.objective
     assert delivered is not None
-    assert most is not None
-    assert delivered >= most * (1 - approximate_cost.SAME_FLOW - 1e-6)
+    assert upper is not None
+    assert delivered >= upper * (1 - approximate_cost.SAME_FLOW - 1e-6)
     search = OptimumSearch(problem, GivenRoutes("any", "shortest", None, "lp"), Options())
-    least = search.solve("cost", least_mbps=delivered * (1 - 1e-9)).proof.objective
+    lower = search.solve("cost", least_mbps=delivered * (1 - 1e-9)).proof.objective
     assert decision.proof.bound is not None
-    assert least is not None
-    assert decision.proof.bound <= least * (1 + 1e-6) + 1e-6
+    assert lower is not None
+    assert decision.proof.bound <= lower * (1 + 1e-6) + 1e-6
 
 
 @pytest.mark.slow

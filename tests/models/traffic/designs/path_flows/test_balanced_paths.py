@@ -21,9 +21,9 @@ def balance(problem: Traffic) -> tuple[BalancedPaths, np.ndarray]:
     return balance_paths(graph, demands, demands.rate, problem.capacity_mbps, NEVER), order
 
 
-def walk(problem: Traffic, found: BalancedPaths, k: int) -> list[int]:
+def walk(problem: Traffic, result: BalancedPaths, k: int) -> list[int]:
     """Return the nodes of path k in turn; its links may be listed from its end."""
-    links = found.paths.link[found.paths.start[k] : found.paths.start[k + 1]]
+    links = result.paths.link[result.paths.start[k] : result.paths.start[k + 1]]
     graph = nx.MultiDiGraph([(int(problem.tail[e]), int(problem.head[e])) for e in links])
     assert max(degree for _, degree in graph.out_degree) <= 1
     return list(nx.topological_sort(graph))
@@ -32,14 +32,14 @@ def walk(problem: Traffic, found: BalancedPaths, k: int) -> list[int]:
 @settings(max_examples=30)
 @given(problems(max_nodes=6, max_demands=8))
 def test_each_demand_has_a_path_and_the_bound_holds(problem: Traffic) -> None:
-    found, order = balance(problem)
+    result, order = balance(problem)
     for k, demand in enumerate(order.tolist()):
-        nodes = walk(problem, found, k)
+        nodes = walk(problem, result, k)
         assert nodes[0] == problem.source[demand]
         assert nodes[-1] == problem.target[demand]
     best = optimum.route(problem, objective="concurrent").proof.objective
     assert best is not None
-    assert found.bound >= best * (1 - 1e-6)
+    assert result.bound >= best * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-6, 1.0, 1e6])
@@ -54,15 +54,15 @@ def test_many_demands_share_two_ways_as_their_capacities(unit: float) -> None:
         ("c", "d", 100.0 * unit),
     ]
     problem = network(links, [(f"s{i}", "d", 1.25 * unit) for i in range(count)])
-    found, _ = balance(problem)
-    load = np.bincount(found.paths.link, minlength=len(links)) * 1.25 * unit
+    result, _ = balance(problem)
+    load = np.bincount(result.paths.link, minlength=len(links)) * 1.25 * unit
     utilization = load / problem.capacity_mbps
     assert utilization.max() == pytest.approx(1.25, rel=0.02)
-    assert found.bound == pytest.approx(0.8, rel=0.02)
-    assert found.bound >= 0.8 * (1 - 1e-9)
+    assert result.bound == pytest.approx(0.8, rel=0.02)
+    assert result.bound >= 0.8 * (1 - 1e-9)
 
 
 def test_a_large_demand_stays_where_it_fits_best() -> None:
     links = [("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 1.0), ("c", "d", 1.0)]
-    found, _ = balance(network(links, [("a", "d", 100.0)]))
-    assert found.paths.link.tolist() in ([0, 1], [1, 0])
+    result, _ = balance(network(links, [("a", "d", 100.0)]))
+    assert result.paths.link.tolist() in ([0, 1], [1, 0])

@@ -49,8 +49,8 @@ def test_over_tunnels(seed: int) -> None:
     problem = draw_network(seed, tunnels=True)
     problem = Traffic.from_tables({k: v for k, v in problem.to_tables().items() if k != "rules"})
     if "kind" in problem.tunnels:  # type: ignore[operator]
-        kept = problem.tunnels[problem.tunnels["kind"] != "segments"]  # type: ignore[index]
-        problem = Traffic.from_tables({**problem.to_tables(), "tunnels": kept})
+        selected = problem.tunnels[problem.tunnels["kind"] != "segments"]  # type: ignore[index]
+        problem = Traffic.from_tables({**problem.to_tables(), "tunnels": selected})
     before = optimum.route(problem, objective="total", paths="tunnels")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 0)
@@ -79,11 +79,11 @@ def test_a_plan_before_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(PathSimplex, "run", count)
     nothing = PreviousRoutes(paths=find_paths(now, count=1).found, share=np.ones(len(now.demands)))
-    found = []
+    result = []
     for start in (nothing, routes.among(paths)):
         pivots.append(0)
-        found.append(given_path_flow.solve_utilization(now, paths, start, Options()))
-    assert found[0] is not None
-    assert found[1] is not None
-    assert found[1].objective == pytest.approx(found[0].objective, rel=1e-7)
+        result.append(given_path_flow.solve_utilization(now, paths, start, Options()))
+    assert result[0] is not None
+    assert result[1] is not None
+    assert result[1].objective == pytest.approx(result[0].objective, rel=1e-7)
     assert pivots[1] < pivots[0] / 2

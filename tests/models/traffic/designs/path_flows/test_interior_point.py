@@ -28,19 +28,19 @@ SOLVE = {"total": interior_point.solve_total, "utilization": interior_point.solv
 def test_equals_the_linear_program(problem: Traffic, count: int, goal: str, factor: float) -> None:
     problem = problem.scale_demands(factor)
     paths = path_flow_program.find_paths(problem, count=count)
-    found = SOLVE[goal](problem, paths, Options())
+    result = SOLVE[goal](problem, paths, Options())
     best = backends.solve(path_flow_program.build(problem, goal, paths), Options())
-    assert found.objective == pytest.approx(best.objective, rel=1e-6)
-    assert found.bound == pytest.approx(best.objective, rel=1e-6)
-    load = paths.uses.T @ found.x / problem.capacity_mbps
-    sent = np.bincount(paths.demand, found.x, minlength=len(problem.demands))
+    assert result.objective == pytest.approx(best.objective, rel=1e-6)
+    assert result.bound == pytest.approx(best.objective, rel=1e-6)
+    load = paths.uses.T @ result.x / problem.capacity_mbps
+    sent = np.bincount(paths.demand, result.x, minlength=len(problem.demands))
     if goal == "total":
         assert load.max() <= 1 + 1e-9
         assert (sent <= problem.rate_mbps * (1 + 1e-9)).all()
-        assert sent.sum() == pytest.approx(found.objective, rel=1e-9)
+        assert sent.sum() == pytest.approx(result.objective, rel=1e-9)
     else:
         assert sent == pytest.approx(problem.rate_mbps, rel=1e-9)
-        assert load.max() == pytest.approx(found.objective)
+        assert load.max() == pytest.approx(result.objective)
 
 
 @pytest.mark.slow
@@ -64,6 +64,6 @@ def test_a_time_limit_leaves_a_plan_and_a_bound() -> None:
     problem = generators.germany50().scale_demands(3.0)
     paths = path_flow_program.find_paths(problem, count=2)
     best = interior_point.solve_total(problem, paths, Options())
-    found = interior_point.solve_total(problem, paths, Options(time_limit_s=1e-6))
-    assert found.status is Status.FEASIBLE
-    assert found.objective <= best.objective <= found.bound
+    result = interior_point.solve_total(problem, paths, Options(time_limit_s=1e-6))
+    assert result.status is Status.FEASIBLE
+    assert result.objective <= best.objective <= result.bound

@@ -28,14 +28,14 @@ def least_length(problem: Traffic, utilization: float) -> float:
     supply = np.zeros((demands, nodes))
     np.add.at(supply, (np.arange(demands), problem.source), problem.rate_mbps)
     np.add.at(supply, (np.arange(demands), problem.target), -problem.rate_mbps)
-    found = linprog(
+    solution = linprog(
         np.tile(problem.weight, demands),
         A_ub=sp.hstack([sp.eye_array(links)] * demands),
         b_ub=problem.capacity_mbps * utilization,
         A_eq=sp.block_diag([incidence] * demands),
         b_eq=supply.ravel(),
     )
-    return float(found.fun)
+    return float(solution.fun)
 
 
 def length(problem: Traffic, decision: Decision[Routing]) -> float:
@@ -86,7 +86,7 @@ def test_plans_of_a_backbone_are_shorter_than_those_of_the_linear_program() -> N
     assert ours.plan is not None
     assert other.plan is not None
     check(problem, ours.plan)
-    ends = [measure(problem, one.plan, None) for one in (ours, other)]
+    ends = [measure(problem, item.plan, None) for item in (ours, other)]
     assert ends[0]["mean_path_stretch"] < ends[1]["mean_path_stretch"]
     assert ends[0]["max_utilization"] == pytest.approx(ends[1]["max_utilization"], rel=1e-6)
     assert ours.proof.objective == ours.proof.bound == pytest.approx(problem.rate_mbps.sum())

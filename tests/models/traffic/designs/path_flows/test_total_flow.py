@@ -128,18 +128,20 @@ def test_the_incumbent_stays_a_flow_while_the_search_goes_on() -> None:
     is_later_best = 0
     for failed in ("Koblenz-Koeln", "Berlin-Hannover", "Leipzig-Nuernberg", "Frankfurt-Mannheim"):
         links = problem.links[~ends.isin([failed, "-".join(reversed(failed.split("-")))])]
-        part = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
-        search, value = TotalFlow(part), 0.0
+        traffic = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
+        search, value = TotalFlow(traffic), 0.0
         for state in search.run(gap=0.0):
-            found = search.path_flow()
-            hops = found.end - found.start
+            result = search.path_flow()
+            hops = result.end - result.start
             path = np.repeat(np.arange(len(hops)), hops)
-            place = np.arange(len(path)) - np.repeat(np.cumsum(hops) - hops, hops) + found.start[path]
-            load = np.bincount(found.link[place], weights=found.flow[path], minlength=len(links))
-            served = np.bincount(search.order[found.demand], weights=found.flow, minlength=len(part.demands))
-            assert (load <= part.capacity_mbps * (1 + 1e-9)).all()
-            assert (served <= part.rate_mbps * (1 + 1e-9)).all()
-            assert found.flow.sum() == pytest.approx(state.value, rel=1e-9)
+            position = np.arange(len(path)) - np.repeat(np.cumsum(hops) - hops, hops) + result.start[path]
+            load = np.bincount(result.link[position], weights=result.flow[path], minlength=len(links))
+            served = np.bincount(
+                search.order[result.demand], weights=result.flow, minlength=len(traffic.demands)
+            )
+            assert (load <= traffic.capacity_mbps * (1 + 1e-9)).all()
+            assert (served <= traffic.rate_mbps * (1 + 1e-9)).all()
+            assert result.flow.sum() == pytest.approx(state.value, rel=1e-9)
             is_later_best += state.value > value
             value = state.value
             if state.passes >= 60:

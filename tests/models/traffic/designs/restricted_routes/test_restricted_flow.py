@@ -60,8 +60,8 @@ def test_agrees_with_a_program_over_all_routes(seed: int) -> None:
 def test_looser_limits_and_more_capacity_never_hurt(seed: int) -> None:
     problem = draw_network(seed)
 
-    def value(one: Traffic) -> float:
-        return optimum.route(one, objective="total").proof.objective or 0.0
+    def value(item: Traffic) -> float:
+        return optimum.route(item, objective="total").proof.objective or 0.0
 
     base = value(problem)
     looser = problem.demands.assign(max_latency_ms=problem.demands["max_latency_ms"] * 2)
@@ -79,9 +79,9 @@ def test_no_plan_that_keeps_limits_exceeds_the_bound(seed: int) -> None:
     problem = draw_network(seed)
     bound = optimum.route(problem, objective="total").proof.bound
     for decision in (ecmp.route(problem), optimum.route(problem, paths=3, objective="total")):
-        found = check(problem, decision.plan)
+        violations = check(problem, decision.plan)
         metrics = SYSTEM.plan.measure(problem, decision.plan, None)
-        if not {"latency", "rules"} & set(found.frame["limit"]):
+        if not {"latency", "rules"} & set(violations.frame["limit"]):
             assert metrics["delivered_mbps"] <= (bound or 0.0) + 1e-6
 
 
@@ -192,9 +192,9 @@ def test_ecmp_breaks_limits_and_is_told() -> None:
     links = problem.links.assign(latency_ms=problem.links["latency_ms"] * 10)
     problem = replace(problem, links=links)
     decision = ecmp.route(problem)
-    found = check(problem, decision.plan).frame.set_index("limit")
-    assert found.loc["latency", "amount"] == pytest.approx(100.0)
-    assert found.loc["rules", "where"] == "a->d: avoid b"
+    result = check(problem, decision.plan).frame.set_index("limit")
+    assert result.loc["latency", "amount"] == pytest.approx(100.0)
+    assert result.loc["rules", "where"] == "a->d: avoid b"
     metrics = SYSTEM.plan.measure(problem, decision.plan, None)
     assert metrics["latency_violations"] == metrics["rule_violations"] == 1.0
     free = network(LINKS, [("a", "d", 12.0)])

@@ -45,9 +45,9 @@ def draw(seed: int, *, tunnels: bool = False) -> tuple[Traffic, CandidatePaths]:
     """Return a network with the demands that have a route, and their routes: tunnels, or all legal paths."""
     problem = draw_network(seed, tunnels=tunnels)
     routes = _tunnels(problem) if tunnels else _all_paths(problem)
-    kept = np.unique(routes.demand)
-    assume(len(kept))
-    problem = replace(problem, demands=problem.demands.iloc[kept].reset_index(drop=True))
+    selected = np.unique(routes.demand)
+    assume(len(selected))
+    problem = replace(problem, demands=problem.demands.iloc[selected].reset_index(drop=True))
     routes = _tunnels(problem) if tunnels else _all_paths(problem)
     return problem, routes
 
@@ -58,12 +58,12 @@ def _tunnels(problem: Traffic) -> CandidatePaths:
 
 def _all_paths(problem: Traffic) -> CandidatePaths:
     paths = [(k, path) for k, several in enumerate(find_paths(problem)) for path in several]
-    found = FoundPaths(
+    found_paths = FoundPaths(
         demand=np.array([k for k, _ in paths], dtype=np.int64),
         start=np.r_[0, np.cumsum([len(path) for _, path in paths])].astype(np.int64),
         link=np.array([link for _, path in paths for link in path], dtype=np.int32),
     )
-    return CandidatePaths(found=found, width=len(problem.links))
+    return CandidatePaths(found=found_paths, width=len(problem.links))
 
 
 def served_shares(problem: Traffic, run: Run) -> np.ndarray:
@@ -130,8 +130,8 @@ def test_more_tunnels_looser_latency_and_more_capacity_never_hurt(
     options = parameters.pop("options", Options())
     decide = SYSTEM.design(design).decide
 
-    def value(one: Traffic) -> float:
-        return decide(one, options=options, **parameters).proof.objective or 0.0
+    def value(item: Traffic) -> float:
+        return decide(item, options=options, **parameters).proof.objective or 0.0
 
     base = value(few)
     looser = few.demands.assign(max_latency_ms=few.demands["max_latency_ms"] * 2)

@@ -55,34 +55,34 @@ def all_lists(problem: Traffic, max_segments: int) -> list[list[np.ndarray]]:
     """Return the utilization by each list of each demand, (E,): its shortest paths first."""
     graph, links = as_graph(problem), len(problem.links)
     names = list(graph)
-    found = []
+    result = []
     for source, target, rate in problem.demands[["source", "target", "rate_mbps"]].itertuples(index=False):
         by_list = []
         for size in range(max_segments):
             for via in itertools.product(names, repeat=size):
                 ends = [source, *via, target]
-                if any(one == other for one, other in itertools.pairwise(ends)):
+                if any(item == other for item, other in itertools.pairwise(ends)):
                     continue
-                legs = [leg_shares(graph, one, other, links) for one, other in itertools.pairwise(ends)]
+                legs = [leg_shares(graph, item, other, links) for item, other in itertools.pairwise(ends)]
                 by_list.append(rate * np.sum(legs, axis=0) / problem.capacity_mbps)
-        found.append(by_list)
-    return found
+        result.append(by_list)
+    return result
 
 
 def least_split(lists: list[list[np.ndarray]], most_moved: int | None = None) -> float:
     """Return the least utilization over fractions of lists, by linear programming."""
-    columns = [column for one in lists for column in one]
+    columns = [column for item in lists for column in item]
     count = len(columns)
     upper = np.c_[np.array(columns).T, -np.ones(len(columns[0]))]
     limit = np.zeros(len(columns[0]))
     if most_moved is not None:
-        moved = np.concatenate([[0.0] + [1.0] * (len(one) - 1) for one in lists])
+        moved = np.concatenate([[0.0] + [1.0] * (len(item) - 1) for item in lists])
         upper, limit = np.vstack([upper, np.r_[moved, 0.0]]), np.r_[limit, most_moved]
     equal = np.zeros((len(lists), count + 1))
-    place = 0
-    for row, one in enumerate(lists):
-        equal[row, place : place + len(one)] = 1.0
-        place += len(one)
+    position = 0
+    for row, item in enumerate(lists):
+        equal[row, position : position + len(item)] = 1.0
+        position += len(item)
     return float(
         linprog(np.r_[np.zeros(count), 1.0], upper, limit, equal, np.ones(len(lists)), method="highs").fun
     )
@@ -125,8 +125,8 @@ def test_the_splittable_plan_is_the_optimum_of_the_linear_program(problem: Traff
 def test_the_limit_on_moved_demands_and_its_bound(problem: Traffic, most: int) -> None:
     lists = all_lists(problem, 2)
     best = min(
-        float(np.sum([one[i] for one, i in zip(lists, choice, strict=True)], axis=0).max())
-        for choice in itertools.product(*(range(len(one)) for one in lists))
+        float(np.sum([item[i] for item, i in zip(lists, choice, strict=True)], axis=0).max())
+        for choice in itertools.product(*(range(len(item)) for item in lists))
         if sum(i > 0 for i in choice) <= most
     )
     plan, value, bound = plan_of(problem, most_moved_demands=most, options=Options(gap=1e-6))

@@ -30,8 +30,8 @@ MOST = 5  # failures of a problem: the design runs again for each
 def some_failures(problem: Traffic) -> FailureSet:
     nothing = FailureSet.of_rows(["nothing"], [np.zeros(0, dtype=np.int64)], len(problem.links))
     sets = [build_failure_set(problem, source) for source in ("links", "nodes", "double_links")]
-    found = join_sets([nothing, *sets])
-    return found.select(np.unique(np.linspace(0, len(found) - 1, MOST).astype(int)))
+    result = join_sets([nothing, *sets])
+    return result.select(np.unique(np.linspace(0, len(result) - 1, MOST).astype(int)))
 
 
 def admit(problem: Traffic, flow: Floats) -> float:
@@ -49,26 +49,26 @@ def admit(problem: Traffic, flow: Floats) -> float:
 
 
 def compare_with_design(problem: Traffic, failures: FailureSet, *, is_single: bool) -> None:
-    found = ShortestPathRouting(problem=problem, is_single=is_single).solve(
+    solution = ShortestPathRouting(problem=problem, is_single=is_single).solve(
         failures, with_loads=True, with_demands=True
     )
     scale = float(problem.rate_mbps.sum())
     for s in range(len(failures)):
         up = ~failures.link_down[s]
         if not up.any():
-            assert found.sent[s] == 0
+            assert solution.sent[s] == 0
             continue
         failed = replace(problem, links=problem.links[up])
         plan = DECIDE[is_single](failed).plan
         assert plan is not None
         flow = verify_flow(failed, plan)
-        np.testing.assert_allclose(found.load[s, up], flow.load_mbps, rtol=0, atol=1e-12 * scale)
-        assert found.sent[s] == pytest.approx(flow.served_mbps.sum(), abs=1e-9 * scale)
+        np.testing.assert_allclose(solution.load[s, up], flow.load_mbps, rtol=0, atol=1e-12 * scale)
+        assert solution.sent[s] == pytest.approx(flow.served_mbps.sum(), abs=1e-9 * scale)
         delivered = delivered_rates(failed, flow)
-        np.testing.assert_allclose(found.by_demand[s], delivered, rtol=0, atol=1e-7 * scale)
-        assert found.delivered[s] == pytest.approx(delivered.sum(), abs=1e-7 * scale)
+        np.testing.assert_allclose(solution.by_demand[s], delivered, rtol=0, atol=1e-7 * scale)
+        assert solution.delivered[s] == pytest.approx(delivered.sum(), abs=1e-7 * scale)
         by_demand = flow_by_demand(failed, plan).toarray()
-        assert found.admitted[s] == pytest.approx(admit(failed, by_demand), abs=1e-6 * scale)
+        assert solution.admitted[s] == pytest.approx(admit(failed, by_demand), abs=1e-6 * scale)
 
 
 @settings(max_examples=5)

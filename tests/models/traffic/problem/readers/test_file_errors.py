@@ -133,10 +133,10 @@ def test_importing_readers_does_not_import_their_sources() -> None:
 
 def run(code: str) -> str:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 # --- damaged files ------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def test_an_undamaged_file_is_read(name: str) -> None:
 @given(st.sampled_from(sorted(CASES)), st.lists(PLACES, min_size=1, max_size=3))
 def test_damage_is_reported_in_printable_lines(name: str, damage: list[tuple[int, int, str]]) -> None:
     text = CASES[name][0]
-    for place, length, piece in damage:
-        text = text[:place] + piece + text[place + length :]
+    for position, length, piece in damage:
+        text = text[:position] + piece + text[position + length :]
     assert all(line.isprintable() for line in faults_of_text(name, text))
 
 

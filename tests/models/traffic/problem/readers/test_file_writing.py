@@ -78,10 +78,10 @@ def tables(draw: st.DrawFn, label: st.SearchStrategy[str] = PRINTABLE, symmetric
 def require_same(made: Tables, read: Tables, *, without: tuple[str, ...] = ()) -> None:
     """Assert equality to the last bit, except for columns that the format does not have."""
     for name, table in made.items():
-        kept = [column for column in table if column not in without]
+        selected = [column for column in table if column not in without]
         if table.empty:  # no value, no column where the format writes 0 for unknown
-            kept = [column for column in kept if column in read[name]]
-        pd.testing.assert_frame_equal(read[name], table[kept], check_exact=True)
+            selected = [column for column in selected if column in read[name]]
+        pd.testing.assert_frame_equal(read[name], table[selected], check_exact=True)
 
 
 def in_folder(test: Callable[[Path], None]) -> None:

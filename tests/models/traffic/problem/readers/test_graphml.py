@@ -136,8 +136,8 @@ def test_demands_from_a_file(tmp_path: Path) -> None:
 
 def test_faults_of_both_files_at_once(tmp_path: Path) -> None:
     missing = tmp_path / "d.csv"
-    found = faults(tmp_path, document(ZOO), demands=missing, total_mbps=None, label="Label")
-    assert found == (
+    result = faults(tmp_path, document(ZOO), demands=missing, total_mbps=None, label="Label")
+    assert result == (
         "net.graphml: no node has the attribute 'Label'; did you mean 'label'?",
         f"{missing}: no such file",
     )
@@ -145,11 +145,11 @@ def test_faults_of_both_files_at_once(tmp_path: Path) -> None:
 
 def test_gravity_is_the_same_for_a_seed_and_adds_up_to_the_total(tmp_path: Path) -> None:
     text = document(ZOO)
-    one, same, other = (read(tmp_path, text, seed=seed, pairs=3)["demands"] for seed in (1, 1, 2))
-    pd.testing.assert_frame_equal(one, same)
-    assert not one.equals(other)
-    assert len(one) == 3
-    assert one["rate_mbps"].sum() == pytest.approx(100)
+    item, same, other = (read(tmp_path, text, seed=seed, pairs=3)["demands"] for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(item, same)
+    assert not item.equals(other)
+    assert len(item) == 3
+    assert item["rate_mbps"].sum() == pytest.approx(100)
 
 
 def test_demands_need_a_file_or_a_total(tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_capacities_that_are_missing(tmp_path: Path) -> None:
 
 
 def test_names_of_attributes(tmp_path: Path) -> None:
-    found = faults(tmp_path, document(ZOO), capacity="capcity", label="Label")
-    assert found == (
+    result = faults(tmp_path, document(ZOO), capacity="capcity", label="Label")
+    assert result == (
         "net.graphml: no node has the attribute 'Label'; did you mean 'label'?",
         "net.graphml: no edge has the attribute 'capcity'; did you mean 'capacity'?",
     )
@@ -208,8 +208,8 @@ def test_every_fault_at_once(tmp_path: Path) -> None:
 
 def test_of_many_similar_faults_only_the_first_are_listed(tmp_path: Path) -> None:
     edges = "".join(f'<edge source="a" target="b"><data key="d1">x{i}</data></edge>' for i in range(9))
-    found = faults(tmp_path, document(f'<graph><node id="a"/><node id="b"/>{edges}</graph>'))
-    assert found[4:] == (
+    result = faults(tmp_path, document(f'<graph><node id="a"/><node id="b"/>{edges}</graph>'))
+    assert result[4:] == (
         "net.graphml: edge 5: LinkSpeedRaw is 'x4', must be a number",
         "net.graphml: 4 more where LinkSpeedRaw must be a number",
     )
@@ -227,5 +227,5 @@ def test_one_graph(tmp_path: Path, graphs: str, line: str) -> None:
 
 
 def test_nested_graphs_are_faults(tmp_path: Path) -> None:
-    found = faults(tmp_path, document('<graph><node id="a"><graph/></node></graph>'))
-    assert found == ("net.graphml: node 'a': holds a graph of its own, must hold none",)
+    result = faults(tmp_path, document('<graph><node id="a"><graph/></node></graph>'))
+    assert result == ("net.graphml: node 'a': holds a graph of its own, must hold none",)

@@ -36,14 +36,14 @@ def test_gravity_draws_no_demand_without_a_path() -> None:
 
 def test_gravity_of_no_links_is_empty() -> None:
     none = np.array([], dtype=np.intp)
-    assert [len(part) for part in gravity_demands(nodes=2, tail=none, head=none, seed=0)] == [0, 0, 0]
+    assert [len(share) for share in gravity_demands(nodes=2, tail=none, head=none, seed=0)] == [0, 0, 0]
 
 
 @given(st.lists(st.integers(0, 5).map(float), max_size=9), st.integers(1, 12))
 def test_largest_keeps_the_largest_in_their_order(rates: list[float], pairs: int) -> None:
     rate = np.array(rates)
-    kept = keep_largest(rate, pairs)
-    assert len(kept) == min(pairs, len(rates))
-    assert sorted(kept.tolist()) == kept.tolist()
-    assert sorted(rate[kept], reverse=True) == sorted(rates, reverse=True)[: len(kept)]
+    selected = keep_largest(rate, pairs)
+    assert len(selected) == min(pairs, len(rates))
+    assert sorted(selected.tolist()) == selected.tolist()
+    assert sorted(rate[selected], reverse=True) == sorted(rates, reverse=True)[: len(selected)]
     assert keep_largest(rate, None).tolist() == list(range(len(rates)))

@@ -18,7 +18,7 @@ def test_any_label_is_encoded_as_one_word(label: str) -> None:
 
 @given(st.lists(st.sampled_from(["", " ", "a", "b", "a (1)", "1", "2"]), max_size=6))
 def test_labels_are_unique(names: list[str]) -> None:
-    made = node_labels.make_unique(names, [str(place) for place in range(len(names))])
+    made = node_labels.make_unique(names, [str(index) for index in range(len(names))])
     assert len(set(made)) == len(names)
     assert all(label.strip() for label in made)
     assert all(

@@ -55,8 +55,8 @@ demands_strategy = st.lists(st.tuples(node, node, st.integers(1, 9).map(float)),
 
 @given(links_strategy, demands_strategy)
 def test_loads_equal_those_of_walking_every_path(links: Triples, demands: Triples) -> None:
-    found = shortest_path_load(nodes=6, **arrays(links, demands))
-    assert found == pytest.approx(plain_load(6, links, demands))
+    result = shortest_path_load(nodes=6, **arrays(links, demands))
+    assert result == pytest.approx(plain_load(6, links, demands))
 
 
 def test_ties_and_parallel_links_share_evenly() -> None:
@@ -77,6 +77,6 @@ def test_a_weight_of_zero_raises_an_error() -> None:
 def test_blocks_of_targets_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = [(i, (i + 1) % 7, 1.0) for i in range(7)] + [((i + 1) % 7, i, 2.0) for i in range(7)]
     demands = [(i, j, 1.0 + i) for i in range(7) for j in range(7) if i != j]
-    whole = shortest_path_load(nodes=7, **arrays(ring, demands))
+    full = shortest_path_load(nodes=7, **arrays(ring, demands))
     monkeypatch.setattr("planner_models.traffic.problem.readers.shortest_path_load.MAX_DISTANCES", 14)
-    assert shortest_path_load(nodes=7, **arrays(ring, demands)) == pytest.approx(whole)
+    assert shortest_path_load(nodes=7, **arrays(ring, demands)) == pytest.approx(full)

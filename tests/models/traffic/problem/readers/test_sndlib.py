@@ -178,8 +178,8 @@ def test_latin_1_as_the_file_declares(tmp_path: Path) -> None:
 @BOTH
 def test_links_without_capacity(tmp_path: Path, text: str) -> None:
     (line,) = faults(tmp_path, text.replace("2.5", "0"))
-    place = "net.xml: link 'L3'" if text is XML else "net.txt line 12"
-    assert line == f"{place}: has neither a pre-installed capacity nor a module with one"
+    position = "net.xml: link 'L3'" if text is XML else "net.txt line 12"
+    assert line == f"{position}: has neither a pre-installed capacity nor a module with one"
 
 
 def test_every_fault_of_xml_at_once(tmp_path: Path) -> None:

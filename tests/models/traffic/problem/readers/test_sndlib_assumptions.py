@@ -71,8 +71,8 @@ def test_what_the_file_says_needs_no_note(tmp_path: Path) -> None:
 def test_a_choice_of_modules_is_said(tmp_path: Path) -> None:
     path = tmp_path / "net.txt"
     path.write_text(TEXT)
-    (chosen,) = (note for note in notes(lambda: sndlib.read(path)) if "module" in note)
-    assert chosen == (
+    (selected,) = (note for note in notes(lambda: sndlib.read(path)) if "module" in note)
+    assert selected == (
         "assumed: net.txt: a link has its pre-installed capacity, else that of its smallest module "
         '(module = "preinstalled")'
     )
@@ -81,9 +81,9 @@ def test_a_choice_of_modules_is_said(tmp_path: Path) -> None:
 
 def test_a_line_in_two_links_is_asked_about(tmp_path: Path) -> None:
     path = network(tmp_path, LINE + OPPOSITE, ONE_WAY + BACK)
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as result:
         delivered_mbps(path)
-    (line,) = found.value.faults
+    (line,) = result.value.faults
     assert line.startswith(
         "net.txt: every link has its opposite, such as line 7 (A to B) and line 8 (B to A): "
         'set link_direction: "directed"'

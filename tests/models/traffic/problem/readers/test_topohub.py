@@ -99,8 +99,8 @@ def test_classes_are_the_smallest_that_fit_the_load(name: str, weight: Any) -> N
     assert carried.max() == pytest.approx(10_000)
     busier = np.maximum(carried[::2], carried[1::2])
     assert np.array_equal(capacity[::2], capacity[1::2])
-    for edge_capacity, most in zip(capacity[::2], busier, strict=True):
-        assert edge_capacity == min(c for c in (1_000, 2_500, 4_000, 10_000) if c >= most * (1 - 1e-9))
+    for edge_capacity, upper in zip(capacity[::2], busier, strict=True):
+        assert edge_capacity == min(c for c in (1_000, 2_500, 4_000, 10_000) if c >= upper * (1 - 1e-9))
 
 
 def test_peak_utilization_scales_only_demands() -> None:
@@ -117,11 +117,11 @@ def test_unit_capacities() -> None:
 
 
 def test_gravity_is_the_same_for_a_seed() -> None:
-    one, same, other = (topohub.read("sndlib/abilene", demands="gravity", seed=seed) for seed in (1, 1, 2))
-    for table in one:
-        pd.testing.assert_frame_equal(one[table], same[table])
-    assert not one["demands"].equals(other["demands"])
-    assert len(one["demands"]) == 132
+    item, same, other = (topohub.read("sndlib/abilene", demands="gravity", seed=seed) for seed in (1, 1, 2))
+    for table in item:
+        pd.testing.assert_frame_equal(item[table], same[table])
+    assert not item["demands"].equals(other["demands"])
+    assert len(item["demands"]) == 132
 
 
 def test_pairs_keeps_the_largest() -> None:
