@@ -136,8 +136,8 @@ def compare_day(problem: Analytics) -> None:
         assert decision.plan is not None
         figures = measure(problem, decision.plan, None)
         value = figures["value"] or 0.0
-        found = check(problem, decision.plan)
-        assert not len(found.of_limits(decision.guarantees))
+        violations = check(problem, decision.plan)
+        assert not len(violations.of_limits(decision.guarantees))
         if design.name == "optimum":
             assert decision.proof.objective is not None
             assert decision.proof.bound is not None
@@ -146,7 +146,7 @@ def compare_day(problem: Analytics) -> None:
             assert value >= bound * (1 - GAP)
         if design.name == "priced":
             assert value >= bound * (1 - PRICED_GAP)
-        assert len(found) or value <= bound * (1 + 1e-9)
+        assert len(violations) or value <= bound * (1 + 1e-9)
         print(
             f"{design.name:<16}{value / bound:>9.2%} of the bound{figures['wasted_percent']:>7.1f}% wasted"
             f"{seconds:>8.1f} s",

@@ -75,9 +75,9 @@ class Server:
         """Return the memory of the server and its workers; shared memory is counted once."""
         server = psutil.Process(self.process.pid)
         total = 0
-        for one in [server, *server.children(recursive=True)]:
+        for process in [server, *server.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                total += one.memory_full_info().pss
+                total += process.memory_full_info().pss
         return total
 
 
@@ -225,7 +225,7 @@ def write_tables(folder: Path) -> list[Path]:
 
 
 def choose(page: Any, field: str, text: str, *, place: int = 0) -> None:
-    """Choose what begins with a text in a field of choices, by the keyboard.
+    """Choose the entry with the beginning of a text in a field of choices, by the keyboard.
 
     Types the text again where the page was drawn anew meanwhile, which closes the list of choices.
     """

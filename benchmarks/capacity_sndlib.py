@@ -41,7 +41,7 @@ NAMESPACE: Final = "{http://sndlib.zib.de/network}"
 
 
 class Case(NamedTuple):
-    """One instance: its file, how many modules a link buys, whether single failures are survived."""
+    """One instance: its file, the modules that a link buys, whether single failures are survived."""
 
     name: str
     modules: str = "M"
@@ -114,7 +114,9 @@ def read_case(folder: Path, case: Case) -> tuple[Instance, float]:
 
     links, demands = list(root.iter(NAMESPACE + "link")), list(root.iter(NAMESPACE + "demand"))
     ends = [[row[each.findtext(NAMESPACE + tag)] for tag in ("source", "target")] for each in links]
-    wanted = [[row[each.findtext(NAMESPACE + tag)] for tag in ("source", "target")] for each in demands]
+    requested_ends = [
+        [row[each.findtext(NAMESPACE + tag)] for tag in ("source", "target")] for each in demands
+    ]
     there = [link.find(NAMESPACE + "preInstalledModule") for link in links]
     bought = [
         (e, number(module, "capacity"), number(module, "cost"))
@@ -132,7 +134,7 @@ def read_case(folder: Path, case: Case) -> tuple[Instance, float]:
         tail=tail,
         head=head,
         direction="directed" if directed else "undirected",
-        installed=np.array([0.0 if one is None else number(one, "capacity") for one in there]),
+        installed=np.array([0.0 if module is None else number(module, "capacity") for module in there]),
         setup_cost=np.zeros(len(links)),
         routing_cost=np.array([number(link, "routingCost") for link in links]),
         module_edge=kinds[:, 0].astype(int),
@@ -140,16 +142,18 @@ def read_case(folder: Path, case: Case) -> tuple[Instance, float]:
         module_cost=kinds[:, 2],
         module_limit=np.full(len(kinds), np.inf),
         explicit=case.modules == "E",
-        source=np.array(wanted)[:, 0],
-        target=np.array(wanted)[:, 1],
-        rate=np.array([number(one, "demandValue") * (number(one, "routingUnit") or 1.0) for one in demands]),
+        source=np.array(requested_ends)[:, 0],
+        target=np.array(requested_ends)[:, 1],
+        rate=np.array(
+            [number(demand, "demandValue") * (number(demand, "routingUnit") or 1.0) for demand in demands]
+        ),
         failures=fails if case.survives else np.zeros((0, len(links)), dtype=bool),
     )
-    return instance, sum(0.0 if one is None else number(one, "cost") for one in there)
+    return instance, sum(0.0 if module is None else number(module, "cost") for module in there)
 
 
 def published_values(folder: Path) -> dict[tuple[str, bool], Published]:
-    """Return what is published, by instance and whether failures are survived."""
+    """Return the published values, by instance and whether failures are survived."""
     with (folder / "best_known.csv").open(newline="") as file:
         return {
             (line["instance"], line["problem_code"].endswith("U")): Published(
@@ -189,9 +193,9 @@ def cheapest_routing(instance: Instance, capacity: np.ndarray, price: np.ndarray
     sources = np.unique(instance.source)
     unit = float(np.median(instance.module_size))
     net = np.zeros((len(sources), nodes))
-    place = np.searchsorted(sources, instance.source)
-    np.add.at(net, (place, instance.source), instance.rate / unit)
-    np.add.at(net, (place, instance.target), -instance.rate / unit)
+    rows = np.searchsorted(sources, instance.source)
+    np.add.at(net, (rows, instance.source), instance.rate / unit)
+    np.add.at(net, (rows, instance.target), -instance.rate / unit)
     arcs = np.arange(len(tail))
     ones = np.ones(len(tail))
     leaves = sp.csr_array(
@@ -219,25 +223,27 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only instances with this in their name")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search")
     parser.add_argument("--cpu", action="store_true", help="let the limit count CPU seconds")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     if "PLANNER_TRACES" not in os.environ:
         print("PLANNER_TRACES names no folder with sndlib/: nothing to run")
         return
     folder = Path(os.environ["PLANNER_TRACES"]) / "sndlib"
     published = published_values(folder)
-    print(f"{machine()}; one thread, at most {given.limit:g} s each\n")
+    print(f"{machine()}; one thread, at most {arguments.limit:g} s each\n")
     missed: list[str] = []
     print(
         f"{'instance':18}{'plan':>15}{'bound':>15}{'gap':>8}{'CPU s':>8}{'published':>15}{'above':>8}  goal"
     )
     for case in CASES:
-        if given.only not in case.name or (given.quick and case.name not in QUICK):
+        if arguments.only not in case.name or (arguments.quick and case.name not in QUICK):
             continue
         instance, there = read_case(folder, case)
         started = time.process_time()
-        with clock.count_cpu_seconds() if given.cpu else nullcontext():
+        with clock.count_cpu_seconds() if arguments.cpu else nullcontext():
             solution = solve(
-                instance, Options(time_limit_s=given.limit, threads=1, seed=given.seed), with_flows=False
+                instance,
+                Options(time_limit_s=arguments.limit, threads=1, seed=arguments.seed),
+                with_flows=False,
             )
         seconds = time.process_time() - started
         label = f"{case.name} {case.modules}{'U' if case.survives else 'N'}"
@@ -245,19 +251,23 @@ def main() -> None:
             print(f"{label:18}{solution.status!s:>15}", flush=True)
             continue
         plan, bound = solution.cost + there, solution.bound + there
-        known = published.get((case.name, case.survives))
+        reference = published.get((case.name, case.survives))
         goal = GOALS.get((case.name, case.survives), Goal())
-        is_met = 1 - bound / plan <= goal.gap and (known is None or plan <= known.plan * (1 + goal.above))
+        is_met = 1 - bound / plan <= goal.gap and (
+            reference is None or plan <= reference.plan * (1 + goal.above)
+        )
         line = f"{label:18}{plan:>15,.0f}{bound:>15,.0f}{1 - bound / plan:>8.2%}{seconds:>8.1f}"
-        line += f"{'':>23}" if known is None else f"{known.plan:>15,.0f}{plan / known.plan - 1:>8.2%}"
+        line += (
+            f"{'':>23}" if reference is None else f"{reference.plan:>15,.0f}{plan / reference.plan - 1:>8.2%}"
+        )
         print(line + ("  met" if is_met else "  missed"), flush=True)
         missed += [] if is_met else [label.strip()]
         assert bound <= plan * (1 + 1e-9)
         check_plan(instance, solution)
-        if known is not None:  # published with five digits at least
-            assert plan >= known.bound * (1 - 1e-5)
-            assert bound <= known.plan * (1 + 1e-5)
-    if missed and given.limit >= GOAL_LIMIT_S:
+        if reference is not None:  # published with five digits at least
+            assert plan >= reference.bound * (1 - 1e-5)
+            assert bound <= reference.plan * (1 + 1e-5)
+    if missed and arguments.limit >= GOAL_LIMIT_S:
         raise SystemExit(f"goals missed: {', '.join(missed)}")
 
 

@@ -29,7 +29,7 @@ from tests.models.circuitflows.twin import Twin
 
 
 def time_call(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Return CPU and wall seconds of one call, and what it returned."""
+    """Return CPU and wall seconds of one call, and its result."""
     cpu, wall = time.process_time(), time.perf_counter()
     made = work()
     return time.process_time() - cpu, time.perf_counter() - wall, made
@@ -53,8 +53,8 @@ def runs(problem: FlowsInTime) -> None:
         figures = measure(problem, decision.plan, None)
         assert figures["delivered_gb"] == decision.proof.objective
         times = (f"{value:.1f}" for value in (cpu, wall, again, events / 1e6))
-        rest = f"{1e9 * again / events:.0f}", f"{figures['finished_share']:.3f}"
-        print("".join(cell.rjust(16) for cell in (name, *times, *rest)))
+        cells = f"{1e9 * again / events:.0f}", f"{figures['finished_share']:.3f}"
+        print("".join(cell.rjust(16) for cell in (name, *times, *cells)))
 
 
 def twin(milliseconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Circuit schedules: how fast, and how near to what is possible.
+"""Circuit schedules: their speed, and their distance from the bound.
 
     python -m benchmarks.circuits_schedules [--quick] [--repeats 9]
 
@@ -57,8 +57,8 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
     row(name, "whole decision", median_cpu(lambda: solstice.schedule(problem), repeats)[0], first, None, None)
     if peers:
         for way, matching in (("scipy", textbook.perfect), ("networkx", textbook.perfect_by_networkx)):
-            seconds, found = median_cpu(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
-            row(name, f"plain Python, {way}", seconds, first, share(found), len(found))
+            seconds, day_list = median_cpu(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
+            row(name, f"plain Python, {way}", seconds, first, share(day_list), len(day_list))
     first, days = median_cpu(lambda: eclipse.days(problem), repeats)
     served_share = share(plain(days))
     name = f"eclipse, n = {racks}"
@@ -77,8 +77,8 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
         networkx = textbook.heaviest_by_networkx
         ways.append(("plain Python, networkx", lambda: textbook.eclipse_alternating(problem, networkx)))
     for way, run in ways:
-        seconds, found = median_cpu(run, 1, warm=False)
-        row(name, way, seconds, first, share(found), len(found))
+        seconds, day_list = median_cpu(run, 1, warm=False)
+        row(name, way, seconds, first, share(day_list), len(day_list))
 
 
 def thousands_of_racks(repeats: int, racks: int = 4_096) -> None:
@@ -87,24 +87,24 @@ def thousands_of_racks(repeats: int, racks: int = 4_096) -> None:
     first, days = median_cpu(lambda: solstice.days(problem), repeats)
     share = textbook.served_bits(problem, plain(days)) / float(problem.pair_bits.sum())
     row(f"solstice, n = {racks}", "days", first, first, share, len(days))
-    whole, decision = median_cpu(lambda: solstice.schedule(problem), repeats)
-    row(f"solstice, n = {racks}", "whole decision", whole, first, None, None)
+    total_s, decision = median_cpu(lambda: solstice.schedule(problem), repeats)
+    row(f"solstice, n = {racks}", "whole decision", total_s, first, None, None)
     served = measure(problem, decision.plan, None)["circuit_share"] if decision.plan is not None else None
     assert served is not None
     assert abs(served - share) <= 1e-6
 
 
 def against_the_bound(seeds: list[int], kinds: int) -> None:
-    """Print what circuits and packets serve, as shares of the proven bound."""
+    """Print the service of circuits and packets, as shares of the proven bound."""
     heads = "".join(f"{head:>10}" for head in ("Solstice", "Eclipse", "search", "bound"))
     print(f"\n{'n = 64':<12}{heads}{'search/bound':>14}{'s':>7}")
     for seed in seeds:
         problem = generators.skewed(seed=seed)
         total = float(problem.bits.sum())
-        seconds, found = median_cpu(lambda p=problem: simulated_annealing.schedule(p), 1)  # type: ignore[misc]
+        seconds, decision_found = median_cpu(lambda p=problem: simulated_annealing.schedule(p), 1)  # type: ignore[misc]
         limit = upper_bound.bound_schedules(problem, kinds=kinds).proof.bound
         assert limit is not None
-        decisions = (solstice.schedule(problem), eclipse.schedule(problem), found)
+        decisions = (solstice.schedule(problem), eclipse.schedule(problem), decision_found)
         objectives = [decision.proof.objective or 0.0 for decision in decisions]
         assert max(objectives) <= limit * (1 + 1e-9)
         assert objectives[-1] >= max(objectives) * (1 - 1e-9)
@@ -128,8 +128,8 @@ def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
         )
         proof = decision.proof
         ratios = [
-            one.proof.objective / proof.objective
-            for one in (eclipse.schedule(problem), solstice.schedule(problem))
+            item.proof.objective / proof.objective
+            for item in (eclipse.schedule(problem), solstice.schedule(problem))
         ]
         print(
             f"{', '.join(f'{key} {value}' for key, value in case.items()):<48}{problem.size()['pairs']:>6}"

@@ -36,8 +36,8 @@ def perfect_by_networkx(allowed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     graph = nx.Graph()
     graph.add_nodes_from(range(2 * n))
     graph.add_edges_from((int(i), n + int(j)) for i, j in np.argwhere(allowed))
-    found = nx.bipartite.hopcroft_karp_matching(graph, range(n))
-    return np.array([found[i] - n for i in range(n)]) if len(found) == 2 * n else None
+    matching = nx.bipartite.hopcroft_karp_matching(graph, range(n))
+    return np.array([matching[i] - n for i in range(n)]) if len(matching) == 2 * n else None
 
 
 def heaviest_by_networkx(weight: Bits) -> NDArray[np.int64]:
@@ -50,19 +50,19 @@ def heaviest_by_networkx(weight: Bits) -> NDArray[np.int64]:
     return target
 
 
-def serve(problem: Circuits, left: Bits, length: float, target: NDArray[np.int64]) -> None:
+def serve(problem: Circuits, remaining: Bits, length: float, target: NDArray[np.int64]) -> None:
     for i, j in enumerate(target):
         if j >= 0:
-            left[i, j] = max(0.0, left[i, j] - length * problem.circuit_mbps[i, j])
-            if left[i, j] <= 1e-9 * problem.bits[i, j]:
-                left[i, j] = 0.0
+            remaining[i, j] = max(0.0, remaining[i, j] - length * problem.circuit_mbps[i, j])
+            if remaining[i, j] <= 1e-9 * problem.bits[i, j]:
+                remaining[i, j] = 0.0
 
 
-def over(problem: Circuits, left: Bits, used: float) -> bool:
+def over(problem: Circuits, remaining: Bits, used: float) -> bool:
     window = problem.window_us
     time = used if window is None else window
     budget = problem.packet_mbps * time + 1e-12 * problem.bits.max(initial=0.0)
-    if (left.sum(axis=0) <= budget).all() and (left.sum(axis=1) <= budget).all():
+    if (remaining.sum(axis=0) <= budget).all() and (remaining.sum(axis=1) <= budget).all():
         return True
     if window is None:
         return False
@@ -73,11 +73,11 @@ def over(problem: Circuits, left: Bits, used: float) -> bool:
 def stuff(problem: Circuits) -> Bits:
     """Return the time of each pair with more added, first where there is some, until all sums are equal."""
     full = problem.bits / problem.circuit_mbps
-    most = max(full.sum(axis=0).max(initial=0.0), full.sum(axis=1).max(initial=0.0))
-    row, column = most - full.sum(axis=1), most - full.sum(axis=0)
+    largest = max(full.sum(axis=0).max(initial=0.0), full.sum(axis=1).max(initial=0.0))
+    row, column = largest - full.sum(axis=1), largest - full.sum(axis=0)
     for i, j in [*np.argwhere(full > 0).tolist(), *np.argwhere(full == 0).tolist()]:
         more = min(row[i], column[j])
-        if more > 1e-12 * most or (more > 0 and full[i, j] > 0):
+        if more > 1e-12 * largest or (more > 0 and full[i, j] > 0):
             full[i, j] += more
             row[i] -= more
             column[j] -= more
@@ -90,12 +90,12 @@ def solstice(
     follow: Days | None = None,
 ) -> Days:
     """Return the days; or those of `follow`, once each is found to be one that Solstice may choose."""
-    n, left, used = len(problem.racks), problem.bits.copy(), 0.0
+    n, remaining, used = len(problem.racks), problem.bits.copy(), 0.0
     days: Days = []
     full = stuff(problem)
-    most = float(full.sum(axis=1).max(initial=0.0))
-    threshold = 2.0 ** np.floor(np.log2(full.max())) if most > 0 else 0.0
-    while threshold > 1e-9 * most and not over(problem, left, used):
+    largest = float(full.sum(axis=1).max(initial=0.0))
+    threshold = 2.0 ** np.floor(np.log2(full.max())) if largest > 0 else 0.0
+    while threshold > 1e-9 * largest and not over(problem, remaining, used):
         target = matching(full >= threshold)
         if target is None:
             threshold /= 2
@@ -109,7 +109,7 @@ def solstice(
         full[np.arange(n), target] -= size
         room = np.inf if problem.window_us is None else problem.window_us - used - problem.night_us
         length = min(max(size, problem.shortest_day_us), room)
-        serve(problem, left, length, target)
+        serve(problem, remaining, length, target)
         used += length + problem.night_us
         days.append((float(length), target))
     return days
@@ -117,41 +117,45 @@ def solstice(
 
 def eclipse(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
     """Return the days of Eclipse, where every length that a demand has is tried."""
-    return _greedy(problem, assign, lambda left, low, high, _: _lengths(problem, left, low, high))
+    return _greedy(problem, assign, lambda remaining, low, high, _: _lengths(problem, remaining, low, high))
 
 
 def eclipse_alternating(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
     """Return the days of Eclipse, where matching and length improve each other from two starts."""
 
-    def lengths(left: Bits, low: float, high: float, last: float) -> Iterator[float]:
+    def lengths(remaining: Bits, low: float, high: float, last: float) -> Iterator[float]:
         for start in {high, min(high, max(low, last))}:
             length, per_time = start, -1.0
             while True:
                 yield length
-                target = assign(np.minimum(left, problem.circuit_mbps * length))
+                target = assign(np.minimum(remaining, problem.circuit_mbps * length))
                 rows = np.flatnonzero(target >= 0)
                 tries = [
-                    (np.minimum(left, problem.circuit_mbps * one)[rows, target[rows]].sum(), one)
-                    for one in _lengths(problem, left[rows, target[rows]], low, high, rows, target[rows])
+                    (np.minimum(remaining, problem.circuit_mbps * length_)[rows, target[rows]].sum(), length_)
+                    for length_ in _lengths(
+                        problem, remaining[rows, target[rows]], low, high, rows, target[rows]
+                    )
                 ]
-                best, found = max((served / (one + problem.night_us), one) for served, one in tries)
-                if best <= per_time * (1 + 1e-12) or found == length:
+                best, length_found = max(
+                    (served / (length_ + problem.night_us), length_) for served, length_ in tries
+                )
+                if best <= per_time * (1 + 1e-12) or length_found == length:
                     break
-                per_time, length = best, found
+                per_time, length = best, length_found
 
     return _greedy(problem, assign, lengths)
 
 
 def _lengths(
     problem: Circuits,
-    left: Bits,
+    remaining: Bits,
     low: float,
     high: float,
     rows: NDArray[np.int64] | None = None,
     columns: NDArray[np.int64] | None = None,
 ) -> list[float]:
     rate = problem.circuit_mbps if rows is None else problem.circuit_mbps[rows, columns]
-    lengths: list[float] = np.unique(np.clip((left / rate)[left > 0], low, high)).tolist()
+    lengths: list[float] = np.unique(np.clip((remaining / rate)[remaining > 0], low, high)).tolist()
     return [*lengths, high]
 
 
@@ -160,24 +164,24 @@ def _greedy(
     assign: Callable[[Bits], NDArray[np.int64]],
     lengths: Callable[[Bits, float, float, float], Iterable[float]],
 ) -> Days:
-    left, used, last = problem.bits.copy(), 0.0, 0.0
+    remaining, used, last = problem.bits.copy(), 0.0, 0.0
     days: Days = []
     rate = problem.circuit_mbps
-    while left.any() and not over(problem, left, used):
+    while remaining.any() and not over(problem, remaining, used):
         room = np.inf if problem.window_us is None else problem.window_us - used - problem.night_us
-        needs = (left / rate)[left > 0]
+        needs = (remaining / rate)[remaining > 0]
         high = max(problem.shortest_day_us, min(float(needs.max()), room))
         low = min(high, max(problem.shortest_day_us, float(needs.min())))
         best = (-1.0, 0.0, np.zeros(0, dtype=np.int64))
-        for length in lengths(left, low, high, last or high):
-            weight = np.minimum(left, rate * length)
+        for length in lengths(remaining, low, high, last or high):
+            weight = np.minimum(remaining, rate * length)
             target = assign(weight)
             rows = np.flatnonzero(target >= 0)
             per_time = weight[rows, target[rows]].sum() / (length + problem.night_us)
             if per_time > best[0]:
                 best = (per_time, float(length), target)
         last = best[1]
-        serve(problem, left, best[1], best[2])
+        serve(problem, remaining, best[1], best[2])
         used += best[1] + problem.night_us
         days.append((best[1], best[2]))
     return days

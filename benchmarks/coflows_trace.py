@@ -55,7 +55,7 @@ FIRST_MS: Final = 300_000.0
 
 def measure_designs(problem: CoflowsInTime) -> dict[str, float]:
     """Print a row for each design; return the mean completion times, ms."""
-    found = {}
+    means = {}
     heads = {"mean s": 9, "bound s": 9, "gap": 7, "p95 s": 9, "median s": 10, "setups": 10, "CPU s": 8}
     print(f"{'design':<20}" + "".join(f"{head:>{width}}" for head, width in heads.items()))
     for name, (decide, parameters) in CASES.items():
@@ -72,36 +72,36 @@ def measure_designs(problem: CoflowsInTime) -> dict[str, float]:
         assert proof.bound is not None
         assert proof.bound / 1e3 <= mean * (1 + 1e-9)
         assert p95 >= (figures["least_p95_ms"] or np.nan) / 1e3
-        found[name] = mean
+        means[name] = mean
         print(
             f"{name:<20}{mean:>9.2f}{proof.bound / 1e3:>9.2f}{proof.gap:>7.1%}{p95:>9.2f}{median:>10.3f}"
             f"{figures['setups'] or 0:>10,.0f}{taken:>8.1f}"
         )
     print(f"no plan's p95 is below {(figures['least_p95_ms'] or np.nan) / 1e3:.2f} s")
-    return found
+    return means
 
 
 def measure_alone(problem: CoflowsInTime) -> None:
-    """Print how long Sunflow takes for each coflow alone, over its busiest port with a set-up a flow."""
+    """Print the times of Sunflow for each coflow alone, over its busiest port with a set-up a flow."""
     port = np.zeros(2 * len(problem.racks))
     shares = []
     for row in range(len(problem.coflows)):
-        mine = np.flatnonzero(problem.coflow == row)
+        rows = np.flatnonzero(problem.coflow == row)
         port[:] = 0
-        need = problem.bits[mine] / problem.circuit_rate[mine] + problem.setup_ms
-        np.add.at(port, problem.source[mine], need)
-        np.add.at(port, len(problem.racks) + problem.target[mine], need)
-        one = replace(
+        need = problem.bits[rows] / problem.circuit_rate[rows] + problem.setup_ms
+        np.add.at(port, problem.source[rows], need)
+        np.add.at(port, len(problem.racks) + problem.target[rows], need)
+        single = replace(
             problem,
             coflows=problem.coflows.iloc[[row]].assign(arrival_ms=0.0),
-            flows=problem.flows.iloc[mine].reset_index(drop=True),
+            flows=problem.flows.iloc[rows].reset_index(drop=True),
         )
-        _, _, end, _ = sunflow.run_windows(one, group_flows(one), rank=None)
+        _, _, end, _ = sunflow.run_windows(single, group_flows(single), rank=None)
         shares.append(float(end.max() / port.max()))
-    mean, most = float(np.mean(shares)), float(np.max(shares))
-    print(f"coflows alone, over their busiest port: mean {mean:.3f}, most {most:.3f} (published: 1.03, 2)")
+    mean, largest = float(np.mean(shares)), float(np.max(shares))
+    print(f"coflows alone, over their busiest port: mean {mean:.3f}, most {largest:.3f} (published: 1.03, 2)")
     assert mean <= 1.03 + 0.005
-    assert most <= 2.0
+    assert largest <= 2.0
 
 
 def main() -> None:
@@ -116,8 +116,8 @@ def main() -> None:
     size = problem.size()
     print(f"{size['coflows']:,} coflows, {size['flows']:,} flows, {size['racks']} racks; {machine()}")
     measure_alone(problem)
-    found = measure_designs(problem)
-    ratio = found["sunflow"] / found["sebf"]
+    means = measure_designs(problem)
+    ratio = means["sunflow"] / means["sebf"]
     print(f"sunflow over sebf: {ratio:.3f} (published: just as fast)")
     assert arguments.quick or ratio <= 1.1
     print(f"answers as asserted; {machine()}")

@@ -25,9 +25,9 @@ def machine() -> str:
 
 def free_port() -> int:
     """Return a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return int(connection.getsockname()[1])
 
 
 def median_time(
@@ -56,7 +56,7 @@ def time_beside_bound(
     Asserts that plans pass the check, that the first design is within `gap` of its bound, and that no
     design is more than `tolerance` above it, both relative.
     """
-    found, bound = [], None
+    results, bound = [], None
     for design in designs:
         start = time.process_time()
         decision = design.decide(problem)
@@ -70,6 +70,6 @@ def time_beside_bound(
             assert bound is not None
             assert objective >= (1 - gap) * bound
         assert objective <= bound * (1 + tolerance)
-        found.append((objective, seconds))
+        results.append((objective, seconds))
     assert bound is not None
-    return bound, found
+    return bound, results

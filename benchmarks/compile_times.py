@@ -61,7 +61,7 @@ def time_kernels(python: str, arguments: tuple[str, ...]) -> Counter[str]:
     """Return the CPU seconds of compiling each kernel in the first answer of a scenario."""
     with tempfile.TemporaryDirectory(prefix="kernels-") as folder:
         times = Path(folder, "times.json")
-        done = subprocess.run(
+        result = subprocess.run(
             [python, "-c", CHILD, "compare", *arguments, "--json"],
             env={
                 **KEPT_VARIABLES,
@@ -73,7 +73,7 @@ def time_kernels(python: str, arguments: tuple[str, ...]) -> Counter[str]:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{arguments[0]}: {done.stderr[-500:]}"
+        assert result.returncode == 0, f"{arguments[0]}: {result.stderr[-500:]}"
         return Counter(json.loads(times.read_text()) if times.exists() else {})
 
 
@@ -85,18 +85,18 @@ def main() -> None:
     parser.add_argument("--system", action="append", choices=SCENARIOS, help="only this one; repeatable")
     parser.add_argument("--beside", metavar="PYTHON", help="of an environment with another version")
     parser.add_argument("--rows", type=int, default=40)
-    given = parser.parse_args()
-    pythons = [sys.executable, *([str(Path(given.beside).absolute())] if given.beside else [])]
+    arguments = parser.parse_args()
+    pythons = [sys.executable, *([str(Path(arguments.beside).absolute())] if arguments.beside else [])]
     columns: list[Counter[str]] = [Counter() for _ in pythons]
     print(machine(), flush=True)
-    for system in given.system or SCENARIOS:
+    for system in arguments.system or SCENARIOS:
         for column, python in zip(columns, pythons, strict=True):
             times = time_kernels(python, SCENARIOS[system])
             column.update(times)
             print(f"{system:14}{sum(times.values()):8.2f} CPU s, {len(times)} kernels", flush=True)
     names = sorted(set().union(*columns), key=lambda name: -max(column[name] for column in columns))
     print(f"{'kernel':90}" + "".join(f"{name:>9}" for name in ("now", "before")[: len(columns)]))
-    for name in names[: given.rows]:
+    for name in names[: arguments.rows]:
         assert any(column[name] > 0 for column in columns)
         print(
             f"{name.removeprefix('planner_models.'):90}"

@@ -70,11 +70,11 @@ def make(case: Case) -> Month:
 def compare(case: Case) -> None:
     """Print a row of all designs on one month."""
     problem = make(case)
-    given = {"options": Options(gap=0.005, time_limit_s=MOST_SECONDS)}
+    arguments = {"options": Options(gap=0.005, time_limit_s=MOST_SECONDS)}
     cells, bound = [], 0.0
     for design in DESIGNS:
         start = time.process_time()
-        decision = design.decide(problem, **({} if design.name in RULES else given))
+        decision = design.decide(problem, **({} if design.name in RULES else arguments))
         seconds = time.process_time() - start
         assert decision.plan is not None
         violations = check(problem, decision.plan)

@@ -24,15 +24,15 @@ TOLERANCE = 1e-6
 
 
 def check(one: measurement.Curves) -> None:
-    """Check what must be true of any measurement; raise AssertionError."""
+    """Check invariants of any measurement; raise AssertionError."""
     name = one.system.name
     shares = one.measured.frame["share"]
     assert not one.measured.failed, one.measured.failed
     assert one.measured.bound is not None, f"{name}: no bound is proven"
     assert shares.iloc[0] == 0, f"{name}: shares must start at the first design"
     assert (shares <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
-    known = one.frame["share"].dropna()
-    assert (known <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
+    finite = one.frame["share"].dropna()
+    assert (finite <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
     counts = one.frame.groupby(["parameter", "design"])["value"].nunique()
     assert one.system.studies.coordination is not None
     for degradation in one.system.studies.coordination.degradations:
@@ -60,18 +60,18 @@ def main() -> None:
     parser.add_argument("--system", action="append", help="measure only this one; repeatable")
     parser.add_argument("--out", type=Path, help="store of the runs")
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(machine(), flush=True)
     start = time.monotonic()
-    found = measurement.curves(given.system, out=given.out, workers=given.workers)
+    curves = measurement.curves(arguments.system, out=arguments.out, workers=arguments.workers)
     FOLDER.mkdir(exist_ok=True)
     frames = {
-        "designs": pd.concat([one.measured.frame for one in found], ignore_index=True),
-        "curves": pd.concat([one.frame for one in found], ignore_index=True),
+        "designs": pd.concat([curve.measured.frame for curve in curves], ignore_index=True),
+        "curves": pd.concat([curve.frame for curve in curves], ignore_index=True),
     }
-    for one in found:
-        check(one)
-        for sentence in (*one.measured.sentences(), *one.sentences()):
+    for curve in curves:
+        check(curve)
+        for sentence in (*curve.measured.sentences(), *curve.sentences()):
             print(f"- {sentence}")
     for name, frame in frames.items():
         path = FOLDER / f"{name}.csv"

@@ -99,10 +99,10 @@ def time_first_page(folder: Path, times: int, python: str, name: str) -> None:
 def time_addresses(server: Server, browser: Any, times: int, name: str) -> None:
     """Time questions of addresses about germany50 with three designs, from the click until the answer."""
     walls, taken = [], []
-    for place in range(times):
+    for index in range(times):
         page = new_page(browser)
         query = urlencode(
-            {"scenario": "traffic/germany50", "set": f"problem.scale={1.05 + 0.05 * place:.2f}"}
+            {"scenario": "traffic/germany50", "set": f"problem.scale={1.05 + 0.05 * index:.2f}"}
         )
         page.goto(f"{server.url}/?{query}")
         page.get_by_role("button", name="Solve", exact=True).wait_for()
@@ -128,9 +128,9 @@ def time_what_if(server: Server, browser: Any, times: int) -> None:
     failed: list[str] = []
     for link in LINES[:times]:
         failed.append(link)
-        says, wall, own = compare({"problem.fail_links": tuple(failed)})
+        says, wall, own_s = compare({"problem.fail_links": tuple(failed)})
         alone_s.append(wall)
-        alone_taken.append(own)
+        alone_taken.append(own_s)
         select_element(page, link.replace("<->", " – "))
         page.wait_for_timeout(3000)  # the panel's own report is read
         start, before = time.perf_counter(), sum(server.seconds())
@@ -203,45 +203,45 @@ def time_points(server: Server, browser: Any, count: int) -> None:
 
 def time_sessions(server: Server, browser: Any, count: int) -> None:
     """Check that simultaneous visitors each get their own answer; measure times and memory."""
-    scales = [0.5 + 0.1 * place for place in range(count)]
-    scenarios = [("traffic/abilene", "traffic/germany50")[place % 2] for place in range(count)]
-    start, most = time.perf_counter(), 0
+    scales = [0.5 + 0.1 * index for index in range(count)]
+    scenarios = [("traffic/abilene", "traffic/germany50")[index % 2] for index in range(count)]
+    start, largest = time.perf_counter(), 0
     pages = [new_page(browser) for _ in scales]
-    for one, scale, scenario in zip(pages, scales, scenarios, strict=True):
+    for page, scale, scenario in zip(pages, scales, scenarios, strict=True):
         query = urlencode(
             {"scenario": scenario, "designs": "ecmp,optimum", "set": f"problem.scale={scale:.1f}"}
         )
-        one.goto(f"{server.url}/?{query}", wait_until="commit")
-    for one in pages:
-        solve_address(one)
-    for one in pages:
-        wait_for_answer(one)
-        most = max(most, server.bytes())
+        page.goto(f"{server.url}/?{query}", wait_until="commit")
+    for page in pages:
+        solve_address(page)
+    for page in pages:
+        wait_for_answer(page)
+        largest = max(largest, server.bytes())
     wall = time.perf_counter() - start
-    for one, scale, scenario in zip(pages, scales, scenarios, strict=True):
+    for page, scale, scenario in zip(pages, scales, scenarios, strict=True):
         alone = planner.compare(
             scenario, designs=["ecmp", "optimum"], changes={"problem.scale": round(scale, 1)}
         )
-        one.bring_to_front()
-        assert alone.verdict.partition(" It ")[0].partition(". ")[0].rstrip(".") in verdict(one), scenario
-    gib = most / 2**30
+        page.bring_to_front()
+        assert alone.verdict.partition(" It ")[0].partition(". ")[0].rstrip(".") in verdict(page), scenario
+    gib = largest / 2**30
     assert gib < MAX_MEMORY_GIB, f"{gib:.1f} GiB"
     print(f"  {count} sessions at once: each has its own answer after {wall:.1f} s")
     print(f"  memory of server and workers at most {gib:.2f} GiB   within {MAX_MEMORY_GIB:g} GiB")
-    for one in pages:
-        one.context.close()
+    for page in pages:
+        page.context.close()
 
 
 def main() -> None:
     """Measure times."""
     parser = parser_of(__doc__, "fewer repetitions, sessions and points")
     parser.add_argument("--beside", metavar="PYTHON", help="Python of another version's environment")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     if chromium() is None:
         raise SystemExit("no Chromium is installed")
-    times, count, visitors = (1, 20_000, 3) if given.quick else (3, 100_000, 10)
+    times, count, visitors = (1, 20_000, 3) if arguments.quick else (3, 100_000, 10)
     print(f"{machine()}; median of {times}")
-    versions = {"now": sys.executable} | ({"the other version": given.beside} if given.beside else {})
+    versions = {"now": sys.executable} | ({"the other version": arguments.beside} if arguments.beside else {})
     with tempfile.TemporaryDirectory() as spare, contextlib.ExitStack() as stack:
         home = Path(spare)
         for name, python in versions.items():

@@ -118,7 +118,7 @@ def play_simulation(page: Any, url: str, report: Report) -> None:
 
 
 def play_purchases(page: Any, url: str, report: Report) -> None:
-    """Show what is bought for a growing backbone and what each purchase brings; plan within a budget."""
+    """Show the purchases for a growing backbone and the gain of each; plan within a budget."""
     page.goto(f"{url}/?{urlencode({'scenario': 'capacity/backbone', 'designs': 'optimum'})}")
     solve_address(page)
     wait_for_answer(page)

@@ -62,14 +62,14 @@ def time_rates(cases: tuple[tuple[generators.Mix, int, int, int, int], ...]) -> 
             tenants=tenants, nodes=nodes, partitions=partitions, replicas=replicas, mix=mix,
             placed="random", seed=1,
         )  # fmt: skip
-        given = Replicas(*problem.placed_replicas)
+        replicas_given = Replicas(*problem.placed_replicas)
         entitlement(problem)
-        found, seconds = clock(share_max_min, problem, given)
-        load = np.bincount(given.node, weights=found.kops, minlength=len(problem.nodes))
+        rates, seconds = clock(share_max_min, problem, replicas_given)
+        load = np.bincount(replicas_given.node, weights=rates.kops, minlength=len(problem.nodes))
         assert (load <= problem.rate_kops * (1 + EQUAL)).all()
-        assert (found.rate <= problem.demand_of_tenant * (1 + EQUAL)).all()
+        assert (rates.rate <= problem.demand_of_tenant * (1 + EQUAL)).all()
         name = f"{mix}, {tenants:,} x {partitions} x {nodes:,}, {replicas} replicas"
-        print(f"{name:<44}{seconds:>9.3f} s  {found.flows} flows, {len(found.levels)} levels", flush=True)
+        print(f"{name:<44}{seconds:>9.3f} s  {rates.flows} flows, {len(rates.levels)} levels", flush=True)
 
 
 def compare_splits() -> None:
@@ -80,7 +80,8 @@ def compare_splits() -> None:
         )
         splits: tuple[optimum.Splits, ...] = ("even", "best")
         even, best = (
-            optimum.share(problem, placement="keep", splits=one).proof.objective or 0.0 for one in splits
+            optimum.share(problem, placement="keep", splits=splits_).proof.objective or 0.0
+            for splits_ in splits
         )
         assert even <= best * (1 + EQUAL)
         name = f"least share, fixed, {tenants:,} x {partitions} x {nodes}, 3 replicas"
@@ -95,10 +96,10 @@ def compare_rates(tenants: int) -> None:
             tenants=tenants, nodes=20, partitions=8, replicas=2, mix=mix, placed="random", load=2.0,
             spread=0.0, weights="equal", seed=2,
         )  # fmt: skip
-        given = Replicas(*problem.placed_replicas)
-        found, seconds = clock(share_max_min, problem, given)
-        exact, longer = clock(share_dominant, problem, given)
-        assert np.allclose(found.rate, exact.rate, rtol=1e-5, atol=1e-5)
+        replicas = Replicas(*problem.placed_replicas)
+        rates, seconds = clock(share_max_min, problem, replicas)
+        exact, longer = clock(share_dominant, problem, replicas)
+        assert np.allclose(rates.rate, exact.rate, rtol=1e-5, atol=1e-5)
         times = longer / max(seconds, 1e-9)
         print(
             f"{f'{mix}, {tenants} x 8 x 20, 2 replicas':<44}{seconds:>9.3f} s  "
@@ -126,16 +127,16 @@ def time_placement(replicas: int, most_nodes: int) -> None:
 def time_moves(slack: float, seed: int) -> None:
     """Print the time of least moves after a shift of demand, and their bound."""
     problem = generators.zipf(**LARGE, partitions=100, replicas=1, placed="balanced", shift=0.3, seed=seed)
-    done, seconds = clock(moves.move_least, problem, fair_rates.fair_load_kops(problem), slack=slack)
-    counted = count_moves(problem, done.replicas)
+    result, seconds = clock(moves.move_least, problem, fair_rates.fair_load_kops(problem), slack=slack)
+    counted = count_moves(problem, result.replicas)
     assert counted is not None
-    assert done.is_within
-    assert counted[1] >= done.bound_gb * (1 - EQUAL)
-    assert counted[1] <= done.bound_gb * (1.05 if slack >= 0.02 else 1.1)
-    least = round(done.bound_gb / float(problem.size_gb[0]))
+    assert result.is_within
+    assert counted[1] >= result.bound_gb * (1 - EQUAL)
+    assert counted[1] <= result.bound_gb * (1.05 if slack >= 0.02 else 1.1)
+    bound_moves = round(result.bound_gb / float(problem.size_gb[0]))
     print(
         f"{f'moves, slack {slack:.1%}, seed {seed}':<44}{seconds:>9.3f} s  {counted[0]} partitions, "
-        f"bound {least}",
+        f"bound {bound_moves}",
         flush=True,
     )
 
@@ -153,18 +154,18 @@ def time_weights() -> None:
     swaps, longer = clock(weights.swap_weights, share, demand, present, least_step=1e-6)
     start = float((share - demand)[present].min())
     assert flow.least >= swaps.least - EQUAL
-    part = (swaps.least - start) / (flow.least - start)
+    fraction = (swaps.least - start) / (flow.least - start)
     print(
         f"{'weights, 1,000 x 200, 12 nodes each':<44}{seconds:>9.3f} s  "
-        f"swaps {longer:.2f} s, {swaps.steps} steps, {part:.0%} of the gain",
+        f"swaps {longer:.2f} s, {swaps.steps} steps, {fraction:.0%} of the gain",
         flush=True,
     )
 
 
-def time_execution(tenants: int, nodes: int, node_kops: float, seconds: float, least: float) -> None:
+def time_execution(tenants: int, nodes: int, node_kops: float, seconds: float, threshold: float) -> None:
     """Print the time of simulated requests under fair queuing with weights that are exchanged.
 
-    least  share that every tenant gets at least; few requests in a period make weights noisy
+    threshold  share that every tenant gets at least; few requests in a period make weights noisy
     """
     problem = generators.zipf(
         tenants=tenants, nodes=nodes, partitions=16, replicas=2, load=3.0, spread=0.0, weights="equal", seed=1
@@ -172,7 +173,7 @@ def time_execution(tenants: int, nodes: int, node_kops: float, seconds: float, l
     factor = node_kops / generators.RATE_KOPS
     slower = problem.with_nodes(rate_kops=problem.nodes["rate_kops"] * factor)
     slower = slower.with_demand(problem.demand_kops * factor)
-    done, spent = clock(
+    result, spent = clock(
         simulate,
         slower,
         design=SYSTEM.design("fq_pp_wa_flow"),
@@ -182,9 +183,9 @@ def time_execution(tenants: int, nodes: int, node_kops: float, seconds: float, l
         duration_s=seconds,
         measured_from_s=seconds / 2,
     )
-    served = float(done.tables["rates"]["kops"].sum()) * 1e3
+    served = float(result.tables["rates"]["kops"].sum()) * 1e3
     assert 0.9 < served / (nodes * node_kops * 1e3 * seconds) <= 1 + EQUAL
-    assert (done.metrics["min_share"] or 0.0) > least, done.metrics
+    assert (result.metrics["min_share"] or 0.0) > threshold, result.metrics
     name = f"{nodes} servers, {tenants} tenants, {seconds:g} s"
     print(f"{name:<44}{spent:>9.3f} s  {served / 1e6:.1f} million requests", flush=True)
 

@@ -59,7 +59,7 @@ KEPT_VARIABLES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """A run of a scenario in a fresh process: wall and user seconds, and what its designs report."""
+    """A run of a scenario in a fresh process: wall and user seconds, and the reports of its designs."""
 
     wall_s: float
     user_s: float
@@ -71,17 +71,17 @@ class Use:
 def run_scenario(arguments: tuple[str, ...], cache: str) -> Use:
     """Run a scenario in a fresh process with kernels in `cache`."""
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "planner", "compare", *arguments, "--json"],
         env={**KEPT_VARIABLES, "NUMBA_CACHE_DIR": cache},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{arguments[0]}: {done.stderr[-500:]}"
+    assert result.returncode == 0, f"{arguments[0]}: {result.stderr[-500:]}"
     wall_s = time.perf_counter() - start
     user_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(result.stdout)
     runs, headline = answer["runs"], answer["headline"]["metric"]
     return Use(
         wall_s=wall_s,
@@ -96,11 +96,13 @@ def check_same(system: str, first: Use, second: Use) -> None:
     """Check that two runs have the same objective values and headline figures."""
     assert first.values.keys() == second.values.keys()
     for design, values in first.values.items():
-        for one, other in zip(values, second.values[design], strict=True):
-            same = one == other or (
-                one is not None and other is not None and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
+        for value, other in zip(values, second.values[design], strict=True):
+            same = value == other or (
+                value is not None
+                and other is not None
+                and math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-9)
             )
-            assert same, f"{system}, {design}: {one} at first, then {other}"
+            assert same, f"{system}, {design}: {value} at first, then {other}"
 
 
 def main() -> None:
@@ -109,14 +111,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--system", action="append", choices=SCENARIOS, help="only this one; repeatable")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     pack = "a pack of kernels" if PACK.exists() else "no pack of kernels"
     print(f"{machine()}; {pack}")
     print(f"{'system':14}{'run':8}{'wall s':>8}{'user s':>8}{'compiling s':>13}{'seconds':>9}")
     with tempfile.TemporaryDirectory(prefix="kernels-") as cache:
         run_scenario(SCENARIOS["traffic"], cache)  # writes Python's compiled modules
     firsts = []
-    for system in given.system or SCENARIOS:
+    for system in arguments.system or SCENARIOS:
         with tempfile.TemporaryDirectory(prefix="kernels-") as cache:
             uses = {name: run_scenario(SCENARIOS[system], cache) for name in ("first", "second")}
         for name, use in uses.items():

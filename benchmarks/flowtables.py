@@ -96,7 +96,7 @@ def main() -> None:
 def run_checked(
     kind: str, problem: FlowTables, design: str, parameters: dict[str, int]
 ) -> tuple[float, float | None, str | None, float]:
-    """Return objective, bound, its scope, and seconds of a design, whose plan passes the check."""
+    """Return objective, bound, its scope, and seconds of a design with a plan that passes the check."""
     start = time.process_time()
     decision = SYSTEM.design(design).run(problem, parameters=parameters)
     seconds = time.process_time() - start
@@ -174,11 +174,11 @@ def compare_exact(rules: int, packets: int) -> None:
     start = time.process_time()
     exact = np.array([count_fewest_bits(problem, header) for header in headers])
     seconds = (time.process_time() - start) / len(headers)
-    found = np.bitwise_count(masks).sum(axis=1)
-    assert (found >= exact).all()
-    more = 100 * (found.sum() / exact.sum() - 1)
+    counts = np.bitwise_count(masks).sum(axis=1)
+    assert (counts >= exact).all()
+    more = 100 * (counts.sum() / exact.sum() - 1)
     print(
-        f"bits of least specific masks of {len(headers)} packets among {rules:,} rules: {found.mean():.2f}, "
+        f"bits of least specific masks of {len(headers)} packets among {rules:,} rules: {counts.mean():.2f}, "
         f"at least {exact.mean():.2f} ({more:.2f}% more); exact: {1e3 * seconds:.0f} ms"
     )
 
@@ -222,11 +222,11 @@ def count_fewest_bits(problem: FlowTables, header: Words) -> int:
 
 def keep_minimal(sets: Words) -> Words:
     """Return the sets of bits (n, words) that contain no other one."""
-    rest, kept = sets[np.argsort(np.bitwise_count(sets).sum(axis=1), kind="stable")], []
-    while len(rest):
-        kept.append(rest[0])
-        rest = rest[((rest & rest[0]) != rest[0]).any(axis=1)]
-    return np.array(kept)
+    remaining, minimal = sets[np.argsort(np.bitwise_count(sets).sum(axis=1), kind="stable")], []
+    while len(remaining):
+        minimal.append(remaining[0])
+        remaining = remaining[((remaining & remaining[0]) != remaining[0]).any(axis=1)]
+    return np.array(minimal)
 
 
 def time_sizes(count: int) -> None:
@@ -241,10 +241,10 @@ def time_sizes(count: int) -> None:
     size = 1_000
     held: OrderedDict[int, None] = OrderedDict()
     simulated = 0
-    for one in entry[: count // 10].tolist():
-        simulated += one not in held
-        held[one] = None
-        held.move_to_end(one)
+    for entry_number in entry[: count // 10].tolist():
+        simulated += entry_number not in held
+        held[entry_number] = None
+        held.move_to_end(entry_number)
         if len(held) > size:
             held.popitem(last=False)
     assert count_misses(entry[: count // 10], ENTRIES)[size] == simulated
@@ -258,7 +258,7 @@ def time_merging(monitored: int, routes: int) -> None:
         start = time.process_time()
         merged = merge_modules(*made, make_layout(None))
         seconds = time.process_time() - start
-        entries = [sum(one.entries) for one in merged]
+        entries = [sum(merging.entries) for merging in merged]
         kind = "same field" if same_field else "other fields"
         print(
             f"monitor of {monitored} and {routes:,} routes, {kind}: "

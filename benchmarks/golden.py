@@ -54,9 +54,9 @@ MAX_LINES: Final = 200
 def digest_of(*parts: bytes) -> str:
     """Return the digest of some bytes, of which the number and the lengths count too."""
     total = hashlib.sha256()
-    for part in parts:
-        total.update(len(part).to_bytes(8, "little"))
-        total.update(part)
+    for piece in parts:
+        total.update(len(piece).to_bytes(8, "little"))
+        total.update(piece)
     return total.hexdigest()[:DIGITS]
 
 
@@ -90,8 +90,8 @@ def digest_program(program: LinearProgram) -> str:
 def without(value: Any, keys: Collection[str] = TIMES) -> Any:
     """Return a JSON value without some keys of its objects, at any depth; default: those of times."""
     if isinstance(value, dict):
-        return {key: without(part, keys) for key, part in value.items() if key not in keys}
-    return [without(part, keys) for part in value] if isinstance(value, list) else value
+        return {key: without(item, keys) for key, item in value.items() if key not in keys}
+    return [without(item, keys) for item in value] if isinstance(value, list) else value
 
 
 def digest_json(value: Any) -> str:
@@ -167,10 +167,10 @@ CUT: Final = "time limit"
 
 def revision() -> str:
     """Return the commit of the sources, with a mark where files were changed since."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=False
     )
-    return done.stdout.strip() or "unknown"
+    return result.stdout.strip() or "unknown"
 
 
 def record_all(path: Path, names: Sequence[str], seeds: Sequence[int], limit_s: float, workers: int) -> None:
@@ -204,21 +204,21 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
 
 
 def differences_of_runs(
-    place: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+    label: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the differences of two runs; none where both ended at the time limit."""
     if old is None or new is None:
-        yield place, "only in the second record" if old is None else "only in the first record"
+        yield label, "only in the second record" if old is None else "only in the first record"
         return
     if old["status"] == new["status"] == CUT:
         return
     for key in ("status", "objective", "bound", "violations", "error"):
         if old.get(key) != new.get(key):
-            yield place, f"{key}: {old.get(key)} -> {new.get(key)}"
+            yield label, f"{key}: {old.get(key)} -> {new.get(key)}"
     for key in ("metrics", "tables"):
-        for part in sorted(old[key].keys() | new[key].keys()):
-            if old[key].get(part) != new[key].get(part):
-                yield place, f"{key} {part}: {old[key].get(part)} -> {new[key].get(part)}"
+        for entry in sorted(old[key].keys() | new[key].keys()):
+            if old[key].get(entry) != new[key].get(entry):
+                yield label, f"{key} {entry}: {old[key].get(entry)} -> {new[key].get(entry)}"
 
 
 def differences_of_answers(
@@ -242,22 +242,24 @@ def differences_of_answers(
 def compare(first: Path, second: Path) -> int:
     """Print the differences of two records; return the exit code."""
     old, new = (json.loads(path.read_text()) for path in (first, second))
-    for one, other in ((old, "first"), (new, "second")):
-        print(f"{other}: {one['about']['revision']}, {len(one['scenarios'])} scenarios")
+    for record, other in ((old, "first"), (new, "second")):
+        print(f"{other}: {record['about']['revision']}, {len(record['scenarios'])} scenarios")
     if {**old["about"], "revision": ""} != {**new["about"], "revision": ""}:
         print("seeds or limits of the two records differ: they cannot be compared")
         return 2
-    found = list(differences(old["scenarios"], new["scenarios"]))
-    for place, text in found[:MAX_LINES]:
-        print(f"{place}: {text}")
-    if len(found) > MAX_LINES:
-        print(f"and {len(found) - MAX_LINES} more")
+    differences_found = list(differences(old["scenarios"], new["scenarios"]))
+    for location, text in differences_found[:MAX_LINES]:
+        print(f"{location}: {text}")
+    if len(differences_found) > MAX_LINES:
+        print(f"and {len(differences_found) - MAX_LINES} more")
     runs = [
-        run["status"] for record in (old, new) for one in record["scenarios"].values()
-        for run in one["designs"].values()
+        run["status"] for record in (old, new) for scenario in record["scenarios"].values()
+        for run in scenario["designs"].values()
     ]  # fmt: skip
-    print(f"{len(found)} differences; {runs.count(CUT)} of {len(runs)} runs ended at the time limit")
-    return 1 if found else 0
+    print(
+        f"{len(differences_found)} differences; {runs.count(CUT)} of {len(runs)} runs ended at the time limit"
+    )
+    return 1 if differences_found else 0
 
 
 def main() -> None:
@@ -274,11 +276,11 @@ def main() -> None:
     recording.add_argument("--workers", type=int, default=2)
     comparing = actions.add_parser("compare", help="list what differs between two records")
     comparing.add_argument("files", type=Path, nargs=2, metavar="FILE")
-    given = parser.parse_args()
-    if given.action == "compare":
-        sys.exit(compare(*given.files))
-    names = given.scenario or scenario_names()
-    record_all(given.file, names, given.seed or [1], given.limit, given.workers)
+    arguments = parser.parse_args()
+    if arguments.action == "compare":
+        sys.exit(compare(*arguments.files))
+    names = arguments.scenario or scenario_names()
+    record_all(arguments.file, names, arguments.seed or [1], arguments.limit, arguments.workers)
 
 
 if __name__ == "__main__":

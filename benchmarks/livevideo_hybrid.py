@@ -23,8 +23,8 @@ OPTIONS = Options(time_limit_s=0.5, threads=1, gap=1e-3)
 
 def time_run(videos: int, control: Control, repeats: int) -> tuple[SimulationResult, float]:
     """Return a run, and the median wall seconds per simulated minute."""
-    one, until_s = generators.ec2_testbed(videos=videos), videos + 10.0
-    run = partial(simulate, one, control=control, until_s=until_s, options=OPTIONS)
+    instance, until_s = generators.ec2_testbed(videos=videos), videos + 10.0
+    run = partial(simulate, instance, control=control, until_s=until_s, options=OPTIONS)
     seconds, result = median_time(run, repeats, warm=False)
     return result, seconds * 60 / until_s
 
@@ -51,13 +51,13 @@ def main() -> None:
                 assert m["within_bound"] == 1.0
                 assert away < 17
     videos = 60 if quick else 200
-    one = generators.ec2_testbed(videos=videos, link_mbps=videos / 4)
+    instance = generators.ec2_testbed(videos=videos, link_mbps=videos / 4)
     ages = (0.5, 10.0, 60.0) if quick else (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
-    found = overload_by_age(one, ages, until_s=videos + 10.0, seeds=1 if quick else 5, options=OPTIONS)
+    table = overload_by_age(instance, ages, until_s=videos + 10.0, seeds=1 if quick else 5, options=OPTIONS)
     print()
-    print(found.round(4).to_string(index=False))
-    assert found["overload_mbps"].iloc[0] == 0.0
-    assert found["overload_mbit"].iloc[-1] > 0.0
+    print(table.round(4).to_string(index=False))
+    assert table["overload_mbps"].iloc[0] == 0.0
+    assert table["overload_mbit"].iloc[-1] > 0.0
 
 
 if __name__ == "__main__":

@@ -173,10 +173,10 @@ def print_peers(instance: Instance, seconds: float) -> None:
     program = build_program(instance.make(1)).program
     for backend in ("highs", "ortools:cp-sat", "ortools:scip"):
         threads = None if backend == "ortools:scip" else 2  # it takes no number of them
-        found = solve(program, Options(backend=backend, time_limit_s=seconds, threads=threads))
+        solution = solve(program, Options(backend=backend, time_limit_s=seconds, threads=threads))
         print(
-            f"{instance.name:24} {backend:16} {found.status}: objective {found.objective}, "
-            f"bound {found.bound} in {found.seconds:.0f} s",
+            f"{instance.name:24} {backend:16} {solution.status}: objective {solution.objective}, "
+            f"bound {solution.bound} in {solution.seconds:.0f} s",
             flush=True,
         )
 
@@ -194,11 +194,11 @@ def main() -> None:
     unknown = set(names) - {i.name for i in INSTANCES} if arguments.only else set()
     if unknown:
         parser.error(f"no such instance: {', '.join(sorted(unknown))}")
-    chosen = (
+    instances_used = (
         [QUICK] if arguments.quick else [i for i in INSTANCES if arguments.only is None or i.name in names]
     )
     get_ready()  # what is timed compiles nothing
-    for instance in chosen:
+    for instance in instances_used:
         for seconds, goal in instance.goals:
             limit = seconds if arguments.seconds is None else min(arguments.seconds, seconds)
             seeds = range(1, 1 + (1 if arguments.quick else arguments.seeds))

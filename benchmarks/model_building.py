@@ -35,7 +35,7 @@ SMALL_VARIABLES = 400
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network:
-    """Links `tail` -> `head` (E,) with `cost` and `capacity` (E,); `net` (V, V) is what source k puts
+    """Links `tail` -> `head` (E,) with `cost` and `capacity` (E,); `net` (V, V) is the supply of source k
     into node v: all its demand at itself, minus each demand at its target."""
 
     nodes: int
@@ -256,9 +256,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = parser_of(__doc__, "one small size, one repeat")
     parser.add_argument("--sizes", default="50000,400000", help="numbers of variables, by commas")
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args(arguments)
-    sizes = [2000] if given.quick else [int(size) for size in given.sizes.split(",")]
-    repeats = 1 if given.quick else given.repeats
+    arguments_ = parser.parse_args(arguments)
+    sizes = [2000] if arguments_.quick else [int(size) for size in arguments_.sizes.split(",")]
+    repeats = 1 if arguments_.quick else arguments_.repeats
     table = compare(sizes, repeats)
     print(f"{repeats} runs each, medians; {machine()}; optima agree on {SMALL_VARIABLES} variables")
     print(f"{'variables':>10}  {'way':<15}{'seconds':>9}{'times by hand':>15}{'MB added':>10}")

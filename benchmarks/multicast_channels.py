@@ -88,11 +88,11 @@ def time_one_switch(quick: bool) -> None:
     for count, size in ((1000, 500), (3000, 1000)) if quick else ((3000, 1000), (10_000, 1000)):
         masks, rates = generate_groups(count)
         run = partial(algorithm2.aggregate, masks, rates, table_size=size, ports=PORTS, delta=0.2)
-        mine, meta = median_time(run)
+        own_s, meta = median_time(run)
         numpy = partial(run_with_numpy, masks, rates, size - PORTS - 1, 0.2)
         arrays, by_arrays = median_time(numpy, 1, warm=False)
         assert len(set(zip(by_arrays, meta.tolist(), strict=True))) == len(set(by_arrays))
-        print(f"   {count:7,} {size:8,} {1000 * mine:12.2f} {arrays / mine:8.0f}")
+        print(f"   {count:7,} {size:8,} {1000 * own_s:12.2f} {arrays / own_s:8.0f}")
 
 
 def time_convex(quick: bool) -> None:
@@ -101,9 +101,9 @@ def time_convex(quick: bool) -> None:
     masks, rates = generate_groups(count)
     background = np.random.default_rng(1).uniform(0, 4000, PORTS)
     congestion = meta_groups.Congestion.of_ports(40_000.0)
-    given: dict[str, Any] = {"ports": PORTS, "congestion": congestion, "background_mbps": background}
-    took, meta = median_time(partial(algorithm2.aggregate, masks, rates, table_size=size, **given))
-    cost = meta_groups.congestion_cost(masks, rates, meta, **given)
+    parameters: dict[str, Any] = {"ports": PORTS, "congestion": congestion, "background_mbps": background}
+    took, meta = median_time(partial(algorithm2.aggregate, masks, rates, table_size=size, **parameters))
+    cost = meta_groups.congestion_cost(masks, rates, meta, **parameters)
     recounted = 0.0
     for port in range(PORTS):
         reached = np.unique(meta[(masks >> np.uint64(port)) & np.uint64(1) > 0])
@@ -125,9 +125,9 @@ def generate_datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, meta_g
     )  # fmt: skip
     start, group, ports = drawn.spread(host // PORTS, host % PORTS, 1152).by_edge()
     rows = [np.arange(start[e], start[e + 1]) for e in range(0, 1152, step)]
-    chosen = np.concatenate(rows)
+    rows_used = np.concatenate(rows)
     begins = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return begins, ports[chosen], drawn.rate_mbps[group[chosen]]
+    return begins, ports[rows_used], drawn.rate_mbps[group[rows_used]]
 
 
 def measure_overhead(
@@ -193,13 +193,13 @@ def sum_over_subsets(sums: NDArray[np.float32], ports: int) -> None:
     for begin in range(0, len(sums), low):  # the low ports fit the nearest cache
         for port in range(half):
             step = 1 << port
-            for at in range(begin, begin + low, 2 * step):
-                for i in range(at, at + step):
+            for offset in range(begin, begin + low, 2 * step):
+                for i in range(offset, offset + step):
                     sums[i + step] += sums[i]
     for port in range(half, ports):
         step = 1 << port
-        for at in range(0, len(sums), 2 * step):
-            for i in range(at, at + step):
+        for first in range(0, len(sums), 2 * step):
+            for i in range(first, first + step):
                 sums[i + step] += sums[i]
 
 
@@ -208,12 +208,12 @@ def select_unions(
     sums: NDArray[np.float32], size: int, min_value: float
 ) -> tuple[meta_groups.Masks, NDArray[np.float32]]:
     """Return the sets of `size` ports with a sum above `min_value`, and those sums."""
-    found, values = [np.uint64(0)], [np.float32(0)]
+    unions, values = [np.uint64(0)], [np.float32(0)]
     for union in range(len(sums)):
         if sums[union] > min_value and count_bits(np.uint64(union)) == size:
-            found.append(np.uint64(union))
+            unions.append(np.uint64(union))
             values.append(sums[union])
-    return np.array(found)[1:], np.array(values)[1:]
+    return np.array(unions)[1:], np.array(values)[1:]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -245,51 +245,51 @@ class UnionPool:
 
     def raise_bound(self, price: Floats, goal: float) -> tuple[Floats, float, float]:
         """Return prices by the subgradient method, the bound of these unions, and its least value."""
-        of, at = (np.concatenate(column) for column in zip(*self.pairs, strict=True))
+        of, position = (np.concatenate(column) for column in zip(*self.pairs, strict=True))
         ports = np.array([union.bit_count() for union in self.unions], dtype=float)
-        cost, own = self.weights[of] * ports[at], self.weights * np.bitwise_count(self.sets)
-        best, best_price, least = -float("inf"), price, 0.0
+        cost, own_cost = self.weights[of] * ports[position], self.weights * np.bitwise_count(self.sets)
+        best, best_price, min_value = -float("inf"), price, 0.0
         slope, stride, stalled = np.zeros(len(price)), 0.7, 0
         for _ in range(400):
             saves = np.maximum(price[of] - cost, 0.0)
-            value = np.bincount(at, saves, minlength=len(ports))
+            value = np.bincount(position, saves, minlength=len(ports))
             top = np.argpartition(-value, self.size - 1)[: self.size]
             bound = float(price.sum() - value[top].sum())
             if bound > best:
-                best, best_price, least, stalled = bound, price, float(value[top].min()), 0
+                best, best_price, min_value, stalled = bound, price, float(value[top].min()), 0
             else:
                 stalled += 1
                 if stalled % 10 == 0:
                     stride, price, slope = stride / 1.5, best_price, 0 * slope
-            chosen = np.zeros(len(ports), dtype=bool)
-            chosen[top] = True
-            taken = np.bincount(of[(saves > 0) & chosen[at]], minlength=len(price))
+            selected = np.zeros(len(ports), dtype=bool)
+            selected[top] = True
+            taken = np.bincount(of[(saves > 0) & selected[position]], minlength=len(price))
             slope = 0.6 * slope + 1 - taken
             if not slope.any():
                 break
-            price = np.maximum(price + stride * (goal - bound) / float(slope @ slope) * slope, own)
-        return best_price, best, least
+            price = np.maximum(price + stride * (goal - bound) / float(slope @ slope) * slope, own_cost)
+        return best_price, best, min_value
 
 
 def savings(price: Floats, weights: Floats, count: int) -> Floats:
-    """Return what each set saves in a union of so many ports."""
+    """Return the saving of each set in a union of so many ports."""
     return np.asarray(np.maximum(price - weights * count, 0.0))
 
 
 def value_unions(
-    sets: meta_groups.Masks, saves: Callable[[int], Floats], ports: int, least: float
+    sets: meta_groups.Masks, saves: Callable[[int], Floats], ports: int, threshold: float
 ) -> tuple[meta_groups.Masks, Floats]:
-    """Return all unions that save more than `least`, and what each saves; `saves` is by the union's size."""
+    """Return all unions that save more than `threshold`, with savings; `saves` is by the union's size."""
     sums = np.empty(1 << ports, dtype=np.float32)
-    found = []
+    pools = []
     for count in range(1, ports + 1):
-        mine = np.where(np.bitwise_count(sets) <= count, saves(count), 0.0)
-        if mine.sum() > least:
+        savings_of = np.where(np.bitwise_count(sets) <= count, saves(count), 0.0)
+        if savings_of.sum() > threshold:
             sums[:] = 0.0
-            sums[sets.astype(np.int64)] = mine
+            sums[sets.astype(np.int64)] = savings_of
             sum_over_subsets(sums, ports)
-            found.append(select_unions(sums, count, least))
-    unions, values = zip(*found, strict=True)
+            pools.append(select_unions(sums, count, threshold))
+    unions, values = zip(*pools, strict=True)
     return np.concatenate(unions), np.concatenate(values).astype(float)
 
 
@@ -302,32 +302,32 @@ def bound_traffic(
     subtracted. By column generation: prices follow from a pool of unions, which gets those of most value
     among all at the mean of these prices and the best so far.
     """
-    sets, weights, place = meta_groups.distinct_sets(masks, rates)
-    at = np.zeros(len(sets), dtype=np.int64)
-    at[place] = meta
-    union = np.zeros(int(at.max()) + 1, dtype=np.uint64)
-    np.bitwise_or.at(union, at, sets)
-    inside = np.bitwise_count(union)[at] * weights
-    goal, wanted = float(inside.sum()), float(weights @ np.bitwise_count(sets))
+    sets, weights, inverse = meta_groups.distinct_sets(masks, rates)
+    assigned = np.zeros(len(sets), dtype=np.int64)
+    assigned[inverse] = meta
+    union = np.zeros(int(assigned.max()) + 1, dtype=np.uint64)
+    np.bitwise_or.at(union, assigned, sets)
+    inside = np.bitwise_count(union)[assigned] * weights
+    goal, demand_mbps = float(inside.sum()), float(weights @ np.bitwise_count(sets))
     pool = UnionPool(sets=sets, weights=weights, most=2 * inside + 2 * weights, size=size)
     pool.add(np.concatenate([union, sets]))
-    best, best_price, price, idle = wanted, None, inside + 0.3 * weights, 0
+    best, best_price, price, idle = demand_mbps, None, inside + 0.3 * weights, 0
     end = time.perf_counter() + limit
     while True:
-        newest, reached, least = pool.raise_bound(price, goal)
-        is_near = reached - best < GAP_OF_POOL * (goal - wanted)
+        newest, reached, min_value = pool.raise_bound(price, goal)
+        is_near = reached - best < GAP_OF_POOL * (goal - demand_mbps)
         if is_near or idle == 2 or time.perf_counter() > end:
             return best
         price = newest if best_price is None or idle else (newest + best_price) / 2
-        least = max(0.7 * least, 1e-3)
+        min_value = max(0.7 * min_value, 1e-3)
         while True:
-            unions, values = value_unions(sets, partial(savings, price, weights), ports, least)
+            unions, values = value_unions(sets, partial(savings, price, weights), ports, min_value)
             if len(values) >= size:
                 break
-            least /= 2
-        order, known = np.argsort(-values), len(pool.unions)
+            min_value /= 2
+        order, count_before = np.argsort(-values), len(pool.unions)
         pool.add(unions[order[: 6 * size]])
-        idle = idle + 1 if len(pool.unions) == known else 0
+        idle = idle + 1 if len(pool.unions) == count_before else 0
         # a millionth for single precision
         bound = float(price.sum() - values[order[:size]].sum() * (1 + 1e-6))
         if bound > best:
@@ -346,33 +346,34 @@ def compare_with_bound(quick: bool) -> None:
         start, masks, rates = generate_datacenter(sizes, 480)
         rows = slice(start[1], start[2])
         all_sets = len(np.unique(masks[rows]))
-        mine = masks[rows] & np.uint64((1 << ports) - 1)
-        here = mine > 0
-        mine, traffic = mine[here], rates[rows][here]
-        sets = len(np.unique(mine))
+        port_sets = masks[rows] & np.uint64((1 << ports) - 1)
+        here = port_sets > 0
+        port_sets, traffic = port_sets[here], rates[rows][here]
+        sets = len(np.unique(port_sets))
         size = round(entries * sets / all_sets)
-        wanted = float(traffic @ np.bitwise_count(mine))
+        demand_mbps = float(traffic @ np.bitwise_count(port_sets))
         plans = [
-            agglomerative_clustering.aggregate(mine, traffic, table_size=size, rounds=n) for n in (8, 1, 0)
+            agglomerative_clustering.aggregate(port_sets, traffic, table_size=size, rounds=n)
+            for n in (8, 1, 0)
         ]
-        found = [meta_groups.extra_mbps(mine, traffic, meta) for meta in plans]
+        extras = [meta_groups.extra_mbps(port_sets, traffic, meta) for meta in plans]
         by_pass = min(
             meta_groups.extra_mbps(
-                mine,
+                port_sets,
                 traffic,
-                algorithm2.aggregate(mine, traffic, table_size=size, ports=ports, delta=delta),
+                algorithm2.aggregate(port_sets, traffic, table_size=size, ports=ports, delta=delta),
             )
             for delta in DELTAS
         )
         begin = time.perf_counter()
-        bound = bound_traffic(mine, traffic, size, plans[0], ports, limit) - wanted
+        bound = bound_traffic(port_sets, traffic, size, plans[0], ports, limit) - demand_mbps
         took = time.perf_counter() - begin
-        unicast = np.full(len(mine), np.inf)
-        near = float(edge_bound.bound_extra_mbps([edge_bound.Switch(mine, traffic, unicast, size)])[0])
-        assert max(bound, near) <= min(found)
-        assert found[0] <= found[1]
-        assert max(found) < by_pass
-        row = [100 * extra / wanted for extra in (bound, near, *found, by_pass)]
+        unicast = np.full(len(port_sets), np.inf)
+        near = float(edge_bound.bound_extra_mbps([edge_bound.Switch(port_sets, traffic, unicast, size)])[0])
+        assert max(bound, near) <= min(extras)
+        assert extras[0] <= extras[1]
+        assert max(extras) < by_pass
+        row = [100 * extra / demand_mbps for extra in (bound, near, *extras, by_pass)]
         print(
             f"   {sizes:8} {sets:10,} {size:8,} {row[0]:7.2f} {row[1]:9.2f} {row[2]:9.2f} {row[3]:8.2f}"
             f" {row[4]:9.2f} {row[5]:12.2f} {took:8.1f}"
@@ -414,12 +415,12 @@ def report_gaps(quick: bool) -> None:
     for count in (20, 40, 60) if quick else (20, 40, 60, 80, 100, 120, 160, 240):
         masks, rates = generate_groups(count, 1)
         begin = time.perf_counter()
-        found = p_median.certify(masks, rates, table_size=count // 4, seconds=limit / 2)
+        certified = p_median.certify(masks, rates, table_size=count // 4, seconds=limit / 2)
         took = time.perf_counter() - begin
-        recounted = meta_groups.extra_mbps(masks, rates, found.meta)
-        assert abs(recounted - found.extra_mbps) < 1e-6 * found.total_mbps
-        assert found.gap < MAX_GAP
-        print(f"   {count:7,} {count // 4:8,} {took:8.1f} {100 * found.gap:7.2f}")
+        recounted = meta_groups.extra_mbps(masks, rates, certified.meta)
+        assert abs(recounted - certified.extra_mbps) < 1e-6 * certified.total_mbps
+        assert certified.gap < MAX_GAP
+        print(f"   {count:7,} {count // 4:8,} {took:8.1f} {100 * certified.gap:7.2f}")
 
 
 # --- 5. change ----------------------------------------------------------------------------
@@ -473,11 +474,11 @@ def time_figures(quick: bool) -> None:
         ("random", "wve", 180_000), ("random", "uniform", 40_000),
     )  # fmt: skip
     for placement, sizes, count in cases:
-        found = group_capacity.workload_capacity(
+        capacity = group_capacity.workload_capacity(
             k=48, aggregation_copies=3, groups=count // few, placement=placement, sizes=sizes,
             arrangement=118, largest=6000 // few,
         )  # fmt: skip
-        fits = group_capacity.supported_groups(found)
+        fits = group_capacity.supported_groups(capacity)
         assert all(a <= b for a, b in pairwise(fits.dropna()))
     took = time.perf_counter() - begin
     print(f"   {'figure 6, tables up to 6,000':34} {took:8.1f} s")
@@ -489,8 +490,8 @@ def main() -> None:
     quick = parser_of(__doc__, "smaller, in about a minute").parse_args().quick
     print(f"{machine()}; medians of 3 where runs are short\n")
     switch, network = (time_one_switch, time_convex), (compare_switches, compare_with_bound)
-    for part in (*switch, *network, report_gaps, time_changes, time_figures):
-        part(quick)
+    for benchmark in (*switch, *network, report_gaps, time_changes, time_figures):
+        benchmark(quick)
         print()
 
 

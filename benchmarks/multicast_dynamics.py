@@ -46,7 +46,7 @@ def count_churn(quick: bool) -> None:
     """Time joins and leaves, compiled and in plain Python."""
     problem = generate_datacenter(10_000 if quick else 100_000)
     events = 100_000 if quick else 1_000_000
-    whole, _ = median_time(
+    total_s, _ = median_time(
         lambda: switch_updates.count_updates(problem, events=events, rng=np.random.default_rng(1))
     )
     rng = np.random.default_rng(2)
@@ -61,8 +61,8 @@ def count_churn(quick: bool) -> None:
     )
     fast, compiled = median_time(lambda: churn._replay_events(*arguments))
     slow, plain = median_time(lambda: churn._replay_events.py_func(*arguments), 1, warm=False)
-    assert all(np.array_equal(one, two) for one, two in zip(compiled, plain, strict=True))
-    print(f"{events:,} joins and leaves in {len(problem.groups):,} groups: {whole:.2f} s", flush=True)
+    assert all(np.array_equal(array, two) for array, two in zip(compiled, plain, strict=True))
+    print(f"{events:,} joins and leaves in {len(problem.groups):,} groups: {total_s:.2f} s", flush=True)
     print(f"  {few:,} of them: compiled {fast:.3f} s, plain Python {slow:.2f} s, ratio {slow / fast:.0f}")
 
 
@@ -76,29 +76,29 @@ def reroute(quick: bool) -> None:
     fast, _ = median_time(lambda: rerouting.reroute_groups(problem, plan, state))
     tables = forwarding.compile_tables(problem, plan)
     held = problem.distribution(problem.aggregation_copies)
-    chosen = np.random.default_rng(1).choice(len(problem.groups), size=100, replace=False)
+    selected = np.random.default_rng(1).choice(len(problem.groups), size=100, replace=False)
     first = np.concatenate([[0], np.cumsum(problem.member_counts)])
     start = time.perf_counter()
     walked = [
         forwarding.send_packet(
             problem, plan, tables, group=g, source=int(problem.host_of[first[g]]), state=state
         )
-        for g in chosen.tolist()
+        for g in selected.tolist()
     ]
-    slow = (time.perf_counter() - start) / len(chosen) * len(problem.groups)
-    for g, got in zip(chosen.tolist(), walked, strict=True):
+    slow = (time.perf_counter() - start) / len(selected) * len(problem.groups)
+    for g, got in zip(selected.tolist(), walked, strict=True):
         if got.root is None:
             continue
-        found = rerouting.find_detours(wires, held, int(plan.partitions["partition"].iloc[g]), state)
-        hops = found.hops[found.cores.tolist().index(got.root)]
+        detours = rerouting.find_detours(wires, held, int(plan.partitions["partition"].iloc[g]), state)
+        hops = detours.hops[detours.cores.tolist().index(got.root)]
         edges = np.unique(problem.edge_of_host[problem.host_of[first[g] : first[g + 1]]])
         pods = set(wires.edge_pod[edges].tolist())
-        own = int(wires.edge_pod[problem.edge_of_host[problem.host_of[first[g]]]])
+        own_pod = int(wires.edge_pod[problem.edge_of_host[problem.host_of[first[g]]]])
         reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
-        assert reached == {pod for pod in pods if np.isfinite(hops[pod])} | {own}
+        assert reached == {pod for pod in pods if np.isfinite(hops[pod])} | {own_pod}
     print(
         f"rerouting {len(problem.groups):,} groups around 230 failed switches: {fast:.2f} s at once, "
-        f"{slow:.0f} s by packets (from {len(chosen)}), ratio {slow / fast:.0f}",
+        f"{slow:.0f} s by packets (from {len(selected)}), ratio {slow / fast:.0f}",
         flush=True,
     )
 
@@ -181,8 +181,8 @@ def main() -> None:
     """Run every measurement, and print a line for each."""
     quick = parser_of(__doc__).parse_args().quick
     print(machine())
-    for part in (count_churn, reroute, rebuild_trees, distribute_addresses, solve_large_problem):
-        part(quick)
+    for benchmark in (count_churn, reroute, rebuild_trees, distribute_addresses, solve_large_problem):
+        benchmark(quick)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def compare(preset: str, racks: int, switches: int) -> None:
     """Print a row of the designs over the rotation of one network."""
     problem = PROBLEMS[preset](racks, switches)
     offered = float(problem.offered_mbps.sum())
-    bound, found = time_beside_bound(problem, ROTATING, check, gap=GAP, tolerance=1e-9)
-    cells = "".join(f"{value / offered:>11.4f}{seconds:>8.2f} s" for value, seconds in found)
+    bound, results = time_beside_bound(problem, ROTATING, check, gap=GAP, tolerance=1e-9)
+    cells = "".join(f"{value / offered:>11.4f}{seconds:>8.2f} s" for value, seconds in results)
     print(f"{preset:<10}{racks:>4} x {switches:<5}{bound / offered:>9.4f}{cells}")
 
 

@@ -105,11 +105,11 @@ class Trial:
         return self.process.returncode
 
     def descendants(self) -> list[psutil.Process]:
-        """Return the sweep's descendant processes: its workers, and what they started."""
+        """Return the sweep's descendant processes: its workers, and their children."""
         assert self.process is not None
         with contextlib.suppress(psutil.NoSuchProcess):
-            found: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
-            return found
+            processes: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
+            return processes
         return []
 
 
@@ -141,7 +141,7 @@ def stored_runs(trial: Trial) -> int:
 
 
 def run_with_kills(trial: Trial, kills: int, rng: random.Random) -> list[str]:
-    """Run a trial to its end with so many kills; return what was killed."""
+    """Run a trial to its end with so many kills; return the killed processes."""
     log: list[str] = []
     process = trial.start()
     while len(log) < kills:
@@ -202,8 +202,8 @@ class Cluster:
         family: list[Any] = [process]
         with contextlib.suppress(psutil.NoSuchProcess):
             family += psutil.Process(process.pid).children(recursive=True)
-        for one in family:
-            kill(one)
+        for item in family:
+            kill(item)
         process.wait()
 
 
@@ -275,9 +275,9 @@ def contents(store: Path) -> dict[str, Any]:
     return {"frame": frame, "rows": rows, "plans": plans}
 
 
-def require_equal(one: Path, other: Path) -> int:
+def require_equal(first: Path, other: Path) -> int:
     """Return the number of runs; raise AssertionError where the stores differ."""
-    ours, theirs = contents(one), contents(other)
+    ours, theirs = contents(first), contents(other)
     columns = [set(each["frame"].columns) for each in (ours, theirs)]
     assert columns[0] == columns[1], f"only in one of them: {sorted(columns[0] ^ columns[1])}"
     pd.testing.assert_frame_equal(ours["frame"], theirs["frame"], check_exact=True)
@@ -293,23 +293,23 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=19, help="eleven runs each")
     parser.add_argument("--seed", type=int, default=1, help="of the moments and victims")
     parser.add_argument("--cluster", action="store_true")
-    given = parser.parse_args()
-    rng = random.Random(given.seed)
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="sweep-kills-") as name:
         folder = Path(name)
-        undisturbed = Trial(folder=folder, seeds=given.seeds, store="undisturbed")
+        undisturbed = Trial(folder=folder, seeds=arguments.seeds, store="undisturbed")
         started = time.perf_counter()
         undisturbed.start()
         code = undisturbed.wait()
         print(f"undisturbed: exit code {code}, {time.perf_counter() - started:.1f} s")
         started = time.perf_counter()
-        if given.cluster:
+        if arguments.cluster:
             with Cluster(free_port()) as cluster:
-                killed = Trial(folder=folder, seeds=given.seeds, store="killed", cluster=cluster.address)
-                log = run_with_kills_on_cluster(killed, cluster, given.kills, rng)
+                killed = Trial(folder=folder, seeds=arguments.seeds, store="killed", cluster=cluster.address)
+                log = run_with_kills_on_cluster(killed, cluster, arguments.kills, rng)
         else:
-            killed = Trial(folder=folder, seeds=given.seeds, store="killed")
-            log = run_with_kills(killed, given.kills, rng)
+            killed = Trial(folder=folder, seeds=arguments.seeds, store="killed")
+            log = run_with_kills(killed, arguments.kills, rng)
         print(
             f"killed {len(log)} times ({', '.join(log)}), started {killed.starts} times, "
             f"{time.perf_counter() - started:.1f} s"

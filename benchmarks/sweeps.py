@@ -45,13 +45,13 @@ def overhead(quick: bool) -> None:
         result, progress = run_sweep(grid, workers=1)
         began, ended = progress[len(progress) // 10], progress[-1]
         runs = ended[1] - began[1]
-        own = result.runs["wall_s"].iloc[began[1] :].mean()
+        own_s = result.runs["wall_s"].iloc[began[1] :].mean()
         wall = (ended[0] - began[0]) / runs
         parent = (ended[2] - began[2]) / runs
         assert (result.runs["status"] == "feasible").all()
         print(
             f"  {'with' if plans else 'without'} plans: {wall * 1e3:.1f} ms a run, of which "
-            f"{own * 1e3:.1f} ms in the run: overhead {(wall - own) * 1e3:.1f} ms "
+            f"{own_s * 1e3:.1f} ms in the run: overhead {(wall - own_s) * 1e3:.1f} ms "
             f"(processor time of the sweep's own process: {parent * 1e3:.1f} ms)"
         )
 
@@ -98,11 +98,11 @@ def warm(quick: bool) -> None:
             grid = lay_out([load(name)], axes=axes, designs=[label], warm=is_warm, plans=False)
             records[is_warm] = worker.run_requests([point.request for point in grid.points])
         cold, hot = records[False], records[True]
-        for one, other in zip(cold, hot, strict=True):
-            assert one.status == other.status == "optimal"
-            assert one.objective is not None
+        for run_, other in zip(cold, hot, strict=True):
+            assert run_.status == other.status == "optimal"
+            assert run_.objective is not None
             assert other.objective is not None
-            assert abs(one.objective - other.objective) <= 1e-6 * max(1.0, abs(one.objective))
+            assert abs(run_.objective - other.objective) <= 1e-6 * max(1.0, abs(run_.objective))
         cold_s, warm_s = (sum(record.seconds or 0.0 for record in runs[1:]) for runs in (cold, hot))
         axis_sizes = ", ".join(f"{key.split('.', 1)[1]} {len(values)}" for key, values in axes.items())
         times = f"{cold_s:.2f} s cold, {warm_s:.2f} s warm, ratio {cold_s / warm_s:.1f}"
@@ -186,8 +186,8 @@ def run_sweep(grid: Any, workers: int) -> tuple[sweep.Sweep, list[tuple[float, i
     """Run a sweep into a fresh store; return wall time, runs done and process time at each progress."""
     progress: list[tuple[float, int, float]] = []
 
-    def note_progress(done: int, failed: int, total: int) -> None:  # noqa: ARG001
-        progress.append((time.perf_counter(), done, time.process_time()))
+    def note_progress(completed: int, failed: int, total: int) -> None:  # noqa: ARG001
+        progress.append((time.perf_counter(), completed, time.process_time()))
 
     with tempfile.TemporaryDirectory(prefix="sweeps-") as folder:
         result = sweep.run_grid(grid, folder, workers=workers, advance=note_progress)
@@ -213,9 +213,9 @@ def main() -> None:
     """Run the parts that are named, or all."""
     parser = parser_of(__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
-    given = parser.parse_args()
-    for name in given.parts or PARTS:
-        PARTS[name](given.quick)
+    arguments = parser.parse_args()
+    for name in arguments.parts or PARTS:
+        PARTS[name](arguments.quick)
 
 
 if __name__ == "__main__":

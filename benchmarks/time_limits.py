@@ -61,7 +61,7 @@ def time_design(scenario: Scenario, problem: Any, label: str) -> tuple[Run, floa
 
 
 def find_fault(run: Run) -> str | None:
-    """Return what a run lacks at the limit: a plan or what stands for it; None if nothing.
+    """Return the missing part of a run at the limit: a plan or its replacement; None if nothing.
 
     A proof that there is no plan, a bound, or a reason stand for it. A plan that is better than its bound is
     a fault, too.

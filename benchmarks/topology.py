@@ -1,4 +1,4 @@
-"""Topology engineering: how near to the bound, and how fast, for up to 64 blocks with 512 ports each.
+"""Topology engineering: distance from the bound, and time, for up to 64 blocks with 512 ports each.
 
     python -m benchmarks.topology [--quick]
 
@@ -24,8 +24,8 @@ GAP = 0.01
 def compare(preset: str, blocks: int, ports: int) -> None:
     """Print a row of all designs on one fabric."""
     problem = adjust(generators.PRESETS[preset](blocks=blocks, ports=ports, seed=1), free_links=True)
-    bound, found = time_beside_bound(problem, DESIGNS, check, gap=GAP, tolerance=1e-6)
-    cells = "".join(f"{scale / bound:>11.4f}{seconds:>8.2f} s" for scale, seconds in found)
+    bound, results = time_beside_bound(problem, DESIGNS, check, gap=GAP, tolerance=1e-6)
+    cells = "".join(f"{scale / bound:>11.4f}{seconds:>8.2f} s" for scale, seconds in results)
     print(f"{preset:<10}{blocks:>4} x {ports:<5}{bound:>9.4f}{cells}")
 
 

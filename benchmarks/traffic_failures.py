@@ -45,7 +45,7 @@ def loads_by_networkx(problem: Traffic, failures: FailureSet, rows: Ints) -> Flo
     """Return the loads after failures, (rows, E), by a Dijkstra search of networkx to each target."""
     loads = np.zeros((len(rows), len(problem.links)))
     sources = [np.flatnonzero((problem.target == t) & (problem.rate_mbps > 0)) for t in problem.targets]
-    for place, row in enumerate(rows.tolist()):
+    for index, row in enumerate(rows.tolist()):
         down = set(failures.link[failures.start[row] : failures.start[row + 1]].tolist())
         graph = nx.MultiDiGraph()
         graph.add_nodes_from(range(len(problem.nodes)))
@@ -58,7 +58,7 @@ def loads_by_networkx(problem: Traffic, failures: FailureSet, rows: Ints) -> Flo
             for k in demands.tolist():
                 if int(problem.source[k]) in amount:
                     amount[int(problem.source[k])] += problem.rate_mbps[k]
-            for node in sorted(distance, key=lambda one: -distance[one]):
+            for node in sorted(distance, key=lambda node_: -distance[node_]):
                 if node == target or amount[node] == 0:
                     continue
                 ways = [
@@ -67,7 +67,7 @@ def loads_by_networkx(problem: Traffic, failures: FailureSet, rows: Ints) -> Flo
                     if head in distance and distance[head] + weight - distance[node] <= 1e-9 * distance[node]
                 ]
                 for key, head in ways:
-                    loads[place, key] += amount[node] / len(ways)
+                    loads[index, key] += amount[node] / len(ways)
                     amount[head] += amount[node] / len(ways)
     return loads
 
@@ -95,21 +95,21 @@ def by_ngraph(
     handle = algorithms.build_graph(graph)
     order = [k for k in admission_order(problem).tolist() if problem.rate_mbps[k] > 0]
     loads, admitted = np.zeros((len(rows), len(problem.links))), np.zeros(len(rows))
-    for place, row in enumerate(rows.tolist()):
+    for index, row in enumerate(rows.tolist()):
         mask = np.ones(len(problem.links), dtype=bool)
         mask[failures.link[failures.start[row] : failures.start[row + 1]]] = False
         allowed = np.ascontiguousarray(mask[edge])
-        found = {t: algorithms.spf_to(handle, t, edge_mask=allowed) for t in problem.targets.tolist()}
+        trees = {t: algorithms.spf_to(handle, t, edge_mask=allowed) for t in problem.targets.tolist()}
         state = core.FlowState(graph)
         for k in order:
             source, target = int(problem.source[k]), int(problem.target[k])
-            distance, dag = found[target]
+            distance, dag = trees[target]
             if np.isfinite(distance[source]):
                 rate = float(problem.rate_mbps[k])
-                admitted[place] += state.place_on_dag(
+                admitted[index] += state.place_on_dag(
                     source, target, dag, rate, core.FlowPlacement.EQUAL_BALANCED
                 )
-        loads[place, edge] = np.asarray(state.edge_flow_view())
+        loads[index, edge] = np.asarray(state.edge_flow_view())
     return loads, admitted
 
 
@@ -125,35 +125,35 @@ def compare(name: str, *, doubles: bool, peak: float = 1.2) -> None:
     def fresh() -> Any:
         return ShortestPathRouting(problem=problem).solve(single, with_loads=True)
 
-    seconds, found = user_seconds(fresh)
+    seconds, solution = user_seconds(fresh)
     print(f"  single failures: planner {seconds:.2f} s for loads, delivered and admitted traffic")
     rows = np.linspace(0, len(single) - 1, min(SAMPLE, len(single))).astype(int)
     scale = len(single) / len(rows)
-    largest = found.load.max()
+    largest = solution.load.max()
     took, loads = user_seconds(lambda: loads_by_networkx(problem, single, rows))
-    assert np.abs(loads - found.load[rows]).max() <= 1e-12 * largest
+    assert np.abs(loads - solution.load[rows]).max() <= 1e-12 * largest
     print(f"                   networkx {took * scale:.1f} s for loads (from {len(rows)} failures)")
     took, (loads, _) = user_seconds(lambda: by_ngraph(problem, single, rows, has_limits=False))
-    assert np.abs(loads - found.load[rows]).max() <= 1e-6 * largest
+    assert np.abs(loads - solution.load[rows]).max() <= 1e-6 * largest
     print(f"                   ngraph {took * scale:.1f} s for loads")
     took, (_, admitted) = user_seconds(lambda: by_ngraph(problem, single, rows, has_limits=True))
-    assert np.abs(admitted - found.admitted[rows]).max() <= 1e-6 * problem.rate_mbps.sum()
+    assert np.abs(admitted - solution.admitted[rows]).max() <= 1e-6 * problem.rate_mbps.sum()
     print(f"                   ngraph {took * scale:.1f} s for admitted traffic")
-    worst = int(np.argmin(found.delivered))
-    print(f"  worst: {single.names[worst]}, {found.delivered[worst]:,.0f} Mbit/s delivered")
+    worst = int(np.argmin(solution.delivered))
+    print(f"  worst: {single.names[worst]}, {solution.delivered[worst]:,.0f} Mbit/s delivered")
     reoptimize(problem, single, rows)
     if doubles:
         pairs = build_failure_set(problem, "double_links")
-        seconds, found = user_seconds(lambda: analysis.solve(pairs))
-        worst = int(np.argmin(found.delivered))
+        seconds, solution = user_seconds(lambda: analysis.solve(pairs))
+        worst = int(np.argmin(solution.delivered))
         print(f"  {len(pairs):,} double failures: planner {seconds:.1f} s for delivered and admitted traffic")
-        print(f"  worst: {pairs.names[worst]}, {found.delivered[worst]:,.0f} Mbit/s delivered")
+        print(f"  worst: {pairs.names[worst]}, {solution.delivered[worst]:,.0f} Mbit/s delivered")
         again = Reoptimization(problem=problem, failures=pairs)
         busiest = again.busiest_first()[:PAIRS]
         took, (best, _) = user_seconds(lambda: again.evaluate(busiest))
         print(f"  the {PAIRS} busiest double failures, re-optimised: planner {took / PAIRS:.3f} s each")
-        delivered = np.array([one.metrics["delivered_mbps"] for one in best])
-        assert (delivered >= found.delivered[busiest] * (1 - 1e-9)).all()  # shortest paths are routes too
+        delivered = np.array([outcome.metrics["delivered_mbps"] for outcome in best])
+        assert (delivered >= solution.delivered[busiest] * (1 - 1e-9)).all()  # shortest paths are routes too
 
 
 def reoptimize(problem: Traffic, single: FailureSet, rows: Ints) -> None:
@@ -161,14 +161,17 @@ def reoptimize(problem: Traffic, single: FailureSet, rows: Ints) -> None:
     analysis = Reoptimization(problem=problem, failures=single)
     analysis.evaluate(rows[:1])  # compiles
     analysis = Reoptimization(problem=problem, failures=single)
-    took, (found, _) = user_seconds(lambda: analysis.evaluate(np.arange(len(single))))
+    took, (outcomes, _) = user_seconds(lambda: analysis.evaluate(np.arange(len(single))))
     print(f"  single failures, re-optimised: planner {took:.1f} s, {took / len(single):.3f} s each")
     for row in rows[:3].tolist():
         decision = optimum.route(adjust(problem, fail_links=(single.names[row],)), objective="delivered")
         assert decision.proof.objective is not None
-        delivered, offered = found[row].metrics["delivered_mbps"] or 0.0, problem.rate_mbps.sum()
+        delivered, offered = outcomes[row].metrics["delivered_mbps"] or 0.0, problem.rate_mbps.sum()
         assert abs(delivered - decision.proof.objective) <= 1e-5 * offered
-    gaps = [one.figures["bound_mbps"] / max(one.metrics["delivered_mbps"] or 0.0, 1e-9) - 1 for one in found]
+    gaps = [
+        outcome.figures["bound_mbps"] / max(outcome.metrics["delivered_mbps"] or 0.0, 1e-9) - 1
+        for outcome in outcomes
+    ]
     print(f"  largest gap to the bound: {max(gaps):.1e}")
 
 

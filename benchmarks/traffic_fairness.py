@@ -32,11 +32,11 @@ LOADS: Final = (2.0, 4.0, 8.0)
 
 
 def main() -> None:
-    """Compare the solvers on each instance, and print how times grow with the number of demands."""
+    """Compare the solvers on each instance, and print times by the number of demands."""
     parser = parser_of(__doc__, "the smallest network only")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for HiGHS")
     parser.add_argument("--only", default="", help="only networks with this in their name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; user CPU seconds, one thread\n")
     warm = with_costs(Instance(nodes=20, lines=28, demands="gravity", load=3.0).make())
     for of in ("share", "rate"):
@@ -45,15 +45,15 @@ def main() -> None:
     least_cost.route(warm)
     points = []
     for name, (nodes, lines) in SIZES.items():
-        if given.only not in name or nodes > 200 or (given.quick and nodes > 113):
+        if arguments.only not in name or nodes > 200 or (arguments.quick and nodes > 113):
             continue
         for demands in ("gravity", "uniform"):
             for load in LOADS:
                 instance = Instance(nodes=nodes, lines=lines, demands=demands, load=load)
                 has_peer = load == LOADS[0]
                 print(f"{name}, {demands}, load {load:g}: {nodes * (nodes - 1):,} demands")
-                seconds = compare_levels(instance, given.limit if has_peer else None)
-                compare_cost(instance, given.limit if has_peer else None)
+                seconds = compare_levels(instance, arguments.limit if has_peer else None)
+                compare_cost(instance, arguments.limit if has_peer else None)
                 points.append((nodes * (nodes - 1), seconds))
     if len({demands for demands, _ in points}) > 1:
         x, y = np.log(np.array(points)).T
@@ -69,7 +69,7 @@ def with_costs(problem: Traffic) -> Traffic:
 def compare_levels(instance: Instance, limit: float | None) -> float:
     """Find all levels by each measure; return the CPU seconds for shares of demands."""
     problem = instance.make()
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     shares = np.zeros(0)
     for name, parameters in (
         ("shares", {"of": "share"}),
@@ -78,14 +78,14 @@ def compare_levels(instance: Instance, limit: float | None) -> float:
     ):
         started = time.process_time()
         decision = utility_maximization.route(problem, fairness="max-min", **parameters)
-        found[name] = time.process_time() - started
+        times[name] = time.process_time() - started
         assert decision.plan is not None
         assert decision.proof.status is Status.OPTIMAL
         check(problem, decision.plan)
         levels = decision.plan.levels
         assert levels is not None
         assert (levels["bound"] <= levels["value"] * (1 + 1e-6)).all()
-        print(f"  levels of {name:17} {len(levels):4} levels  {found[name]:.2f}")
+        print(f"  levels of {name:17} {len(levels):4} levels  {times[name]:.2f}")
         if name == "shares":
             shares = verify_flow(problem, decision.plan).served_mbps / problem.rate_mbps
     if limit is not None:
@@ -96,7 +96,7 @@ def compare_levels(instance: Instance, limit: float | None) -> float:
             seconds, first, other = answer
             print(f"  HiGHS, shares: first level {first:.2f}, all {seconds:.2f}")
             assert np.allclose(np.sort(shares), np.sort(other), rtol=1e-4), np.abs(shares - other).max()
-    return found["shares"]
+    return times["shares"]
 
 
 def compare_cost(instance: Instance, limit: float | None) -> None:
@@ -148,12 +148,12 @@ def solve_levels(instance: Instance, limit: float) -> tuple[float, float, Any] |
     started, first = time.process_time(), 0.0
     with threadpool_limits(limits=1):
         while not fixed.all():
-            left = limit - (time.process_time() - started)
-            if left <= 0:
+            remaining_s = limit - (time.process_time() - started)
+            if remaining_s <= 0:
                 return None
-            places = (np.r_[row, row], np.r_[size - count + row, np.full(count, size)])
+            entries = (np.r_[row, row], np.r_[size - count + row, np.full(count, size)])
             at_least = sp.coo_array(
-                (np.r_[1 / rate, -(~fixed).astype(float)], places), shape=(count, size + 1)
+                (np.r_[1 / rate, -(~fixed).astype(float)], entries), shape=(count, size + 1)
             )
             program = LinearProgram.build(
                 sense="max",
@@ -166,7 +166,7 @@ def solve_levels(instance: Instance, limit: float) -> tuple[float, float, Any] |
                 upper=np.r_[base.upper, 1.0],
                 name="max-min",
             )
-            solution = backends.solve(program, Options(threads=1, time_limit_s=left))
+            solution = backends.solve(program, Options(threads=1, time_limit_s=remaining_s))
             if solution.status is not Status.OPTIMAL or solution.x is None or solution.row_duals is None:
                 return None
             first = first or time.process_time() - started

@@ -1,4 +1,4 @@
-"""Fixed shares under the hose model: how long until the gap to the bound is small, from 12 to 50 nodes.
+"""Fixed shares under the hose model: time until the gap to the bound is small, from 12 to 50 nodes.
 
     python -m benchmarks.traffic_hose [--quick] [--gap 1e-2]
 
@@ -30,12 +30,12 @@ def main() -> None:
     """Solve each network, assert the claims, and print a line for each."""
     parser = parser_of(__doc__, "the two smallest networks only")
     parser.add_argument("--gap", type=float, default=1e-2, help="relative gap")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; CPU seconds, one thread\n")
     with threadpool_limits(limits=1):
-        oblivious.route(load(NETWORKS[0]), options=Options(gap=given.gap))
-        for name in NETWORKS[: QUICK if given.quick else None]:
-            solve(name, given.gap)
+        oblivious.route(load(NETWORKS[0]), options=Options(gap=arguments.gap))
+        for name in NETWORKS[: QUICK if arguments.quick else None]:
+            solve(name, arguments.gap)
 
 
 def load(name: str) -> Traffic:

@@ -59,13 +59,13 @@ class Row:
 
 
 def main() -> None:
-    """Print a row for each objective and network, and how times grow."""
+    """Print a row for each objective and network, and times by size."""
     parser = parser_of(__doc__, "the smallest network only")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each other solver")
     parser.add_argument("--only", default="", help="only networks with this in their name")
-    given = parser.parse_args()
-    sizes = {name: size for name, size in SIZES.items() if given.only in name}
-    if given.quick:
+    arguments = parser.parse_args()
+    sizes = {name: size for name, size in SIZES.items() if arguments.only in name}
+    if arguments.quick:
         sizes = {name: size for name, size in sizes.items() if size[0] <= 113}
     print(f"{machine()}; user CPU seconds, one thread\n")
     print(
@@ -75,7 +75,9 @@ def main() -> None:
     compile_all()
     rows: list[Row] = []
     with threadpool_limits(limits=1):
-        for row in all_rows(sizes, given.limit, with_backbones=not given.quick and not given.only):
+        for row in all_rows(
+            sizes, arguments.limit, with_backbones=not arguments.quick and not arguments.only
+        ):
             print(row, flush=True)
             rows.append(row)
     print()
@@ -200,7 +202,7 @@ def over_paths(problem: Traffic) -> tuple[path_flow_program.CandidatePaths, dict
     """Return four disjoint paths a pair, and CPU seconds and value of the search, and of each objective."""
     started = time.process_time()
     paths = path_flow_program.find_paths(problem, count=4, choice="disjoint")
-    found = {"search": (time.process_time() - started, 0.0)}
+    times = {"search": (time.process_time() - started, 0.0)}
     if len(problem.demands) <= 100_000:
         for objective, method in (
             ("total", interior_point.solve_total),
@@ -209,8 +211,8 @@ def over_paths(problem: Traffic) -> tuple[path_flow_program.CandidatePaths, dict
             started = time.process_time()
             value = method(problem, paths, Options(threads=1)).objective
             assert value is not None
-            found[objective] = time.process_time() - started, value
-    return paths, found
+            times[objective] = time.process_time() - started, value
+    return paths, times
 
 
 def path_rows(name: str, nodes: int, lines: int, limit: float) -> Iterator[Row]:
@@ -220,20 +222,26 @@ def path_rows(name: str, nodes: int, lines: int, limit: float) -> Iterator[Row]:
         if instance.load != PEER_LOAD:
             continue
         problem = instance.make()
-        paths, found = over_paths(problem)
-        for part, (seconds, value) in found.items():
-            row = rows.setdefault(part, Row(f"4 disjoint paths: {part}", name, len(problem.demands)))
+        paths, times = over_paths(problem)
+        for name_of_part, (seconds, value) in times.items():
+            row = rows.setdefault(
+                name_of_part, Row(f"4 disjoint paths: {name_of_part}", name, len(problem.demands))
+            )
             row.seconds.append(seconds)
-            if part == "search" or instance != peer_instance(nodes, lines):
+            if name_of_part == "search" or instance != peer_instance(nodes, lines):
                 continue
-            objective = "total" if part == "total" else "utilization"
+            objective = "total" if name_of_part == "total" else "utilization"
             program = path_flow_program.build(problem, objective, paths)  # type: ignore[arg-type]
             started = time.process_time()
             other = backends.solve(program, Options(threads=1, time_limit_s=limit))
             is_optimal = other.status is Status.OPTIMAL and other.objective is not None
             row.peers.append(f"HiGHS {time.process_time() - started:.1f}" if is_optimal else "HiGHS -")
             if is_optimal:
-                assert abs(value / (other.objective or 1.0) - 1) <= 1e-6, (part, value, other.objective)
+                assert abs(value / (other.objective or 1.0) - 1) <= 1e-6, (
+                    name_of_part,
+                    value,
+                    other.objective,
+                )
     yield from rows.values()
 
 

@@ -57,8 +57,8 @@ def backbone(name: str, seed: int = 1) -> Callable[[], Traffic]:
 
 def fat_tree(k: int, links: int, seed: int) -> Callable[[], Traffic]:
     def make() -> Traffic:
-        whole = generators.fat_tree(k=k, seed=seed)
-        return adjust(whole, fail_random_links=links, failure_seed=seed, lost_demands="drop")
+        fabric = generators.fat_tree(k=k, seed=seed)
+        return adjust(fabric, fail_random_links=links, failure_seed=seed, lost_demands="drop")
 
     return make
 
@@ -85,14 +85,14 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", default=None, help="only instances with this in their name; repeatable"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; one thread each\n")
     for network in (backbone("sndlib/abilene"), fat_tree(4, 1, 1)):  # compiles
         column_generation.route(network())
     for name, instance in INSTANCES.items():
-        is_selected = given.only is None or any(part in name for part in given.only)
-        if is_selected and (instance.quick or not given.quick):
-            compare(name, instance, given.limit, given.repeats)
+        is_selected = arguments.only is None or any(name_part in name for name_part in arguments.only)
+        if is_selected and (instance.quick or not arguments.quick):
+            compare(name, instance, arguments.limit, arguments.repeats)
     print(machine())
 
 

@@ -43,18 +43,18 @@ QUICK: Final = 2  # networks
 
 
 def main() -> None:
-    """Run each design on each network, and print what it guarantees."""
+    """Run each design on each network, and print its guarantees."""
     parser = parser_of(__doc__, "the two smallest networks only")
     parser.add_argument("--gap", type=float, default=1e-3, help="relative gap of robust")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each design")
     parser.add_argument("--only", default="", help="only networks with this in their name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; CPU seconds, one thread\n")
-    options = Options(gap=given.gap, time_limit_s=given.limit)
+    options = Options(gap=arguments.gap, time_limit_s=arguments.limit)
     with threadpool_limits(limits=1):
         compile_all()
-        for name in NETWORKS[: QUICK if given.quick else None]:
-            if given.only in name:
+        for name in NETWORKS[: QUICK if arguments.quick else None]:
+            if arguments.only in name:
                 compare(name, options)
 
 
@@ -77,8 +77,8 @@ def limit_latency(problem: Traffic) -> Traffic:
     latency = tables["links"]["latency_ms"].to_numpy(float)
     count = len(problem.nodes)
     graph = sp.csr_array((np.maximum(latency, 1e-6), (problem.tail, problem.head)), shape=(count, count))
-    least = dijkstra(graph)[problem.source, problem.target]
-    tables["demands"] = tables["demands"].assign(max_latency_ms=1.5 * least + 1.0)
+    shortest = dijkstra(graph)[problem.source, problem.target]
+    tables["demands"] = tables["demands"].assign(max_latency_ms=1.5 * shortest + 1.0)
     return Traffic.from_tables(tables)
 
 
@@ -101,12 +101,12 @@ def compare(name: str, options: Options) -> None:
         assert limited.proof.gap <= (options.gap or 1e-6)
     admitted = []
     for k in (1, 2):
-        one = run(f"ffc, k={k}", problem, ffc.route, k=k, paths=4, options=exact)
-        if one.proof.objective is None:  # the time limit came first
+        decision = run(f"ffc, k={k}", problem, ffc.route, k=k, paths=4, options=exact)
+        if decision.proof.objective is None:  # the time limit came first
             continue
-        admitted.append(one.proof.objective)
-        if one.plan is not None and one.plan.guarantees is not None:
-            assert one.plan.guarantees["rate_mbps"].sum() <= bound * (1 + 1e-6)
+        admitted.append(decision.proof.objective)
+        if decision.plan is not None and decision.plan.guarantees is not None:
+            assert decision.plan.guarantees["rate_mbps"].sum() <= bound * (1 + 1e-6)
     if len(admitted) == 2:
         assert admitted[1] <= admitted[0] * (1 + 1e-6)
     run("teavar", problem, teavar.route, loss="total", paths=4, options=exact)

@@ -40,11 +40,11 @@ def instances() -> dict[str, Callable[[], Traffic]]:
     def zoo(name: str) -> Callable[[], Traffic]:
         return lambda: Traffic.from_tables(topohub.read(name, demands="gravity", weight="distance"))
 
-    found = {name: zoo(name) for name in TOPOLOGIES}
+    instances_ = {name: zoo(name) for name in TOPOLOGIES}
     for nodes, lines in BACKBONES:
         instance = Instance(nodes=nodes, lines=lines, demands="gravity", load=1.0)
-        found[f"random backbone, {nodes} nodes"] = instance.make
-    return found
+        instances_[f"random backbone, {nodes} nodes"] = instance.make
+    return instances_
 
 
 def main() -> None:
@@ -54,23 +54,23 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=2)
     parser.add_argument("--moved", type=int, default=None, help="the most demands off their shortest paths")
     parser.add_argument("--only", default="", help="only networks with this in their name")
-    given = parser.parse_args()
-    print(f"{machine()}; one thread, at most {given.limit:g} s, {given.segments} segments\n")
+    arguments = parser.parse_args()
+    print(f"{machine()}; one thread, at most {arguments.limit:g} s, {arguments.segments} segments\n")
     warm = Instance(nodes=20, lines=28, demands="gravity", load=1.0).make()
     segment_routing.route(warm, most_moved_demands=2)
     print(f"{'network':28} nodes demands  shortest  plan      bound     gap     all routes  moved  s")
     gaps = []
-    for name, make in list(instances().items())[:: 6 if given.quick else 1]:
-        if given.only not in name:
+    for name, make in list(instances().items())[:: 6 if arguments.quick else 1]:
+        if arguments.only not in name:
             continue
         problem = make()
         started = time.perf_counter()
         decision = segment_routing.route(
             problem,
-            max_segments=given.segments,
-            most_moved_demands=given.moved,
+            max_segments=arguments.segments,
+            most_moved_demands=arguments.moved,
             rounds=1_000,
-            options=Options(threads=1, time_limit_s=given.limit),
+            options=Options(threads=1, time_limit_s=arguments.limit),
         )
         seconds = time.perf_counter() - started
         plan, proof = decision.plan, decision.proof

@@ -108,8 +108,8 @@ def sparse_backbone(nodes: int, lines: int, random: np.random.Generator) -> np.n
         edges @ [nodes, 1], np.minimum(tree.row, tree.col) * nodes + np.maximum(tree.row, tree.col)
     )
     others = np.flatnonzero(~in_tree)
-    chosen = others[np.argsort(length[others] * random.lognormal(0.0, 0.5, len(others)))]
-    return edges[np.r_[np.flatnonzero(in_tree), chosen[: lines - int(in_tree.sum())]]]
+    order = others[np.argsort(length[others] * random.lognormal(0.0, 0.5, len(others)))]
+    return edges[np.r_[np.flatnonzero(in_tree), order[: lines - int(in_tree.sum())]]]
 
 
 SIZES: Final = {"113 nodes": (113, 161), "197 nodes": (197, 243), "754 nodes": (754, 895)}
@@ -121,33 +121,35 @@ LARGEST_GAPS: Final[dict[Objective | Literal["max-min"], float]] = {
 
 
 def main() -> None:
-    """Compare the solvers on each instance, and print how times grow with the number of demands."""
+    """Compare the solvers on each instance, and print times by the number of demands."""
     parser = parser_of(__doc__, "the smallest network only")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each other solver")
     parser.add_argument("--gap", type=float, default=1e-5)
     parser.add_argument("--only", default="", help="only networks with this in their name")
     parser.add_argument("--small-rates", action="store_true", help="only the instances of small rates")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; user CPU seconds, one thread\n")
-    if given.small_rates:
-        nodes, lines = SIZES["113 nodes" if given.quick else "754 nodes"]
+    if arguments.small_rates:
+        nodes, lines = SIZES["113 nodes" if arguments.quick else "754 nodes"]
         for lowest, highest in SMALL_RATES_MBPS:
-            route_small_rates(nodes, lines, lowest, highest, given.limit)
+            route_small_rates(nodes, lines, lowest, highest, arguments.limit)
         return
     warm = Instance(nodes=20, lines=28, demands="gravity", load=3.0).make()
     total_flow.route(warm)
     over_paths(warm, "warm", None, silent=True)
     points: list[tuple[int, float]] = []
     for name, (nodes, lines) in SIZES.items():
-        if given.only not in name or (given.quick and nodes > 113):
+        if arguments.only not in name or (arguments.quick and nodes > 113):
             continue
         for demands in ("gravity", "uniform"):
             for load in LOADS:
                 instance = Instance(nodes=nodes, lines=lines, demands=demands, load=load)
-                points.append(compare(f"{name}, {demands}, load {load:g}", instance, given.gap, given.limit))
+                points.append(
+                    compare(f"{name}, {demands}, load {load:g}", instance, arguments.gap, arguments.limit)
+                )
         instance = Instance(nodes=nodes, lines=lines, demands="gravity", load=2.0)
         problem = instance.make()
-        over_paths(problem, f"{name}, 4 disjoint paths", given.limit if nodes < 150 else None)
+        over_paths(problem, f"{name}, 4 disjoint paths", arguments.limit if nodes < 150 else None)
     if len({demands for demands, _ in points}) > 1:
         x, y = np.log(np.array(points)).T
         print(f"\ntime to a gap of 1e-3 grows with demands to the power of {np.polyfit(x, y, 1)[0]:.2f}")
@@ -238,10 +240,10 @@ def over_paths(problem: Traffic, name: str, limit: float | None, *, silent: bool
         if len(problem.demands) > 100_000:
             continue
         started = time.process_time()
-        found = solve(problem, paths, options)
+        solution = solve(problem, paths, options)
         seconds = time.process_time() - started
-        assert found.objective is not None
-        line = f"  {goal:12} {found.objective:14.6f}  {seconds:.2f}"
+        assert solution.objective is not None
+        line = f"  {goal:12} {solution.objective:14.6f}  {seconds:.2f}"
         if limit is not None:
             program = path_flow_program.build(problem, goal, paths)
             started = time.process_time()
@@ -249,7 +251,11 @@ def over_paths(problem: Traffic, name: str, limit: float | None, *, silent: bool
             line += f"   HiGHS {time.process_time() - started:.2f} {other.status}"
             if str(other.status) == "optimal":
                 assert other.objective is not None
-                assert abs(found.objective / other.objective - 1) <= 1e-6, (goal, found, other.objective)
+                assert abs(solution.objective / other.objective - 1) <= 1e-6, (
+                    goal,
+                    solution,
+                    other.objective,
+                )
         lines.append(line)
     if not silent:
         print(
@@ -270,7 +276,7 @@ def report(solver: str, answer: tuple[float, float] | None, value: float, bound:
 
 
 def in_process(function: Any, arguments: tuple[Any, ...], limit: float) -> Any:
-    """Return what a function returns in its own process; None without an answer in time."""
+    """Return the result of a function in its own process; None without an answer in time."""
     with ProcessPool(1, context=multiprocessing.get_context("spawn")) as pool:
         job = pool.schedule(function, arguments, timeout=limit + 60.0)
         with contextlib.suppress(TimeoutError, ProcessExpired):

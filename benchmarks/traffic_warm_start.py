@@ -68,7 +68,7 @@ def main() -> None:
     """Print a row for each objective, network and change."""
     parser = parser_of(__doc__, "the smallest networks only")
     parser.add_argument("--only", default="", help="only networks with this in their name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{machine()}; user CPU seconds, one thread\n")
     print(f"{'objective':20} {'network':10} {'demands':>8}  {'change':6} {'from nothing':>16} {'warm':>16}")
     with threadpool_limits(limits=1):
@@ -76,7 +76,7 @@ def main() -> None:
         for search in SEARCHES.values():  # compiles
             search(traffic_fairness.with_costs(small), search(traffic_fairness.with_costs(small), None)[1])
         for name, make in networks().items():
-            if given.only in name and (not given.quick or name in QUICK):
+            if arguments.only in name and (not arguments.quick or name in QUICK):
                 problem = make()
                 for objective in SEARCHES:
                     if len(problem.demands) <= MOST_EFFORT.get(objective, 10_000_000):
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def networks() -> dict[str, Callable[[], Traffic]]:
-    """Return what makes each network."""
+    """Return the maker of each network."""
     made: dict[str, Callable[[], Traffic]] = {
         name: Instance(nodes=nodes, lines=lines, demands="gravity", load=2.0).make
         for name, (nodes, lines) in SIZES.items()
@@ -107,7 +107,7 @@ def print_rows(name: str, objective: str, problem: Traffic) -> None:
     for change, other in changes(problem):
         cold, warm = search(other, None)[0], search(other, before)[0]
         assert abs(cold.value / warm.value - 1) <= 2 * GAPS[objective], (name, objective, cold, warm)
-        parts = "".join(f"  {one.passes:5} in {one.seconds:5.2f} s" for one in (cold, warm))
+        parts = "".join(f"  {outcome.passes:5} in {outcome.seconds:5.2f} s" for outcome in (cold, warm))
         print(f"{objective:20} {name:10} {len(problem.demands):8,}  {change:6} {parts}", flush=True)
 
 
@@ -131,10 +131,10 @@ def search_concurrent(problem: Traffic, before: Any) -> tuple[Outcome, Any]:
     reduced = ReducedProblem.of(problem)
     result = column_generation.search(reduced, start=find_trees(reduced, before), gap=GAPS["concurrent"])
     seconds = time.process_time() - started
-    kept = before
+    decision = before
     if before is None:
-        kept = column_generation.route(problem, options=Options(gap=GAPS["concurrent"]))
-    return Outcome(1 / result.utilization, len(result.trace), seconds), kept
+        decision = column_generation.route(problem, options=Options(gap=GAPS["concurrent"]))
+    return Outcome(1 / result.utilization, len(result.trace), seconds), decision
 
 
 def search_total(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
@@ -145,8 +145,8 @@ def search_total(problem: Traffic, before: Decision[Routing] | None) -> tuple[Ou
     for state in search.run(gap=GAPS["total"]):
         passes = state.passes
     seconds = time.process_time() - started
-    kept = before or total_flow.route(problem, exact=False, options=Options(gap=GAPS["total"]))
-    return Outcome(search.value, passes, seconds), kept
+    decision = before or total_flow.route(problem, exact=False, options=Options(gap=GAPS["total"]))
+    return Outcome(search.value, passes, seconds), decision
 
 
 def search_cost(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
@@ -159,8 +159,8 @@ def search_cost(problem: Traffic, before: Decision[Routing] | None) -> tuple[Out
 
 def search_tables(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
     """Search for the largest concurrent flow, from trees that the tables of a plan are taken apart into."""
-    outcome, kept = search_concurrent(problem, before)
-    return outcome, before or Decision(plan=kept.plan, proof=kept.proof)
+    outcome, decision = search_concurrent(problem, before)
+    return outcome, before or Decision(plan=decision.plan, proof=decision.proof)
 
 
 def search_concurrent_paths(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
@@ -176,27 +176,27 @@ def search_total_paths(problem: Traffic, before: Decision[Routing] | None) -> tu
 def _search_paths(
     problem: Traffic, before: Decision[Routing] | None, objective: Objective
 ) -> tuple[Outcome, Any]:
-    found = find_paths(problem, count=4)
+    paths = find_paths(problem, count=4)
     is_total = objective == "total"
     solution: Solution | None
     started = time.process_time()
     if before is None or before.plan is None:
         solve = interior_point.solve_total if is_total else interior_point.solve_utilization
-        solution = solve(problem, found, Options())
+        solution = solve(problem, paths, Options())
     else:
-        start = PreviousRoutes.of(problem, before.plan).among(found)
+        start = PreviousRoutes.of(problem, before.plan).among(paths)
         by_simplex = given_path_flow.solve_total if is_total else given_path_flow.solve_utilization
-        solution = by_simplex(problem, found, start, Options())
+        solution = by_simplex(problem, paths, start, Options())
     seconds = time.process_time() - started
     assert solution is not None
     assert solution.objective is not None
     value = solution.objective if is_total else 1 / solution.objective
-    kept = before or optimum.route(problem, objective=objective, paths=4)
-    return Outcome(value, 0, seconds), kept
+    decision = before or optimum.route(problem, objective=objective, paths=4)
+    return Outcome(value, 0, seconds), decision
 
 
 def print_limited(name: str, problem: Traffic) -> None:
-    """Print a row for a limit of rerouted traffic, whose plan is counted and whose gap is at most 1%."""
+    """Print a row for a limit of rerouted traffic, with a counted plan and a gap of at most 1%."""
     before = ecmp.route_single(problem)
     _, now = next(changes(problem))
     started = time.process_time()

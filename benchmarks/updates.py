@@ -61,30 +61,30 @@ def time_rounds(name: str, count: int | None, most_gap: int) -> None:
     start = time.process_time()
     greedy = find_rounds(net, changes, prove=False)
     middle = time.process_time()
-    found = find_rounds(net, changes)
+    rounds_found = find_rounds(net, changes)
     end = time.process_time()
-    assert (found.most >= found.least).all()
-    assert (found.most <= found.least + most_gap).all(), "rounds far from the bound"
-    open_ = int((found.most > found.least).sum())
+    assert (rounds_found.most >= rounds_found.least).all()
+    assert (rounds_found.most <= rounds_found.least + most_gap).all(), "rounds far from the bound"
+    open_ = int((rounds_found.most > rounds_found.least).sum())
     rounds = greedy.most[greedy.most > 0]
     print(
         f"{name:<20}{len(problem.classes):>6} destinations{int(rounds.max()):>4} rounds, "
         f"mean {np.mean(rounds):.2f}, {open_} not proven (bound lower by at most "
-        f"{int((found.most - found.least).max())})"
+        f"{int((rounds_found.most - rounds_found.least).max())})"
         f"{middle - start:>9.2f} s greedy{end - middle:>9.2f} s with bound"
     )
 
 
 def time_exact(name: str, count: int) -> None:
-    """Print the time of the fewest rounds of one destination, and how many are proven."""
+    """Print the time of the fewest rounds of one destination, and the number of proven ones."""
     every = generators.reweigh(name=name, count=count)
     seconds, proven = [], 0
-    for one in every.class_index:
+    for name_ in every.class_index:
         problem = replace(
             every,
-            classes=every.classes[every.classes["class"] == one].reset_index(drop=True),
-            now=every.now[every.now["class"] == one].reset_index(drop=True),
-            next=every.next[every.next["class"] == one].reset_index(drop=True),
+            classes=every.classes[every.classes["class"] == name_].reset_index(drop=True),
+            now=every.now[every.now["class"] == name_].reset_index(drop=True),
+            next=every.next[every.next["class"] == name_].reset_index(drop=True),
         )
         _ = problem.slots, problem.path_ms
         start = time.process_time()
@@ -120,11 +120,11 @@ def time_design(problem: Update, name: str, design: str) -> float:
     return seconds
 
 
-def time_growth(name: str, counts: Sequence[int], given: dict[str, Any]) -> None:
+def time_growth(name: str, counts: Sequence[int], parameters: dict[str, Any]) -> None:
     """Print the time of batches by the number of classes that change, as a power of it."""
     sizes, seconds = [], []
     for count in counts:
-        problem = make_pairs(name, count, headroom=0.05, **given)
+        problem = make_pairs(name, count, headroom=0.05, **parameters)
         sizes.append(int(problem.slots.changes.sum()))
         seconds.append(time_design(problem, name, "batches"))
     power = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
@@ -147,10 +147,10 @@ def main() -> None:
     for name, count, most_gap in BACKBONES[: 2 if arguments.quick else None]:
         time_rounds(name, count, most_gap)
     time_exact(EXACT[0], 5 if arguments.quick else EXACT[1])
-    for name, count, given, designs in PAIRS[: 2 if arguments.quick else None]:
-        problem = make_pairs(name, count, **given)
-        for chosen in designs:
-            time_design(problem, name, chosen)
+    for name, count, parameters, designs in PAIRS[: 2 if arguments.quick else None]:
+        problem = make_pairs(name, count, **parameters)
+        for design_name in designs:
+            time_design(problem, name, design_name)
     if not arguments.quick:
         for growth in GROWTH:
             time_growth(*growth)

@@ -1,4 +1,4 @@
-"""Our values of all published ones: what ships with planner, and the table in the README.
+"""Our values of all published ones: the shipped ones, and the table in the README.
 
 python -m benchmarks.verdicts --quick     every target quickly, into data/reproduction and README.md; those
                                           for which a quick run is too short keep the values that ship
@@ -32,17 +32,17 @@ BEGIN, END = "<!-- verdicts: made by python -m benchmarks.verdicts -->", "<!-- e
 def run(name: str, *, quick: bool) -> tuple[dict[str, object], list[dict[str, str]], bool]:
     """Run a target; return its counts by verdict, the rows that ship, and whether the run was too short."""
     ((system, target),) = reproduction.find_targets([name])
-    one = reproduction.run_target(system, target, quick=quick)
-    if one.error is not None:
-        raise one.error
-    print(f"{one.name:40} {one.seconds:8.1f} s  {one.counts()}", flush=True)
-    is_short = any(row.verdict is Verdict.SHORTENED for row in one.rows)
-    return {"target": one.name, **one.counts()}, rows_of(one, "quick" if quick else "full"), is_short
+    result = reproduction.run_target(system, target, quick=quick)
+    if result.error is not None:
+        raise result.error
+    print(f"{result.name:40} {result.seconds:8.1f} s  {result.counts()}", flush=True)
+    is_short = any(row.verdict is Verdict.SHORTENED for row in result.rows)
+    return {"target": result.name, **result.counts()}, rows_of(result, "quick" if quick else "full"), is_short
 
 
 def write_readme(targets: Iterable[Reproduction], full: Sequence[str]) -> None:
-    """Write the counts of what ships, by system, into the README, between its two comments."""
-    table = pd.DataFrame([{"target": one.name, **one.counts()} for one in targets])
+    """Write the counts of the shipped values, by system, into the README, between its two comments."""
+    table = pd.DataFrame([{"target": target.name, **target.counts()} for target in targets])
     by_system = table.groupby(table["target"].str.partition("/")[0], sort=False).sum(numeric_only=True)
     by_system.loc["all"] = by_system.sum()
     verdicts = [str(verdict) for verdict in Verdict if verdict is not Verdict.SHORTENED]
@@ -54,8 +54,8 @@ def write_readme(targets: Iterable[Reproduction], full: Sequence[str]) -> None:
     long = ", ".join(f"`{name}`" for name in full)
     lines += ["", f"Counts of quick runs, and of full ones where a quick run is too short: {long}."]
     path = ROOT / "README.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
+    before, _, remaining = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = remaining.partition(END)
     path.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after, encoding="utf-8")
 
 
@@ -69,8 +69,8 @@ def update_shipped(rows: dict[str, list[dict[str, str]]]) -> None:
     load_shipped.cache_clear()
     shipped = load_shipped()
     write_readme(
-        (one.reproduction for one in shipped.values()),
-        [name for name, one in shipped.items() if one.run == "full"],
+        (shipped_run.reproduction for shipped_run in shipped.values()),
+        [name for name, shipped_run in shipped.items() if shipped_run.run == "full"],
     )
 
 
@@ -78,13 +78,13 @@ def main() -> None:
     """Run targets, and write their values."""
     parser = parser_of(__doc__)
     parser.add_argument("targets", nargs="*", default=[], help="targets to run in full")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(machine())
-    found = reproduction.find_targets(given.targets or reproduction.ALL)
-    names = [f"{system.name}/{target.name}" for system, target in found]
+    targets = reproduction.find_targets(arguments.targets or reproduction.ALL)
+    names = [f"{system.name}/{target.name}" for system, target in targets]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        made = list(pool.map(partial(run, quick=given.quick), names))
-    if given.quick or given.targets:
+        made = list(pool.map(partial(run, quick=arguments.quick), names))
+    if arguments.quick or arguments.targets:
         update_shipped({name: rows for name, (_, rows, short) in zip(names, made, strict=True) if not short})
     else:
         print(pd.DataFrame([counts for counts, _, _ in made]).to_string(index=False))

@@ -45,13 +45,13 @@ PAGES: Final[dict[str, tuple[str, int, str]]] = {
 def main(names: list[str]) -> None:
     """Draw the pictures of the given names, or all."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    chosen = names or [*STORIES, *PAGES]
+    selected = names or [*STORIES, *PAGES]
     with tempfile.TemporaryDirectory() as spare, browser.run_browser() as running:
         home = Path(spare)
         sweep = ("sweep", "traffic/abilene", "--set", "problem.scale=0.5,1,1.5,2,3,4,6", "--out", "results")
         subprocess.run([sys.executable, "-m", "planner", *sweep], cwd=home, check=True, capture_output=True)
         with browser.run_server(home, "--store", "results", "--workers", "2") as server:
-            for name in chosen:
+            for name in selected:
                 if name in STORIES:
                     play, width, scheme = STORIES[name]
                     page = browser.new_page(running, width=width, height=1000, scheme=scheme)

@@ -43,15 +43,15 @@ def main() -> None:
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     folder: Path = arguments.out
     folder.mkdir(exist_ok=True)
-    found = sorted(path.stem for path in SOURCES.glob("*.md"))
-    for name in arguments.names or found:
+    names_found = sorted(path.stem for path in SOURCES.glob("*.md"))
+    for name in arguments.names or names_found:
         started = time.perf_counter()
         source = SOURCES / f"{name}.md"
         notebook = jupytext.read(source, fmt="md:myst") if arguments.without_outputs else execute(source)
         jupytext.write(notebook, folder / f"{name}.ipynb")
         (folder / f"{name}.md").write_text(page(notebook, name), encoding="utf-8")
         sys.stderr.write(f"{name}: {time.perf_counter() - started:.1f} s\n")
-    (folder / "index.md").write_text(contents(found), encoding="utf-8")
+    (folder / "index.md").write_text(contents(names_found), encoding="utf-8")
     library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     shutil.copy(library, DOCS / "static" / "plotly.min.js")
 
@@ -82,7 +82,7 @@ def page(notebook: Any, name: str) -> str:
             continue
         parts.append(f"```python\n{cell.source}\n```")
         parts += [text for output in cell.outputs for text in shown(output)]
-    title, _, rest = "\n\n".join(parts).partition("\n")
+    title, _, body = "\n\n".join(parts).partition("\n")
     download = f"{{download}}`The notebook <{name}.ipynb>` runs anywhere with planner installed."
     return "\n".join(
         [
@@ -91,7 +91,7 @@ def page(notebook: Any, name: str) -> str:
             "```{raw} html",
             '<script src="../_static/plotly.min.js"></script>',
             "```",
-            rest,
+            body,
             "",
             download,
             "",

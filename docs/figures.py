@@ -38,7 +38,7 @@ def draw_crossover() -> Curve:
 
 
 def draw_topology_gain() -> Curve:
-    """Return how many times the demand designs carry, by the number of links that may be made anew."""
+    """Return the demand that designs carry relative to today, by the number of links that may be added."""
     frame = _measure("topology/jupiter", "problem.move_limit", MOVES, "demand_scale")
     title = "Times the demand that is carried, by links made anew"
     return Curve(title=title, frame=frame, units={"move_limit": "links"})
@@ -73,9 +73,10 @@ def _measure(
     rows = []
     for value in values:
         result = planner.compare(scenario, designs=designs, changes={parameter: value})
-        found = result.metrics[metric].astype(float).to_dict()
+        measured = result.metrics[metric].astype(float).to_dict()
         rows.append(
-            {parameter.split(".")[-1]: value} | {str(name): factor * one for name, one in found.items()}
+            {parameter.split(".")[-1]: value}
+            | {str(name): factor * number_ for name, number_ in measured.items()}
         )
     return pd.DataFrame(rows)
 

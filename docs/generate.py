@@ -140,18 +140,21 @@ def system_page(name: str) -> str:
     ]
     designs = [
         (
-            f"`{one['design']}`",
-            one["mechanism"],
-            one["about"],
-            f"`{one['function'].removeprefix('planner_models.')}`",
-            one.get("messages") or "",
-            one["source"],
+            f"`{design['design']}`",
+            design["mechanism"],
+            design["about"],
+            f"`{design['function'].removeprefix('planner_models.')}`",
+            design.get("messages") or "",
+            design["source"],
         )
-        for one in system["designs"]
+        for design in system["designs"]
     ]
     lines += [*table(("design", "mechanism", "algorithm", "function", "signalling", "source"), designs), ""]
     lines += ["## Metrics", ""]
-    metrics = [(f"`{one['metric']}`", one["unit"], one["better"], one["about"]) for one in system["metrics"]]
+    metrics = [
+        (f"`{metric['metric']}`", metric["unit"], metric["better"], metric["about"])
+        for metric in system["metrics"]
+    ]
     lines += [*table(("metric", "unit", "better", "meaning"), metrics), ""]
     lines += ["## Parameters", "", "Tables of a scenario file, and what each accepts.", ""]
     for section, parameters in system["parameters"].items():
@@ -160,11 +163,11 @@ def system_page(name: str) -> str:
         rows = [
             (
                 f"`{parameter}`",
-                one["values"],
-                "required" if one["required"] else f"`{one.get('default')}`",
-                one["about"],
+                rule["values"],
+                "required" if rule["required"] else f"`{rule.get('default')}`",
+                rule["about"],
             )
-            for parameter, one in parameters.items()
+            for parameter, rule in parameters.items()
         ]
         lines += [f"### `{section}`", "", *table(("parameter", "values", "default", "meaning"), rows), ""]
     return "\n".join(lines)
@@ -172,12 +175,12 @@ def system_page(name: str) -> str:
 
 def tables(descriptions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a section for each table, with its columns."""
-    for one in descriptions:
-        optional = " (optional)" if one["optional"] else ""
-        yield from (f"### `{one['table']}`{optional}", "", sentence(one["about"]), "")
+    for description in descriptions:
+        optional = " (optional)" if description["optional"] else ""
+        yield from (f"### `{description['table']}`{optional}", "", sentence(description["about"]), "")
         rows = [
             (f"`{name}`", "yes" if column["required"] else "no", column["about"])
-            for name, column in one["columns"].items()
+            for name, column in description["columns"].items()
         ]
         yield from (*table(("column", "required", "content"), rows), "")
 
@@ -186,7 +189,7 @@ def tables(descriptions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def inputs_page() -> str:
-    """Return the page of all tables and readers: names and units of columns, and what holds without them."""
+    """Return the page of all tables and readers: names and units of columns, and the defaults."""
     lines = [
         "# Tables and readers",
         "",
@@ -207,19 +210,19 @@ def inputs_page() -> str:
         system = describe(find_system(name))
         lines += [f"## {name}", ""]
         rows = [
-            (f"`{one['table']}.{column}`", *input_cells(rules))
-            for one in system["tables"]
-            for column, rules in one["columns"].items()
+            (f"`{item['table']}.{column}`", *input_cells(rules))
+            for item in system["tables"]
+            for column, rules in item["columns"].items()
         ]
         lines += [*table(("column", "unit", "other names", "where it is absent", "content"), rows), ""]
-        optional = [f"`{one['table']}`" for one in system["tables"] if one["optional"]]
+        optional = [f"`{item['table']}`" for item in system["tables"] if item["optional"]]
         if optional:
             lines += [f"Tables that may be absent: {', '.join(optional)}.", ""]
         readers = [
-            (f"`{owner}`", f"`{parameter}`", absent_parameter(one), one["about"])
+            (f"`{owner}`", f"`{parameter}`", absent_parameter(rule), rule["about"])
             for owner, parameters in system["parameters"].items()
             if owner.partition(" ")[0] in ("source", "series")
-            for parameter, one in parameters.items()
+            for parameter, rule in parameters.items()
         ]
         if readers:
             lines += [*table(("reader", "parameter", "where it is absent", "content"), readers), ""]
@@ -227,7 +230,7 @@ def inputs_page() -> str:
 
 
 def input_cells(rules: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return unit, other names, what is taken where it is absent, and content of a column."""
+    """Return unit, other names, the default if absent, and content of a column."""
     names = ", ".join(f"`{name}`" for name in rules.get("other_names", ()))
     if rules["required"]:
         absent = "refused"
@@ -247,7 +250,7 @@ def input_cells(rules: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def absent_parameter(rules: Mapping[str, Any]) -> str:
-    """Return what is taken where a parameter of a reader is absent."""
+    """Return the default of a parameter of a reader."""
     return "refused" if rules["required"] else f"`{rules['default']}`"
 
 
@@ -268,7 +271,9 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     while pending:
         words, command = pending.pop(0)
         yield words, command
-        pending[:0] = [((*words, name), one) for name, one in getattr(command, "commands", {}).items()]
+        pending[:0] = [
+            ((*words, name), subcommand) for name, subcommand in getattr(command, "commands", {}).items()
+        ]
 
 
 def help_text(words: Sequence[str], command: Any) -> str:
@@ -347,18 +352,20 @@ class Plain(str):
 def signature(value: Any, *, drop_first: bool = False) -> str:
     """Return the signature of a callable as text, without `self`; empty where it has none."""
     try:
-        found = inspect.signature(value)
+        found_signature = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
     parameters = [
-        one.replace(annotation=Plain(one.annotation)) if isinstance(one.annotation, str) else one
-        for one in list(found.parameters.values())[1 if drop_first else 0 :]
+        parameter.replace(annotation=Plain(parameter.annotation))
+        if isinstance(parameter.annotation, str)
+        else parameter
+        for parameter in list(found_signature.parameters.values())[1 if drop_first else 0 :]
     ]
-    if isinstance(found.return_annotation, str):
-        found = found.replace(return_annotation=Plain(found.return_annotation))
+    if isinstance(found_signature.return_annotation, str):
+        found_signature = found_signature.replace(return_annotation=Plain(found_signature.return_annotation))
     if inspect.isclass(value):
-        found = found.replace(return_annotation=inspect.Signature.empty)
-    text = str(found.replace(parameters=parameters)).replace("\n", " ")
+        found_signature = found_signature.replace(return_annotation=inspect.Signature.empty)
+    text = str(found_signature.replace(parameters=parameters)).replace("\n", " ")
     return re.sub(r"<([^<>]*)>", r"...", text)
 
 
@@ -369,12 +376,14 @@ def reproduction_page() -> str:
     """Return the page with the counts of verdicts for each target of a paper."""
     shipped = load_shipped()
     rows = [
-        {"target": name, **{kind: str(count) for kind, count in one.reproduction.counts().items()}}
-        for name, one in shipped.items()
+        {"target": name, **{kind: str(count) for kind, count in shipped_run.reproduction.counts().items()}}
+        for name, shipped_run in shipped.items()
     ]
     kinds = [name for name in rows[0] if name not in ("target", str(Verdict.SHORTENED))]
-    full = ", ".join(f"`{name}`" for name, one in shipped.items() if one.run == "full")
-    versions = sorted({f"planner {one.version} on {one.measured}" for one in shipped.values()})
+    full = ", ".join(f"`{name}`" for name, shipped_run in shipped.items() if shipped_run.run == "full")
+    versions = sorted(
+        {f"planner {shipped_run.version} on {shipped_run.measured}" for shipped_run in shipped.values()}
+    )
     lines = [
         "# What is reproduced",
         "",
@@ -405,11 +414,12 @@ def reproduction_page() -> str:
     ]
     lines += ["## By system", "", *table(("system", *kinds), [*totals, ("all", *counts(rows, kinds))]), ""]
     for system in systems:
-        own = [row for row in rows if row["target"].startswith(f"{system}/")]
+        system_rows = [row for row in rows if row["target"].startswith(f"{system}/")]
         lines += [f"## {system}", ""]
         lines += [
             *table(
-                ("target", *kinds), [(f"`{row['target']}`", *(row[kind] for kind in kinds)) for row in own]
+                ("target", *kinds),
+                [(f"`{row['target']}`", *(row[kind] for kind in kinds)) for row in system_rows],
             )
         ]
         lines += [""]
@@ -436,8 +446,8 @@ def cell(value: Any) -> str:
     text = " ".join(str("" if value is None else value).split())
     parts = re.split(r"(`[^`]*`|\[[\w-]+\]\([^)]*\))", text)
     return "".join(
-        part.replace("|", "\\|") if index % 2 else re.sub(r"([\\*_<>|\[\]$#])", r"\\\1", part)
-        for index, part in enumerate(parts)
+        piece.replace("|", "\\|") if index % 2 else re.sub(r"([\\*_<>|\[\]$#])", r"\\\1", piece)
+        for index, piece in enumerate(parts)
     )
 
 
@@ -457,13 +467,13 @@ def markdown(text: str) -> str:
     return "\n\n".join(map(_block, blocks))
 
 
-def _lines_of_formula(found: re.Match[str]) -> str:
+def _lines_of_formula(match: re.Match[str]) -> str:
     """Return a displayed formula with a line for its objective and for each constraint."""
-    objective, _, constraints = found.group(1).partition(r"\text{s.t.}\quad")
+    objective, _, constraints = match.group(1).partition(r"\text{s.t.}\quad")
     rows = [re.sub(r"^\\max", r"\\max &", objective.strip().removesuffix(r"\quad").strip())]
     if constraints:
-        first, *others = (one.strip() for one in re.split(r",\\quad", constraints))
-        rows += [rf"\text{{s.t.}} & {first}", *(f"& {one}" for one in others)]
+        first, *others = (piece.strip() for piece in re.split(r",\\quad", constraints))
+        rows += [rf"\text{{s.t.}} & {first}", *(f"& {line}" for line in others)]
     return "$$\n" + " \\\\\n".join(rows) + "\n$$"
 
 
@@ -484,10 +494,10 @@ def _block(text: str) -> str:
     if len(lines) > 0 and not lines[0].startswith((" ", "|", "-")) and entry.fullmatch(lines[0]):
         items: list[str] = []
         for line in lines:
-            found = None if line.startswith(" ") else entry.fullmatch(line)
-            if found:
-                name = found["name"].strip().strip("`")
-                items.append(f"- `{name}`: {found['meaning']}")
+            match = None if line.startswith(" ") else entry.fullmatch(line)
+            if match:
+                name = match["name"].strip().strip("`")
+                items.append(f"- `{name}`: {match['meaning']}")
             else:
                 items.append("  " + line.strip())
         return "\n".join(items)

@@ -55,13 +55,15 @@ class Differs(Exception):
 def main(arguments: list[str]) -> int:
     """Bring pages up to date, or check them; return the exit code."""
     check = "--check" in arguments
-    named = [Path(one).resolve() for one in arguments if one != "--check"]
+    named = [Path(argument).resolve() for argument in arguments if argument != "--check"]
     code = 0
     for page in named or written_pages():
         text = page.read_text(encoding="utf-8")
         renewed, differences = renew(text)
-        if differences and (check or any("prints no line" in one for one in differences)):
-            sys.stderr.write("".join(f"{page.relative_to(ROOT)}: {one}\n" for one in differences[:10]))
+        if differences and (check or any("prints no line" in difference for difference in differences)):
+            sys.stderr.write(
+                "".join(f"{page.relative_to(ROOT)}: {difference}\n" for difference in differences[:10])
+            )
             code = 1
         if not check:
             page.write_text(renewed, encoding="utf-8")
@@ -75,7 +77,7 @@ def written_pages() -> list[Path]:
 
 
 def renew(text: str) -> tuple[str, list[str]]:
-    """Return a page with the outputs that its commands print now, and how they differ from those it shows."""
+    """Return a page with the present outputs of its commands, and their differences from the shown ones."""
     differences: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         printed: dict[str, str] = {}
@@ -116,9 +118,9 @@ def compare(shown: Shown, now: str) -> list[str]:
 def steps(text: str) -> Iterator[tuple[str, str] | str | Shown]:
     """Yield files (name, content), commands, and outputs of a page in order."""
     end, command = 0, ""
-    for found in FENCE.finditer(text):
-        between = text[end : found.start()].strip()
-        language, body = found[1], found[2]
+    for match in FENCE.finditer(text):
+        between = text[end : match.start()].strip()
+        language, body = match[1], match[2]
         file = FILE.search(between.split("\n\n")[-1])
         if language == "sh" and between.endswith(NOT_RUN_MARK):
             command = ""
@@ -133,13 +135,13 @@ def steps(text: str) -> Iterator[tuple[str, str] | str | Shown]:
         elif file is not None and language in ("toml", "csv", "text"):
             yield file[1], body
         elif language == "text" and command and (not between or between.endswith(MARKS)):
-            yield Shown(found.start(2), found.end(2), body, command, between.endswith(MARKS[1]))
-        end = found.end()
+            yield Shown(match.start(2), match.end(2), body, command, between.endswith(MARKS[1]))
+        end = match.end()
 
 
 def run(command: str, folder: Path) -> str:
-    """Return what a command prints, messages and answer, as on a terminal of WIDTH letters."""
-    done = subprocess.run(
+    """Return the output of a command, messages and answer, as on a terminal of WIDTH letters."""
+    result = subprocess.run(
         [sys.executable, "-m", "planner", *shlex.split(command)[1:]],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -148,33 +150,33 @@ def run(command: str, folder: Path) -> str:
         env={**os.environ, "COLUMNS": str(WIDTH), "PYTHONUNBUFFERED": "1"},
         check=False,
     )
-    kept: list[str] = []
-    for line in done.stdout.splitlines():
+    lines: list[str] = []
+    for line in result.stdout.splitlines():
         if not line.strip().lower().startswith("compiling"):
-            kept += textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line.rstrip()]
-    return "\n".join(kept).strip("\n") + "\n"
+            lines += textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line.rstrip()]
+    return "\n".join(lines).strip("\n") + "\n"
 
 
 def excerpt(shown: Shown, output: str) -> str:
-    """Return the part of an output that corresponds to what a page shows of it."""
-    lines, parts, place = output.splitlines(), [], 0
-    for part in re.split(r"^\.\.\.\n", shown.text, flags=re.MULTILINE):
-        wanted = part.rstrip("\n").splitlines()
-        if not wanted:  # lines are left out at the beginning or the end
+    """Return the part of an output that corresponds to the excerpt on a page."""
+    lines, parts, position = output.splitlines(), [], 0
+    for piece in re.split(r"^\.\.\.\n", shown.text, flags=re.MULTILINE):
+        expected = piece.rstrip("\n").splitlines()
+        if not expected:  # lines are left out at the beginning or the end
             parts.append("")
             continue
-        begin = _find(wanted[0], lines, place, shown.command)
-        stop = _find(wanted[-1], lines, begin, shown.command) + 1
+        begin = _find(expected[0], lines, position, shown.command)
+        stop = _find(expected[-1], lines, begin, shown.command) + 1
         parts.append("\n".join(lines[begin:stop]) + "\n")
-        place = stop
+        position = stop
     return "...\n".join(parts)
 
 
 def _find(line: str, lines: list[str], start: int, command: str) -> int:
     shape = _shape(line)
-    for place in range(start, len(lines)):
-        if _shape(lines[place]) == shape:
-            return place
+    for index in range(start, len(lines)):
+        if _shape(lines[index]) == shape:
+            return index
     raise Differs(f"{command}: prints no line like '{line.strip()}'")
 
 
