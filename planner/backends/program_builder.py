@@ -126,13 +126,13 @@ class _Scattered:
     def broadcast(self, shape: Shape) -> _Scattered:
         if shape == self.shape:
             return self
-        own = np.arange(math.prod(self.shape)).reshape(self.shape)
-        return self.take(self.shape, np.broadcast_to(own, shape))
+        own_values = np.arange(math.prod(self.shape)).reshape(self.shape)
+        return self.take(self.shape, np.broadcast_to(own_values, shape))
 
     def sum(self, shape: Shape, axes: Shape) -> _Scattered:
         lengths = tuple(length for axis, length in enumerate(shape) if axis not in axes)
-        kept = np.arange(math.prod(lengths)).reshape([1 if i in axes else n for i, n in enumerate(shape)])
-        return replace(self.scatter(shape, np.broadcast_to(kept, shape)), shape=lengths)
+        selected = np.arange(math.prod(lengths)).reshape([1 if i in axes else n for i, n in enumerate(shape)])
+        return replace(self.scatter(shape, np.broadcast_to(selected, shape)), shape=lengths)
 
     def scatter(self, shape: Shape, rows: NDArray[np.integer[Any]]) -> _Scattered:
         """Return the terms in given rows (shape)."""
@@ -241,8 +241,8 @@ class Expression:
     def sum(self, axis: int | Shape | None = None) -> Expression:
         """Return the sum over one axis, several, or all."""
         count = len(self.shape)
-        chosen = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        axes = tuple(sorted(int(i) % count for i in chosen))
+        selected = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(sorted(int(i) % count for i in selected))
         shape = tuple(length for i, length in enumerate(self.shape) if i not in axes)
         return Expression([term.sum(self.shape, axes) for term in self.terms], shape)
 
@@ -291,13 +291,13 @@ class Expression:
             columns = _side_by_side([term.columns.reshape(rows, term.length) for term in dense], rows)
             first = np.arange(rows + 1) * columns.shape[1]
             return _Entries(data.reshape(-1), columns.reshape(-1).astype(np.int32, copy=False), first, None)
-        own = np.arange(rows, dtype=np.int32)
-        parts = [term.scatter(self.shape, own) for term in self.terms]
+        own_values = np.arange(rows, dtype=np.int32)
+        parts = [term.scatter(self.shape, own_values) for term in self.terms]
         if len(parts) == 1:
             return _Entries(parts[0].coefficients, parts[0].columns, None, parts[0].rows)
-        data = np.concatenate([part.coefficients for part in parts])
-        column = np.concatenate([part.columns for part in parts])
-        return _Entries(data, column, None, np.concatenate([part.rows for part in parts]))
+        data = np.concatenate([entry.coefficients for entry in parts])
+        column = np.concatenate([entry.columns for entry in parts])
+        return _Entries(data, column, None, np.concatenate([entry.rows for entry in parts]))
 
 
 class _Entries(NamedTuple):

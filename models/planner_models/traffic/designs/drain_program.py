@@ -32,17 +32,17 @@ def is_whole(problem: Traffic, now: sp.csr_array) -> Bools:
     It does not where links are gone or where the demand was shed.
     """
     surplus = sp.csr_array(now @ problem.incidence.T).tocoo()
-    wanted = problem.rate_mbps
+    rate = problem.rate_mbps
     is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
-    lost = np.abs(surplus.data) > FIT_TOLERANCE * wanted[surplus.row]
-    whole = sent_by_demand(problem, now) >= wanted * (1 - FIT_TOLERANCE)
-    whole[surplus.row[~is_end & lost]] = False
-    return np.asarray(whole | (wanted == 0))
+    lost = np.abs(surplus.data) > FIT_TOLERANCE * rate[surplus.row]
+    is_conserved = sent_by_demand(problem, now) >= rate * (1 - FIT_TOLERANCE)
+    is_conserved[surplus.row[~is_end & lost]] = False
+    return np.asarray(is_conserved | (rate == 0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solved:
-    """Flow (K, E) of each demand, what of it stays (K,), and whether it is proven to move the least."""
+    """Flow (K, E) of each demand, its staying part (K,), and whether it is proven to move the least."""
 
     flow: sp.csr_array
     served: Floats
@@ -88,14 +88,14 @@ def solve_program(
         True,
     )
     if solution.status is Status.INFEASIBLE:
-        most = backends.solve(program.build(None), deadline.options(options))
-        if most.x is None or most.objective is None:
+        largest = backends.solve(program.build(None), deadline.options(options))
+        if largest.x is None or largest.objective is None:
             return None
         solution = backends.solve(
-            program.build(most.objective * (1 - FIT_TOLERANCE)), deadline.options(options)
+            program.build(largest.objective * (1 - FIT_TOLERANCE)), deadline.options(options)
         )
-        delivers_most = most.status is Status.OPTIMAL and solution.x is not None
-        solution = most if solution.x is None else solution
+        delivers_most = largest.status is Status.OPTIMAL and solution.x is not None
+        solution = largest if solution.x is None else solution
     if solution.x is None:
         return None
     is_optimal = delivers_most and solution.status is Status.OPTIMAL
@@ -193,9 +193,9 @@ class _Program:
         shape = (len(problem.demands), len(problem.links))
         share = np.where(self.is_free | self.wrong, 0.0, 1.0)
         share[self.staying] = x[: starts[1]]
-        kept = sp.csr_array(sp.diags_array(share) @ self.now)
+        retained = sp.csr_array(sp.diags_array(share) @ self.now)
         g = np.where(x[starts[1] : starts[2]] > 0, x[starts[1] : starts[2]], 0.0)
-        kept = sp.csr_array(kept + sp.csr_array((g, (self.row, self.link)), shape=shape))
+        retained = sp.csr_array(retained + sp.csr_array((g, (self.row, self.link)), shape=shape))
         moved = np.zeros(len(problem.demands))
         w = x[starts[3] :]
         moved[self.free] = np.where(w > FIT_TOLERANCE * problem.rate_mbps[self.free], w, 0.0)
@@ -209,8 +209,8 @@ class _Program:
         ratios = split_ratios.compute_ratios(problem, anew)
         reached = _has_ratio(problem, ratios, moved)
         moved = np.where(reached, moved, 0.0)
-        flow = sp.csr_array(kept + sp.csr_array(split_ratios.apply_ratios(problem, ratios, moved)))
-        stays = sent_by_demand(problem, kept)
+        flow = sp.csr_array(retained + sp.csr_array(split_ratios.apply_ratios(problem, ratios, moved)))
+        stays = sent_by_demand(problem, retained)
         return Solved(
             flow=flow,
             served=stays + moved,
@@ -224,18 +224,20 @@ class _Program:
 def _has_ratio(problem: Traffic, ratios: sp.coo_array, moved: Floats) -> Bools:
     """Return whether split ratios lead the moved part of each demand away from its source, (K,)."""
     nodes = len(problem.nodes)
-    known = np.unique(ratios.row.astype(np.int64) * nodes + problem.tail[ratios.col])
-    return np.asarray((moved > 0) & np.isin(problem.target_row * nodes + problem.source, known))
+    keys_used = np.unique(ratios.row.astype(np.int64) * nodes + problem.tail[ratios.col])
+    return np.asarray((moved > 0) & np.isin(problem.target_row * nodes + problem.source, keys_used))
 
 
 def keep_only(problem: Traffic, now: sp.csr_array, wrong: Bools) -> Solved:
     """Return the plan that sheds the demands over drained elements, the others reduced to the capacities."""
-    kept = sp.csr_array(sp.diags_array(np.where(wrong, 0.0, 1.0)) @ now)
-    load = np.asarray(kept.sum(axis=0)).ravel()
+    retained = sp.csr_array(sp.diags_array(np.where(wrong, 0.0, 1.0)) @ now)
+    load = np.asarray(retained.sum(axis=0)).ravel()
     factor = np.minimum(1.0, problem.capacity_mbps / np.maximum(load, 1e-300))
-    entries = kept.tocoo()
+    entries = retained.tocoo()
     share = np.ones(len(problem.demands))
     np.minimum.at(share, entries.row, factor[entries.col])
-    kept = sp.csr_array(sp.diags_array(share) @ kept)
-    stays = sent_by_demand(problem, kept)
-    return Solved(flow=kept, served=stays, kept=stays, is_optimal=False, is_all_free=False, backend="none")
+    retained = sp.csr_array(sp.diags_array(share) @ retained)
+    stays = sent_by_demand(problem, retained)
+    return Solved(
+        flow=retained, served=stays, kept=stays, is_optimal=False, is_all_free=False, backend="none"
+    )

@@ -66,17 +66,17 @@ def build(problem: Traffic, objective: Objective, *, least_mbps: float | None = 
     signs = np.r_[np.ones(count), -np.ones(int(inner.sum()))]
     balances = targets * (nodes - 1)
     conserve = sp.coo_array((signs, (rows, np.r_[flow, flow[inner]])), shape=(balances, count))
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    commodity = problem.target_row[wanted]
-    source_row = balance_row(commodity, problem.source[wanted])
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    commodity = problem.target_row[demands]
+    source_row = balance_row(commodity, problem.source[demands])
     program = flow_program(
         problem,
         objective,
         send=conserve,
         of_demand=sp.coo_array(
-            (np.ones(len(wanted)), (source_row, np.arange(len(wanted)))), shape=(balances, len(wanted))
+            (np.ones(len(demands)), (source_row, np.arange(len(demands)))), shape=(balances, len(demands))
         ),
-        wanted=wanted,
+        demands=demands,
         load=sp.coo_array((np.ones(count), (link, flow)), shape=(links, count)),
         columns=Columns(name="flow", count=count, labels=lambda: _flow_labels(problem, row, link)),
         rows=("conserve", lambda: _balance_labels(problem)),
@@ -92,7 +92,7 @@ def flow_program(
     *,
     send: sp.coo_array,
     of_demand: sp.coo_array,
-    wanted: Ints,
+    demands: Ints,
     load: sp.coo_array,
     columns: Columns,
     rows: tuple[str, Callable[[], Sequence[str]]],
@@ -110,10 +110,10 @@ def flow_program(
     cost         min price of the traffic on all links, every demand is served within the capacities; with
                  `least_mbps` that much traffic of all demands together
 
-    send @ x = of_demand @ rates of the demands `wanted`; load @ x is the load of links; behind x come
+    send @ x = of_demand @ rates of the demands `demands`; load @ x is the load of links; behind x come
     lambda or U (concurrent, utilization), served rates (total, cost with `least_mbps`), or both (delivered)
     """
-    rate, capacity = problem.rate_mbps[wanted], problem.capacity_mbps
+    rate, capacity = problem.rate_mbps[demands], problem.capacity_mbps
     supply = np.atleast_1d(of_demand @ rate)
     is_most = objective in ("delivered", "total")
     has_served = is_most or least_mbps is not None
@@ -128,10 +128,10 @@ def flow_program(
     if has_served:
         served = m.variables(
             "served",
-            len(wanted),
+            len(demands),
             upper=rate,
             cost=float(is_most),
-            labels=lambda: [problem.demand_labels[k] for k in wanted],
+            labels=lambda: [problem.demand_labels[k] for k in demands],
         )
         balance, net = balance - of_demand @ served, np.zeros_like(supply)
     if factor is not None:

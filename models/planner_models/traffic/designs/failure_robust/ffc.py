@@ -84,25 +84,25 @@ def route(
     source   Liu et al. 2014 (FFC)
     """
     source = resolve_source(problem, failures)
-    known, served = build_failure_set(problem, source), problem.routable
-    found, chosen, limits = choose_paths(served, paths, path_choice)
-    over = describe_paths(chosen, path_choice, None, limits)
+    failure_set, served = build_failure_set(problem, source), problem.routable
+    candidates, choice, limits = choose_paths(served, paths, path_choice)
+    over = describe_paths(choice, path_choice, None, limits)
     scope = f"plans that survive {_say(k)} that {'leave' if k != 1 else 'leaves'} a path among {over}"
-    left_out = problem.unreachable | found.without_path(served)
+    left_out = problem.unreachable | candidates.without_path(served)
     if options.service == "all" and left_out.any():
-        return refuse_demands(problem, left_out, describe_lack(served, found, None))
-    if not len(found.demand):
-        plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
+        return refuse_demands(problem, left_out, describe_lack(served, candidates, None))
+    if not len(candidates.demand):
+        plan = plan_reservations(problem, candidates, np.zeros(0), np.zeros(len(problem.demands)))
         proof = optimal(0.0, metric="delivered_mbps", bound_scope=scope)
         return Decision(plan=plan, proof=proof)
-    search = _Search(served, found, SurvivingPaths.of(served, found, known, k), options)
+    search = _Search(served, candidates, SurvivingPaths.of(served, candidates, failure_set, k), options)
     levels = class_priorities.make_levels(served, classes)
     proof = search.run(levels)
     if not problem.has_classes or classes == "ignored":
         proof = replace(proof, levels=())
     if search.reserved is None:
         return Decision(plan=None, proof=proof)
-    plan = plan_reservations(problem, found, search.reserved, search.admitted)
+    plan = plan_reservations(problem, candidates, search.reserved, search.admitted)
     if options.service == "all" and plan.shed is not None:
         share = float(search.admitted.sum() / problem.rate_mbps.sum())
         reason = f"at most {share:.4%} of all traffic survives {_say(k)} over these paths"
@@ -156,8 +156,10 @@ class _Search:
             self._take(together.x[: len(self.paths.demand)] * self.unit / share)
             sent = float(self.admitted.sum())
             proofs = tuple(
-                LevelProof(one.name, one.objective(self.admitted), one.objective(self.problem.rate_mbps))
-                for one in levels
+                LevelProof(
+                    level.name, level.objective(self.admitted), level.objective(self.problem.rate_mbps)
+                )
+                for level in levels
             )
             is_all = sent >= offered * (1 - FIT_TOLERANCE)
             return judged(
@@ -173,12 +175,12 @@ class _Search:
         return self._admit_by_level(levels)
 
     def _admit_by_level(self, levels: list[Level]) -> Proof:
-        done: list[tuple[Floats, float]] = []
+        solved: list[tuple[Floats, float]] = []
         bounds: list[float | None] = []
         status, backend = Status.OPTIMAL, None
         for level in levels:
             value = level.value[self.wanted]
-            solution = self._solve(self._admit_most(value, done))
+            solution = self._solve(self._admit_most(value, solved))
             backend = solution.backend
             if solution.x is None:
                 status = Status.FEASIBLE
@@ -186,7 +188,7 @@ class _Search:
             if solution.status is not Status.OPTIMAL:
                 status = solution.status
             self._take(solution.x[: len(self.paths.demand)] * self.unit)
-            done.append((value, float(value @ self.admitted[self.wanted]) / self.unit))
+            solved.append((value, float(value @ self.admitted[self.wanted]) / self.unit))
             bounds.append(None if solution.bound is None else solution.bound * self.unit)
         sent = float(self.admitted.sum())
         proofs = tuple(
@@ -208,12 +210,12 @@ class _Search:
     def _take(self, reserved_mbps: Floats) -> None:
         """Take reservations, and the rates that survive with them."""
         self.reserved = fit_reservations(self.problem, self.paths, reserved_mbps)
-        left = self.surviving.survives @ self.reserved
-        least = np.full(len(self.problem.demands), np.inf)
-        np.minimum.at(least, self.surviving.demand, left)
-        least[np.isinf(least)] = 0.0
+        surviving_mbps = self.surviving.survives @ self.reserved
+        smallest = np.full(len(self.problem.demands), np.inf)
+        np.minimum.at(smallest, self.surviving.demand, surviving_mbps)
+        smallest[np.isinf(smallest)] = 0.0
         rate = self.problem.rate_mbps
-        self.admitted = np.where(least >= rate * (1 - ROUNDING), rate, least)
+        self.admitted = np.where(smallest >= rate * (1 - ROUNDING), rate, smallest)
 
     def _solve(self, program: LinearProgram) -> Solution:
         return backends.solve(program, self.deadline.options(self.options))
@@ -234,11 +236,11 @@ class _Search:
         )
         return m, self.surviving.survives @ a
 
-    def _admit_most(self, value: Floats, done: list[tuple[Floats, float]]) -> LinearProgram:
+    def _admit_most(self, value: Floats, solved: list[tuple[Floats, float]]) -> LinearProgram:
         """Return the program of the largest value of admitted traffic after others.
 
         value  (n,) of each demand with a path
-        done   values before, which must be kept: (n,) of each demand, and the total
+        solved   values before, which must be kept: (n,) of each demand, and the total
         """
         m, survives = self._start("traffic safe against failures: total")
         b = m.variables(
@@ -249,6 +251,6 @@ class _Search:
             labels=lambda: [self.problem.demand_labels[k] for k in self.wanted],
         )
         m.constrain("survive", survives - b[self._row], lower=0.0)
-        for number, (before, least) in enumerate(done):
-            m.constrain(f"level_{number}", before[None, :] @ b, lower=least * (1 - HELD))
+        for number, (before, minimum) in enumerate(solved):
+            m.constrain(f"level_{number}", before[None, :] @ b, lower=minimum * (1 - HELD))
         return m.build()

@@ -105,31 +105,31 @@ def route(
     source   Bogle et al. 2019 (TEAVAR)
     """
     source = resolve_source(problem, failures)
-    known, assumed = build_failure_set(problem, source), None
-    if known.probability is None:
-        assumed = failure_share / max(len(known), 1)
-        known = known.with_probability(assumed)
+    failure_set, assumed = build_failure_set(problem, source), None
+    if failure_set.probability is None:
+        assumed = failure_share / max(len(failure_set), 1)
+        failure_set = failure_set.with_probability(assumed)
     served = problem.routable
-    found, chosen, limits = choose_paths(served, paths, path_choice)
-    left_out = problem.unreachable | found.without_path(served)
+    candidates, choice, limits = choose_paths(served, paths, path_choice)
+    left_out = problem.unreachable | candidates.without_path(served)
     if options.service == "all" and left_out.any():
-        return refuse_demands(problem, left_out, describe_lack(served, found, None))
-    if not len(found.demand):
-        plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
+        return refuse_demands(problem, left_out, describe_lack(served, candidates, None))
+    if not len(candidates.demand):
+        plan = plan_reservations(problem, candidates, np.zeros(0), np.zeros(len(problem.demands)))
         return Decision(plan=plan, proof=optimal())
-    search = _Search(problem, found, known, availability, loss)
+    search = _Search(problem, candidates, failure_set, availability, loss)
     solution, reserved = search.run(options)
     scope = (
-        f"plans over {describe_paths(chosen, path_choice, None, limits)}, and the risk beyond an "
+        f"plans over {describe_paths(choice, path_choice, None, limits)}, and the risk beyond an "
         f"availability of {formatting.availability(availability)} in the failures of '{source}'"
         + (f", each {formatting.availability(assumed)} of the time" if assumed is not None else "")
     )
     if reserved is None:
         return Decision(plan=None, proof=of_solution(solution))
-    reserved = fit_reservations(served, found, reserved)
-    total = np.bincount(found.demand, weights=reserved, minlength=len(problem.demands))
+    reserved = fit_reservations(served, candidates, reserved)
+    total = np.bincount(candidates.demand, weights=reserved, minlength=len(problem.demands))
     sent = np.minimum(served.rate_mbps, total)
-    plan = plan_reservations(problem, found, reserved, sent)
+    plan = plan_reservations(problem, candidates, reserved, sent)
     safe = search.guaranteed(reserved, sent)
     plan = add_guarantees(
         problem, plan, safe, failures=source, at_once=1, restoration="split", has_zeros=not safe.any()
@@ -199,9 +199,9 @@ class _Search:
         taken = np.r_[np.zeros(demands, dtype=np.int64), losses[1]]
         size = np.diff(start)[self.owner]
         entry = np.repeat(np.arange(len(self.owner)), size)
-        place = np.arange(len(entry)) - np.repeat(np.cumsum(size) - size, size)
-        is_left = (taken[entry] >> place) & 1 == 0
-        column = start[self.owner[entry]] + place
+        position = np.arange(len(entry)) - np.repeat(np.cumsum(size) - size, size)
+        is_left = (taken[entry] >> position) & 1 == 0
+        column = start[self.owner[entry]] + position
         self.survives = sp.csr_array(
             (np.ones(int(is_left.sum())), (entry[is_left], column[is_left])), shape=(len(self.owner), count)
         )
@@ -213,7 +213,7 @@ class _Search:
         return np.asarray(np.maximum(1.0 - (self.survives @ reserved_mbps) / self.rate[self.owner], 0.0))
 
     def _loss_of_scenarios(self, share: Floats) -> Floats:
-        """Return what is lost in each failure, and without one, (S + 1,)."""
+        """Return the loss in each failure, and without one, (S + 1,)."""
         demands = len(self.rate)
         lost = np.full((len(self.probability), demands), 0.0)
         lost[:] = share[:demands]
@@ -230,9 +230,9 @@ class _Search:
         )
 
     def guaranteed(self, reserved_mbps: Floats, sent_mbps: Floats) -> Floats:
-        """Return what arrives of each demand with at least the availability, (K,) Mbit/s."""
+        """Return the arrivals of each demand with at least the availability, (K,) Mbit/s."""
         share = self.shares_lost(reserved_mbps)
-        found = np.zeros(len(self.problem.demands))
+        guaranteed = np.zeros(len(self.problem.demands))
         order = np.argsort(self.owner[self.of_loss], kind="stable")
         begin = np.searchsorted(self.owner[self.of_loss][order], np.arange(len(self.rate) + 1))
         for row, rate in enumerate(self.rate.tolist()):
@@ -243,10 +243,10 @@ class _Search:
             given_up = int(
                 np.searchsorted(np.cumsum(chance[worst]), 1 - self.availability + ROUNDING, "right")
             )
-            least = lost[worst[given_up]] if given_up < len(worst) else 0.0
+            loss_limit = lost[worst[given_up]] if given_up < len(worst) else 0.0
             demand = self.wanted[row]
-            found[demand] = min((1 - max(least, share[row])) * rate, sent_mbps[demand])
-        return found
+            guaranteed[demand] = min((1 - max(loss_limit, share[row])) * rate, sent_mbps[demand])
+        return guaranteed
 
     def run(self, options: Options) -> tuple[Solution, Floats | None]:
         """Return the solution of least risk, and reservations (P,) Mbit/s of the best plan of least risk."""

@@ -72,11 +72,11 @@ class ListedMatrices:
     def find_worst(self, share: sp.csr_array) -> tuple[Floats, Floats, list[str]]:
         load = np.asarray((share.T @ self.rate_mbps.T).T)
         worst = load.argmax(axis=0)
-        return load.max(axis=0), self.rate_mbps[worst], [self.names[one] for one in worst.tolist()]
+        return load.max(axis=0), self.rate_mbps[worst], [self.names[row] for row in worst.tolist()]
 
 
 class HoseLimits:
-    """All matrices within limits of what each node sends and receives, (N,) Mbit/s each.
+    """All matrices within limits of each node's sent and received traffic, (N,) Mbit/s each.
 
     The worst of them for a link is a transportation problem: the most traffic from nodes that send to nodes
     that receive, each pair with the share of its demand on the link as value. One solver session solves it
@@ -123,11 +123,11 @@ class HoseLimits:
         return load, matrices, [f"worst for {name}" for name in self.labels]
 
     def fill(self, rate: Floats) -> Floats:
-        """Return a matrix, (K,), with the rest of what nodes may send and receive spread over its demands."""
+        """Return a matrix, (K,), with the remaining traffic of nodes spread over its demands."""
         for ends, limit in ((self.source, self.egress_mbps), (self.target, self.ingress_mbps)):
             sent = sum_by_index(ends, rate, len(limit))
-            part = np.divide(limit, sent, out=np.ones(len(limit)), where=sent > limit)
-            rate = rate * part[ends]
+            factor = np.divide(limit, sent, out=np.ones(len(limit)), where=sent > limit)
+            rate = rate * factor[ends]
         for _ in range(FILL_PASSES):
             egress = np.maximum(
                 self.egress_mbps - sum_by_index(self.source, rate, len(self.egress_mbps)), 0.0
@@ -153,27 +153,28 @@ def read_matrices(problem: Traffic, path: Path) -> ListedMatrices:
     raises  InputError for demands that the problem does not have, and for matrices that need too much memory
     """
     tables = problem.to_tables()
-    found = series.read(path, network={name: tables[name] for name in ("nodes", "links")})
-    if len(found) * len(problem.demands) > MAX_ENTRIES:
+    matrices = series.read(path, network={name: tables[name] for name in ("nodes", "links")})
+    if len(matrices) * len(problem.demands) > MAX_ENTRIES:
         raise InputError(
-            f"{path.name}: {len(found):,} matrices of {len(problem.demands):,} demands need too much memory"
+            f"{path.name}: {len(matrices):,} matrices of {len(problem.demands):,} demands need too much "
+            "memory"
         )
-    demand = problem.find_demands(found.busiest.demands)
+    demand = problem.find_demands(matrices.busiest.demands)
     unknown = np.flatnonzero(demand < 0)
     if len(unknown):
-        name = found.busiest.demand_labels[unknown[0]]
+        name = matrices.busiest.demand_labels[unknown[0]]
         raise InputError(f"{path.name}: {name} is no demand of the problem")
     labels, rows = [], []
-    for step, one in found:
+    for step, matrix in matrices:
         labels.append(step)
-        rows.append(sum_by_index(demand, one.rate_mbps, len(problem.demands)))
+        rows.append(sum_by_index(demand, matrix.rate_mbps, len(problem.demands)))
     return ListedMatrices(
         rate_mbps=np.array(rows), names=tuple(labels), words=f"each of {len(labels):,} demand matrices"
     )
 
 
 def read_hose(problem: Traffic, path: Path | None) -> HoseLimits:
-    """Read the table `hose`; without one, the limits are what each node sends and receives now.
+    """Read the table `hose`; without one, the limits are the present traffic of each node.
 
     A node that the table does not list sends and receives nothing.
     """

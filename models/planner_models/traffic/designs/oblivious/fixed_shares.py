@@ -99,8 +99,8 @@ class _MatrixMaster:
     def add(self, utilization: Floats, matrices: Floats) -> bool:
         """Add the worst matrices (E, K) of links loaded more than known; return whether any is new."""
         over = np.flatnonzero(utilization > self.value * (1 + CUT_TOLERANCE))
-        known = {(e, row.tobytes()) for e, row in zip(self.link.tolist(), self.matrix, strict=True)}
-        new = [e for e in over.tolist() if (e, matrices[e].tobytes()) not in known]
+        existing = {(e, row.tobytes()) for e, row in zip(self.link.tolist(), self.matrix, strict=True)}
+        new = [e for e in over.tolist() if (e, matrices[e].tobytes()) not in existing]
         self.link = np.r_[self.link, np.array(new, dtype=np.int64)]
         self.matrix = np.vstack([self.matrix, matrices[new]])
         return bool(new)
@@ -123,8 +123,8 @@ class _MatrixMaster:
         scale = float(price @ self.capacity_mbps[self.link])
         if scale <= 0:
             return solution.x[:count], None
-        place = (self.link, np.arange(size))
-        by_link = sp.csr_array((price / scale, place), shape=(len(self.capacity_mbps), size))
+        entries = (self.link, np.arange(size))
+        by_link = sp.csr_array((price / scale, entries), shape=(len(self.capacity_mbps), size))
         return solution.x[:count], np.ascontiguousarray((by_link @ self.matrix).T)
 
 
@@ -178,8 +178,8 @@ class _HoseMaster:
         length[demand, link] = flow / scale
         # of a matrix within the limits: what the paths so far do not use of them counts for other paths
         for e in np.flatnonzero(price > 0).tolist():
-            part = price[e] / scale
-            length[:, e] = part * hose.fill(length[:, e] / part)
+            weight = price[e] / scale
+            length[:, e] = weight * hose.fill(length[:, e] / weight)
         length[:, price <= 0] = 0.0
         return solution.x[:count], length
 
@@ -199,13 +199,13 @@ def _serve_whole(m: ProgramBuilder, paths: _Paths, weight: Variables) -> None:
 class _Paths:
     """The paths so far, a column each: demand (P,), and the links that each uses."""
 
-    def __init__(self, problem: Traffic, wanted: Bools, found: CandidatePaths | None) -> None:
-        self.problem, self.is_fixed = problem, found is not None
-        first = find_paths(problem, count=FIRST_PATHS) if found is None else found
-        kept = np.flatnonzero(wanted[first.demand])
-        self.demand = first.demand[kept]
-        self.uses = sp.csr_array(first.uses[kept])
-        self.wanted = np.flatnonzero(wanted)
+    def __init__(self, problem: Traffic, is_demand: Bools, paths: CandidatePaths | None) -> None:
+        self.problem, self.is_fixed = problem, paths is not None
+        first = find_paths(problem, count=FIRST_PATHS) if paths is None else paths
+        path_rows = np.flatnonzero(is_demand[first.demand])
+        self.demand = first.demand[path_rows]
+        self.uses = sp.csr_array(first.uses[path_rows])
+        self.wanted = np.flatnonzero(is_demand)
         self.graph = Graph.of(len(problem.nodes), problem.tail, problem.head)
 
     @property
@@ -225,33 +225,33 @@ class _Paths:
         weight = np.divide(
             weight, total[self.demand], out=np.zeros(len(weight)), where=total[self.demand] > 0
         )
-        place = (self.demand, np.arange(len(weight)))
-        by_path = sp.csr_array((weight, place), shape=(len(total), len(weight)))
+        entries = (self.demand, np.arange(len(weight)))
+        by_path = sp.csr_array((weight, entries), shape=(len(total), len(weight)))
         return sp.csr_array(by_path @ self.uses)
 
     def price(self, length: Floats) -> tuple[float, int]:
-        """Add shorter paths under lengths (K, E); return the sum of the shortest lengths, and how many."""
+        """Add shorter paths under lengths (K, E); return the sum of shortest lengths, and their number."""
         cost = np.asarray((self.uses.multiply(length[self.demand])).sum(axis=1)).ravel()
         cheapest = np.full(len(self.problem.demands), np.inf)
         np.minimum.at(cheapest, self.demand, cost)
         if self.is_fixed:
             return float(cheapest[self.wanted].sum()), 0
         problem = self.problem
-        least, start, link = shortest_paths(
+        shortest, start, link = shortest_paths(
             self.graph,
             length,
             self.wanted,
             problem.source.astype(np.int32),
             problem.target.astype(np.int32),
         )
-        value = float(least.sum())
-        threshold = PRICE_TOLERANCE * value / max(len(least), 1)
-        new = np.flatnonzero(least < cheapest[self.wanted] - threshold)
+        value = float(shortest.sum())
+        threshold = PRICE_TOLERANCE * value / max(len(shortest), 1)
+        new = np.flatnonzero(shortest < cheapest[self.wanted] - threshold)
         if len(new):
             hops = np.diff(start)[new]
-            at = np.concatenate([link[start[i] : start[i + 1]] for i in new.tolist()])
+            links = np.concatenate([link[start[i] : start[i + 1]] for i in new.tolist()])
             uses = sp.csr_array(
-                (np.ones(len(at)), at, np.r_[0, np.cumsum(hops)]), shape=(len(new), len(problem.links))
+                (np.ones(len(links)), links, np.r_[0, np.cumsum(hops)]), shape=(len(new), len(problem.links))
             )
             self.uses = sp.csr_array(sp.vstack([self.uses, uses]))
             self.demand = np.r_[self.demand, self.wanted[new]]

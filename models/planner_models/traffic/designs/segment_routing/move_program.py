@@ -88,20 +88,20 @@ def solve(
 
 def apply(moves: Moves, x: Floats, lists: Ints32) -> Ints32:
     """Return the lists (K, k - 1) after the moves that are chosen, x of 1."""
-    chosen = np.flatnonzero(x[: len(moves.item)] > 0.5)
+    selected = np.flatnonzero(x[: len(moves.item)] > 0.5)
     after = lists.copy()
-    after[moves.item[chosen]] = moves.lists[chosen]
+    after[moves.item[selected]] = moves.lists[selected]
     return after
 
 
-def cheap_lists(items: Items, legs: Legs, price: Floats, chosen: Ints, count: int) -> tuple[Ints, Ints32]:
+def cheap_lists(items: Items, legs: Legs, price: Floats, selected: Ints, count: int) -> tuple[Ints, Ints32]:
     """Return the cheapest lists of the chosen items (C,) by first node, and their shortest paths.
 
     returns  item (J,) and lists (J, k - 1), at most `count` + 1 of each item
     """
     leg_price = segment_paths.price_legs(legs, price)
     list_price, first = segment_paths.cheapest_lists(leg_price, legs.middle, items.max_segments)
-    source, target = items.source[chosen], items.target[chosen]
+    source, target = items.source[selected], items.target[selected]
     through = leg_price[source][:, legs.middle] + list_price[-2][legs.middle][:, target].T  # (C, M)
     ends = (legs.middle == source[:, None]) | (legs.middle == target[:, None])
     through[ends] = np.inf
@@ -110,7 +110,7 @@ def cheap_lists(items: Items, legs: Legs, price: Floats, chosen: Ints, count: in
     node = legs.middle[best[row, column]]
     lists = segment_paths.follow_through(first, node, target[row])
     plain = np.repeat(target[:, None], items.max_segments - 1, axis=1).astype(np.int32)
-    return np.r_[chosen[row], chosen], np.concatenate([lists, plain])
+    return np.r_[selected[row], selected], np.concatenate([lists, plain])
 
 
 def differ(now: Ints32, item: Ints, lists: Ints32) -> Bools:
