@@ -64,7 +64,7 @@ def test_rules_with_the_same_match_count_once() -> None:
 def test_a_table_alone_is_never_too_large() -> None:
     rules = [(float(99 - index), f"a={index % 8} b={index // 8}", "drop", 0.0) for index in range(60)]
     problem = make([*rules, (1.0, "a=1", "drop", 1.0)], ["a=0 b=0 c=0"])
-    paths = Paths(problem, most=10)
+    paths = Paths(problem, max_entries=10)
     assert paths.count(0, 0) == 61
     assert paths.count(0, 1) is None
 
