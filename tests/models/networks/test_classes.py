@@ -50,7 +50,7 @@ def test_classes_without_a_table_have_one_priority() -> None:
 
 
 def test_demands_are_found_among_many_pairs_and_among_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner_models.traffic.problem import problem as module
+    from planner_models.traffic.problem import tables as module
 
     monkeypatch.setattr(module, "PAIRS_PER_DEMAND", 0)
     assert example().find_demands(DEMANDS).tolist() == [0, 1, 2]

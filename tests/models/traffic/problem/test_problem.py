@@ -12,6 +12,7 @@ import planner
 from planner.errors import InputError
 from planner_models.traffic import Traffic
 from planner_models.traffic.problem import problem as module
+from planner_models.traffic.problem import tables as tables_module
 from tests.models.traffic.networks import as_graph, network, problems
 
 LINKS = [("a", "b", 10.0), ("b", "c", 10.0)]
@@ -141,7 +142,7 @@ def test_demands_are_found_alike_by_a_table_and_by_a_search(problem: Traffic) ->
     source, target = (ends.ravel() for ends in np.meshgrid(np.arange(-1, count), np.arange(-1, count)))
     by_table = problem.demands_between(source, target)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PAIRS_PER_DEMAND", -1)
+        patch.setattr(tables_module, "PAIRS_PER_DEMAND", -1)
         other = Traffic.from_tables(problem.to_tables())
         assert other._pair_table is None
         np.testing.assert_array_equal(other.demands_between(source, target), by_table)
