@@ -14,7 +14,6 @@ from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import ROUNDING, SUM_ROUNDING
 from planner_models.circuits.designs import kept_circuits, upper_bound
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, sum_ends, update_matching
 from planner_models.circuits.designs.partial_schedule import (
     Days,
     Limits,
@@ -25,6 +24,7 @@ from planner_models.circuits.designs.partial_schedule import (
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
+from planner_models.graphs.max_weight_matching import FREE, Pairs, State, sum_ends, update_matching
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 from planner_models.circuits.plan.plan import IDLE, Day, order_days
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.graphs.max_weight_matching import FREE, Pairs, State, update_matching
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,9 +13,9 @@ from pydantic import Field
 from planner.compiled import kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.graphs.max_weight_matching import sum_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

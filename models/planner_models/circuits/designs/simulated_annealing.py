@@ -16,10 +16,10 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
+from planner_models.graphs.max_weight_matching import FREE, Pairs, State, update_matching
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

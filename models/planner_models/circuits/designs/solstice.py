@@ -13,7 +13,6 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.tolerances import NEGLIGIBLE, SUM_ROUNDING
 from planner_models.circuits.designs import kept_circuits
-from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
 from planner_models.circuits.designs.partial_schedule import (
     Days,
     Limits,
@@ -24,6 +23,7 @@ from planner_models.circuits.designs.partial_schedule import (
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
+from planner_models.graphs.max_weight_matching import index_first, sum_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,10 +21,10 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import ROUNDING, SUM_ROUNDING
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_in_order, order_by_level
-from planner_models.fairshare.plan.maximum_flow import find_flow
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import add_up
+from planner_models.graphs.maximum_flow import find_flow
 
 RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
 UNLIMITED: Final = 1 << 53

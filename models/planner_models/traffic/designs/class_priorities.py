@@ -29,6 +29,7 @@ from planner.search import tolerances
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
 from planner.search.tolerances import OPTIMALITY, SOLVER, SUM_ROUNDING
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
@@ -42,7 +43,6 @@ from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 ClassOrder = Literal["strict", "weighted", "ignored"]

@@ -24,8 +24,9 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner_models.graphs import shortest_path_trees
+from planner_models.graphs.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.designs import concurrent_flow_over_routes, fitted_ecmp
-from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.column_generation import (
     Iteration,
     MinMaxObjective,
@@ -42,7 +43,6 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
-from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
 from planner_models.traffic.designs.flow_decision import limit_scope
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount

@@ -19,6 +19,7 @@ from planner.contract.failure_analysis import (
 )
 from planner.contract.studies import Section
 from planner.options import Options, Restoration
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
 from planner_models.traffic.plan.failure_outcomes import (
@@ -38,7 +39,6 @@ from planner_models.traffic.problem.failure_sets import (
     build_failure_set,
     join_sets,
 )
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 SETS: Final = {"table": "failure", "links": "link", "nodes": "node", "double_links": "link pair"}

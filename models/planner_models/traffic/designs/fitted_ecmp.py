@@ -22,11 +22,11 @@ from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.designs.next_hops import NextHops
 from planner_models.traffic.plan.plan import Routing, routing_by_target
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 ROUNDS: Final = 2  # in which shares rise; more deliver hardly more

@@ -17,13 +17,13 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import INTERIOR_POINT, OPTIMALITY
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_links
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 Goal = Literal["utilization", "congestion"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from planner_models.traffic.problem.distances import find_distances
+from planner_models.graphs.distances import find_distances
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.tables import lightest_links
 

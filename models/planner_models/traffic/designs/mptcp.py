@@ -16,6 +16,7 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.search.judged import feasible
 from planner.search.tolerances import INTERIOR_POINT
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
@@ -23,7 +24,6 @@ from planner_models.traffic.designs.routable import shed_demands, shed_unreachab
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 Control = Literal["coupled", "uncoupled"]

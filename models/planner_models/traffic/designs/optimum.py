@@ -16,6 +16,7 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVER
+from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import (
     class_priorities,
     fitted_ecmp,
@@ -29,7 +30,6 @@ from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE, GivenRoutes, Method, OptimumSearch
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
-from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     find_candidates,

@@ -17,6 +17,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution
 from planner.search.tolerances import FEASIBILITY
+from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -35,7 +36,6 @@ from planner_models.traffic.designs.path_flows import (
     shortest_routes,
     total_flow,
 )
-from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.candidates import describe_paths, find_candidates
 from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram
-from planner_models.traffic.designs import path_search
+from planner_models.graphs import path_search
+from planner_models.graphs.path_search import FoundPaths, PathChoice
 from planner_models.traffic.designs.link_flow_program import Objective, flow_program, link_cost
-from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
 from planner_models.traffic.problem.problem import Traffic
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.graphs.path_search import PathChoice
 
 PathCount = Annotated[
     Annotated[int, Field(gt=0)] | Literal["any", "tunnels"],

@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVED_SHARE
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 LEAST_SHARE: Final = SOLVED_SHARE  # of a demand; less on a path is left out

@@ -26,13 +26,14 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY
+from planner_models.graphs.binary_heap import pop_heap, push_heap
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import optimum, optimum_search
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS, PASSES_BEFORE_SIMPLEX
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
-from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing
@@ -40,7 +41,6 @@ from planner_models.traffic.plan.reconvergence.network import Network, network_o
 from planner_models.traffic.plan.verified_flow import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.failures import remove_failed
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 GAP: Final = OPTIMALITY  # of all offered traffic, within which a plan is optimal

@@ -23,6 +23,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline, Stopwatch
 from planner.search.judged import judged, optimal, undecided
 from planner.search.tolerances import STATED_GAP
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
@@ -35,7 +36,6 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 Fairness = Literal["proportional", "max-min"]

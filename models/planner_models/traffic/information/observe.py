@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import dijkstra
 from planner.arrays import Floats, Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
 from planner.errors import InputError
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.information import tomogravity
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 

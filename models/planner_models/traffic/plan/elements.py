@@ -16,12 +16,12 @@ from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Section
 from planner.formatting import amount, counted
 from planner.options import Options
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates, load_by_demand
 from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityReoptimization
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.drawing import LINK, NODE
 from planner_models.traffic.problem.duplex_lines import DuplexLines
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MOST_USERS: Final = 10  # rows of a table of demands

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.errors import PlanRejected
 from planner.search.tolerances import FEASIBILITY, NEGLIGIBLE
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.plan.schema import WORST_MATRICES
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 CONSERVED: Final = FEASIBILITY  # of a demand; by so much may the shares into and out of a node differ

@@ -14,11 +14,12 @@ from planner.contract.plan import Violations
 from planner.contract.tables import abbreviate
 from planner.contract.tolerances import differs, exceeds, falls_short
 from planner.errors import PlanRejected
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.reachability import extend_reached
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
 from planner_models.traffic.plan.listed_routes import flow_on_routes, is_by_segments, list_routes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.reachability import extend_reached
 from planner_models.traffic.plan.references import require_classes
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
@@ -28,7 +29,6 @@ from planner_models.traffic.plan.verified_flow import (
     largest_in_row,
     require_each_link,
 )
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time

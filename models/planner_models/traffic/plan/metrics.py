@@ -11,6 +11,7 @@ from planner.arrays import Floats
 from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
 from planner.contract.tolerances import exceeds
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.availability import FailureFigures, measure_failures
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.fixed_shares import measure_worst_utilization
@@ -20,7 +21,6 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.routable_demands import has_route, say_without_route
 

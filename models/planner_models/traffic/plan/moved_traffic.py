@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 

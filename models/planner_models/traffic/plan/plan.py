@@ -15,6 +15,7 @@ from planner.contract.table import Table
 from planner.contract.tables import validate
 from planner.contract.tolerances import RELATIVE, ROUNDING
 from planner.errors import PlanRejected
+from planner_models.graphs.indexing import sum_at_nodes, sum_by_index
 from planner_models.traffic.plan.listed_routes import flow_on_routes
 from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.plan.schema import (
@@ -32,7 +33,6 @@ from planner_models.traffic.plan.schema import (
     WORST_MATRICES,
 )
 from planner_models.traffic.plan.segments import SEGMENTS
-from planner_models.traffic.problem.indexing import sum_at_nodes, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 SHED_TOLERANCE: Final = RELATIVE  # of a demand; less is rounding

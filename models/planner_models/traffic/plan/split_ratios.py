@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.cycle_removal import cyclic_entries, remove_cycles
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 WEIGHT_TOLERANCE: Final = ROUNDING  # relative; paths whose weights differ by less are equally short

@@ -22,8 +22,8 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.errors import SolverFailure
 from planner.search.judged import feasible
+from planner_models.graphs.binary_heap import pop_heap, sink
 from planner_models.traffic.plan import plan
-from planner_models.traffic.plan.binary_heap import pop_heap, sink
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

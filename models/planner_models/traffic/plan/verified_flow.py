@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.tolerances import MARGIN, RELATIVE, ROUNDING, allowance, differs
 from planner.errors import PlanRejected
+from planner_models.graphs.indexing import index_distinct, look_up, sum_at_nodes, sum_by_index
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_classes, require_links
-from planner_models.traffic.problem.indexing import index_distinct, look_up, sum_at_nodes, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 TOLERANCE: Final = MARGIN * RELATIVE  # of a link's capacity or a demand, as in `exceeds`

@@ -14,8 +14,8 @@ from planner.contract.drawing import Drawing, NetworkMap
 from planner.contract.layout import place_nodes
 from planner.formatting import amount, amount_of
 from planner.search.tolerances import NEGLIGIBLE
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.problem.duplex_lines import DuplexLines
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MOST_LINKS: Final = 20_000  # of a picture

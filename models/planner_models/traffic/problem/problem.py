@@ -15,11 +15,11 @@ from planner.contract.notes import make_with_notes
 from planner.contract.tables import collect_tables, file_name, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
+from planner_models.graphs.indexing import look_up, sum_by_index
 from planner_models.networks.classes import find_class_faults
 from planner_models.networks.nodes import find_bad_ends, nodes_of_links
 from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.problem.failure_sets import read_failures
-from planner_models.traffic.problem.indexing import look_up, sum_by_index
 from planner_models.traffic.problem.rules import Rule, read_rules
 from planner_models.traffic.problem.schema import (
     DEMANDS,

@@ -15,10 +15,10 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.tables import file_name
 from planner.errors import InputError
+from planner_models.graphs.distances import find_distances
+from planner_models.graphs.indexing import index_distinct
 from planner_models.networks.classes import order_classes
 from planner_models.networks.nodes import find_names
-from planner_models.traffic.problem.distances import find_distances
-from planner_models.traffic.problem.indexing import index_distinct
 
 PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
 Overload = Literal["drop", "priority", "max-min"]

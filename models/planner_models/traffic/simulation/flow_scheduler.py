@@ -17,9 +17,9 @@ from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision, Design
 from planner.errors import InputError
 from planner.options import Options
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 

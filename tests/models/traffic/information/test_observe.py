@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic import Traffic
 from planner_models.traffic.information import observe
 from planner_models.traffic.problem import generators
-from planner_models.traffic.problem.indexing import sum_by_index
 from tests.models.traffic.networks import both_ways, network, problems
 
 ABILENE = generators.abilene()

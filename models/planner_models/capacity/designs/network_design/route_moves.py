@@ -9,7 +9,7 @@ import numpy as np
 from planner.compiled import njit
 from planner.search.tolerances import ROUNDING
 from planner_models.capacity.designs.network_design.network import Floats, Ints
-from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
+from planner_models.graphs.binary_heap import pop_heap, push_heap
 
 LOAD_TOLERANCE = ROUNDING
 """Load above a step of capacity that counts as rounding, in units."""

@@ -38,12 +38,13 @@ from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVED_SHARE
 from planner.threads import limit_blas
+from planner_models.graphs import shortest_path_trees
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
     gradient_projection,
     master_problem,
     previous_trees,
-    shortest_path_trees,
 )
 from planner_models.traffic.designs.column_generation.decision import (
     MIN_GAP,
@@ -61,7 +62,6 @@ from planner_models.traffic.designs.column_generation.tree_pool import TreePool
 from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none

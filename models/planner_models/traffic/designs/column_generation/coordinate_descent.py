@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 
 UNIFORM_PRICE_SHARE: Final = 1e-3  # of all prices, spread evenly: keeps trees short on unloaded links
 MAX_NEWTON_STEPS: Final = 14

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.graphs.shortest_path_trees import Graph
 
 Shares = dict[int, float]
 """Share of an arc's traffic on each link, by link."""

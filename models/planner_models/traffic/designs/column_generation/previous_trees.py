@@ -22,14 +22,14 @@ import scipy.sparse as sp
 from planner.arrays import Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.column_generation.reduced_problem import (
     FlowSplit,
     ReducedProblem,
     WeightedTrees,
 )
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 
 LEAST_WEIGHT: Final = 0.01  # of a tree that is kept
 MAX_ENTRIES: Final = 10_000_000  # of the trees of a decision; more are not kept

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner_models.traffic.designs.column_generation import shortest_path_trees
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.graphs import shortest_path_trees
+from planner_models.graphs.shortest_path_trees import Graph
 
 
 class TreePool:

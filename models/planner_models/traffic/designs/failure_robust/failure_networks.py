@@ -24,10 +24,10 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.search.tolerances import IMPROVEMENT, ROUNDING
+from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
 from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.problem.failure_sets import FailureSet

@@ -29,7 +29,8 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import optimal, undecided
 from planner.search.tolerances import NEGLIGIBLE
-from planner_models.traffic.designs import class_priorities, optimum, path_flow_program, path_search
+from planner_models.graphs import path_search
+from planner_models.traffic.designs import class_priorities, optimum, path_flow_program
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
     MIN_GAP,

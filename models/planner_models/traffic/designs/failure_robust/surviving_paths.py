@@ -11,8 +11,8 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import NEGLIGIBLE
+from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic

@@ -14,6 +14,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import of_solution, undecided
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.demand_scale import demand_scale
@@ -31,7 +32,6 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing, sent_by_demand
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 

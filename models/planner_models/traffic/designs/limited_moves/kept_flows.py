@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SUM_ROUNDING
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.moved_traffic import PresentFlow
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 LEAST_AMOUNT: Final = SUM_ROUNDING  # of a demand's present flow; less on a path is rounding

@@ -29,6 +29,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner_models.graphs.path_search import FoundPaths
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.limited_moves import path_program
 from planner_models.traffic.designs.limited_moves.by_paths import PathSearch
@@ -36,7 +37,6 @@ from planner_models.traffic.designs.limited_moves.by_program import ProgramSearc
 from planner_models.traffic.designs.limited_moves.search import FIT_TOLERANCE, MoveLimit, Search
 from planner_models.traffic.designs.link_flow_program import Objective
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import decompose_by_demand
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import plan as routing

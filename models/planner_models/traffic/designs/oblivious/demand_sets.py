@@ -17,8 +17,8 @@ from planner.contract.tables import report_unknown_names
 from planner.errors import InputError, SolverFailure
 from planner.io.table_files import read_table
 from planner.search.tolerances import SUM_ROUNDING
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.problem import series
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_ENTRIES: Final = 200_000_000  # rates of all matrices together

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import FEASIBILITY
-from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
+from planner_models.graphs.shortest_path_trees import allocate, dijkstra
 
 FULL_TOLERANCE: Final = FEASIBILITY  # relative; links within it of the busiest one show their worst matrix
 

@@ -15,6 +15,8 @@ from planner.backends import Solution
 from planner.contract.proof import Status, relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -22,9 +24,7 @@ from planner_models.traffic.designs.path_flows.path_pool import order_demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
 from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex
 from planner_models.traffic.designs.path_flows.simplex_state import LINKS, Stop
-from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "primal simplex over paths"

@@ -24,8 +24,10 @@ from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import OPTIMALITY, ROUNDING
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.path_search import FoundPaths
+from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
@@ -34,10 +36,8 @@ from planner_models.traffic.designs.path_flows.path_pool import Demands, order_d
 from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
 from planner_models.traffic.designs.path_flows.simplex import PathSimplex
 from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
-from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none

@@ -27,6 +27,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, SOLVER
+from planner_models.graphs.indexing import list_ranges, sum_by_index
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.balanced_paths import balance_paths
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
@@ -35,7 +36,6 @@ from planner_models.traffic.designs.path_flows.simplex import NOISE, PathSimplex
 from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan.tcp_rates import fill_progressively
-from planner_models.traffic.problem.indexing import list_ranges, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 BALANCED_DEMANDS: Final = 2_000  # from so many on, paths are balanced first

@@ -17,8 +17,8 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
+from planner_models.graphs.indexing import index_distinct, sum_by_index
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.problem.problem import Traffic
 
 GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option

@@ -25,7 +25,9 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.path_search import FoundPaths, take
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import (
     find_first,
@@ -72,8 +74,6 @@ from planner_models.traffic.designs.path_flows.simplex_state import (
     State,
     Stop,
 )
-from planner_models.traffic.designs.path_search import FoundPaths, take
-from planner_models.traffic.problem.indexing import sum_by_index
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 MIN_PIVOTS: Final = 100

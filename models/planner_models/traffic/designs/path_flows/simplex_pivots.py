@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
 from planner.search.tolerances import IMPROVEMENT, SUM_ROUNDING
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.simplex_state import (
     CALL,

@@ -19,9 +19,9 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.path_search import FoundPaths, grow
-from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
+from planner_models.graphs.binary_heap import pop_heap, push_heap
+from planner_models.graphs.path_search import FoundPaths, grow
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     describe_paths,

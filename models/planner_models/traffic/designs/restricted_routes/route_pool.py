@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Ints
-from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.graphs.path_search import FoundPaths
 
 
 class RoutePool:

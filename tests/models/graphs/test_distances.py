@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
-from planner_models.traffic.problem import distances
+from planner_models.graphs import distances
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner_models.traffic.plan import hop_sums
+from planner_models.graphs import hop_sums
 
 
 def test_sums_are_those_of_all_powers_of_the_matrix() -> None:

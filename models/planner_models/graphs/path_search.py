@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.plan.binary_heap import pop_heap, rise
+from planner_models.graphs.binary_heap import pop_heap, rise
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 
 PathChoice = Literal["shortest", "disjoint", "most_disjoint"]
 DEMANDS_PER_CALL: Final = 20_000  # between two of which Ctrl-C is heard

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from planner_models.traffic.plan import reachability
+from planner_models.graphs import reachability
 
 
 @pytest.mark.parametrize("compiled", [0, 1_000])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.traffic.problem import indexing
+from planner_models.graphs import indexing
 
 
 @given(numbers=st.lists(st.integers(0, 9)), most=st.sampled_from([1, 100]))

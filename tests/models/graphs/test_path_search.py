@@ -6,9 +6,9 @@ import networkx as nx
 import numpy as np
 from hypothesis import given, settings
 
+from planner_models.graphs import path_search
+from planner_models.graphs.path_search import FoundPaths, PathChoice
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import path_search
-from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
 from tests.models.traffic.networks import network, problems
 
 

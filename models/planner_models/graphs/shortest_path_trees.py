@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
+from planner_models.graphs.binary_heap import pop_heap, push_heap
 
 
 class Graph(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.traffic.designs.column_generation import shortest_path_trees
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.graphs import shortest_path_trees
+from planner_models.graphs.shortest_path_trees import Graph
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import maximum_flow
 
-from planner_models.fairshare.plan.maximum_flow import find_flow
+from planner_models.graphs.maximum_flow import find_flow
 
 
 @settings(max_examples=40)

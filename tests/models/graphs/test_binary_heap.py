@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planner_models.traffic.plan.binary_heap import pop_heap, push_heap, sink
+from planner_models.graphs.binary_heap import pop_heap, push_heap, sink
 
 
 @pytest.mark.parametrize("has_places", [False, True])

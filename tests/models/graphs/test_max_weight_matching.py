@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
+from planner_models.graphs.max_weight_matching import FREE, Pairs, State, update_matching
 
 
 def best(weight: NDArray[np.float64]) -> float:
