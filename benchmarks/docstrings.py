@@ -152,9 +152,9 @@ def main() -> None:
         for kind in ("questions", "private_words", "private_names", "participles", "others"):
             for line in getattr(statistics, kind):
                 print(f"{kind}: {line}")
-    print(f"{statistics.docstrings:,} docstrings: {statistics.question_share:.1%} with questions, goal 1.5%")
+    print(f"{statistics.docstrings:,} docstrings: {statistics.question_share:.1%} with questions, goal 1%")
     print(f"{statistics.documented:,} functions: {statistics.verb_share:.1%} begin with a verb, goal 60%")
-    print(f"{statistics.private_names_per_1000:.0f} private names per 1,000 functions, goal 60")
+    print(f"{statistics.private_names_per_1000:.0f} private names per 1,000 functions, goal 20")
     print(f"{len(statistics.private_words)} docstrings with a private word, goal 0")
     print(f"{len(statistics.participles)} functions are bare participles")
 

@@ -28,7 +28,7 @@ def test_questions_are_recognized_anywhere_in_a_line(line: str, is_question: boo
 
 
 def test_first_lines_have_few_indirect_questions(statistics: docstrings.Statistics) -> None:
-    assert statistics.question_share <= 0.015, "\n".join(statistics.questions)
+    assert statistics.question_share <= 0.01, "\n".join(statistics.questions)
 
 
 def test_functions_begin_with_a_verb(statistics: docstrings.Statistics) -> None:
@@ -36,7 +36,7 @@ def test_functions_begin_with_a_verb(statistics: docstrings.Statistics) -> None:
 
 
 def test_functions_store_few_private_names(statistics: docstrings.Statistics) -> None:
-    assert statistics.private_names_per_1000 <= 60, "\n".join(statistics.private_names)
+    assert statistics.private_names_per_1000 <= 20, "\n".join(statistics.private_names)
 
 
 def test_no_private_words(statistics: docstrings.Statistics) -> None:
