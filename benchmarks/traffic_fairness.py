@@ -23,8 +23,9 @@ from benchmarks.common import machine, parser_of
 from benchmarks.traffic_total import MAX_VARIABLES, SIZES, Instance, in_process
 from planner import Options, Status, backends
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner_models.flows import link_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import link_flow_program, utility_maximization
+from planner_models.traffic.designs import utility_maximization
 from planner_models.traffic.designs.path_flows import least_cost
 from planner_models.traffic.plan.verified_flow import verify_flow
 

@@ -27,8 +27,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, median_time, parser_of
 from planner import Options, backends
+from planner_models.flows import link_flow_program
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import concurrent_flow_fptas, link_flow_program
+from planner_models.traffic.designs import concurrent_flow_fptas
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
 from planner_models.traffic.problem import generators

@@ -38,11 +38,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, parser_of
 from planner import Options, Status, backends, clock
+from planner_models.flows import interior_point, link_flow_program, path_flow_program
+from planner_models.flows.augmented_lagrangian import TotalFlow
+from planner_models.flows.link_flow_program import Objective
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import link_flow_program, optimum, path_flow_program, utility_maximization
-from planner_models.traffic.designs.link_flow_program import Objective
-from planner_models.traffic.designs.path_flows import interior_point, total_flow
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs import optimum, utility_maximization
+from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
 

@@ -29,18 +29,16 @@ from planner.search import tolerances
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
 from planner.search.tolerances import OPTIMALITY, SOLVER, SUM_ROUNDING
+from planner_models.flows import link_flow_program, path_flow_program, restricted_flow, split_ratios
+from planner_models.flows.augmented_lagrangian import TotalFlow
+from planner_models.flows.link_flow_program import Objective, link_cost
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows import total_flow
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.designs.restricted_routes import restricted_flow
-from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic

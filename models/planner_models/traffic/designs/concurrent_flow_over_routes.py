@@ -20,13 +20,13 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
 from planner.search.tolerances import SUM_ROUNDING
+from planner_models.flows import path_flow_program
+from planner_models.flows.link_flow_program import METRIC_OF
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.column_generation import MinMaxObjective
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
 from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan
-from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from planner.backends import Solution
+from planner_models.flows import split_ratios
+from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import LEAST_MBPS, MOST_MBPS
 

@@ -16,8 +16,8 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVER
+from planner_models.flows import cycle_removal, split_ratios
 from planner_models.traffic.designs.drained_elements import Drained
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.moved_traffic import largest_flows
 from planner_models.traffic.plan.plan import sent_by_demand
 from planner_models.traffic.problem.problem import Traffic

@@ -22,10 +22,10 @@ from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
+from planner_models.flows import next_hops
+from planner_models.flows.link_flow_program import METRIC_OF, Objective
+from planner_models.flows.next_hops import NextHops
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import next_hops
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
-from planner_models.traffic.designs.next_hops import NextHops
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
 

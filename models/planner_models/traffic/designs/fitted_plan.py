@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import dijkstra
 from planner.arrays import Floats, Ints
 from planner.search.deadline import Deadline
 from planner.search.tolerances import NEGLIGIBLE
+from planner_models.flows import split_ratios
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

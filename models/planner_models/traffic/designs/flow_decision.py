@@ -14,9 +14,9 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.tolerances import OPTIMALITY, ROUNDING
+from planner_models.flows.link_flow_program import Objective, link_cost
+from planner_models.flows.path_flow_program import CandidatePaths, route_table
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
-from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic

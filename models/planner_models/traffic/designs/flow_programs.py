@@ -14,13 +14,18 @@ from planner.backends import Solution
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
-from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.flows import (
+    given_path_flow,
+    interior_point,
+    link_flow_program,
+    path_flow_program,
+    split_ratios,
+)
+from planner_models.flows.link_flow_program import Objective
+from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
-from planner_models.traffic.designs.link_flow_program import Objective
-from planner_models.traffic.designs.path_flows import given_path_flow, interior_point, total_flow
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
+from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.errors import InputError
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.flows.link_flow_program import Objective, link_cost
 from planner_models.traffic.problem.problem import Traffic
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from pydantic import Field
 from planner.arrays import Floats, read_only
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner_models.traffic.designs import next_hops, path_assignment
-from planner_models.traffic.designs.next_hops import draw_link, enlarge
+from planner_models.flows import next_hops
+from planner_models.flows.next_hops import draw_link, enlarge
+from planner_models.traffic.designs import path_assignment
 from planner_models.traffic.designs.path_assignment import AssignedPaths
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp

@@ -14,8 +14,8 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner.sums import add_up
-from planner_models.traffic.designs import next_hops
-from planner_models.traffic.designs.next_hops import NextHops, enlarge
+from planner_models.flows import next_hops
+from planner_models.flows.next_hops import NextHops, enlarge
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing

@@ -18,9 +18,10 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged, optimal
 from planner.search.tolerances import OPTIMALITY
+from planner_models.flows.problem import MIN_GAP
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
+from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice

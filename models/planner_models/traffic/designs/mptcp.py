@@ -16,10 +16,10 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.search.judged import feasible
 from planner.search.tolerances import INTERIOR_POINT
+from planner_models.flows import next_hops
+from planner_models.flows.path_flow_program import CandidatePaths, route_table
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
-from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_by_demand
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp

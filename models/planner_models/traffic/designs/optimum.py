@@ -16,18 +16,15 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVER
+from planner_models.flows import link_flow_program, path_flow_program
+from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs import (
-    class_priorities,
-    fitted_ecmp,
-    link_flow_program,
-    path_flow_program,
-)
+from planner_models.traffic.designs import class_priorities, fitted_ecmp
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
 from planner_models.traffic.designs.limited_moves import limited_moves
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE, GivenRoutes, Method, OptimumSearch
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.candidates import (
@@ -44,7 +41,6 @@ from planner_models.traffic.designs.routable import (
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 LEAST_TOLERANCE: Final = SOLVER  # of the most traffic, which the cheapest plan may deliver less
 

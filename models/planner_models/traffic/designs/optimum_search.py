@@ -17,8 +17,12 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution
 from planner.search.tolerances import FEASIBILITY
+from planner_models.flows import link_flow_program, path_flow_program
+from planner_models.flows.link_flow_program import METRIC_OF, Objective
+from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.demand_scale import demand_scale, path_scale, rescale_solution
@@ -29,19 +33,15 @@ from planner_models.traffic.designs.flow_decision import (
     merge_proofs,
 )
 from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.designs.path_flows import (
     approximate_cost,
     least_cost,
     shortest_routes,
     total_flow,
 )
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.candidates import describe_paths, find_candidates
-from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""

@@ -13,15 +13,15 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner_models.traffic.designs import path_flow_program
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.flows import path_flow_program
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Fairness
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 AssignedPaths = Annotated[
     Annotated[int, Field(gt=0)] | Literal["equal_cost", "tunnels"],

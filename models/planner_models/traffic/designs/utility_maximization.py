@@ -23,16 +23,16 @@ from planner.options import Options
 from planner.search.deadline import Deadline, Stopwatch
 from planner.search.judged import judged, optimal, undecided
 from planner.search.tolerances import STATED_GAP
+from planner_models.flows import cycle_removal, link_flow_program, path_flow_program, split_ratios
+from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
+from planner_models.traffic.designs import fitted_ecmp
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.errors import InputError, did_you_mean
-from planner_models.traffic.designs import next_hops
+from planner_models.flows import next_hops
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing

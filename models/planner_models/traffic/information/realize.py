@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
-from planner_models.traffic.plan import classes, cycle_removal, split_ratios
+from planner_models.flows import cycle_removal, split_ratios
+from planner_models.traffic.plan import classes
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

@@ -30,8 +30,8 @@ from planner.contract.tables import report_unknown_names, row_name
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.search.tolerances import ROUNDING
+from planner_models.flows import split_ratios
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import LEAST_MBPS, LINKS, MOST_MBPS, NODES
 

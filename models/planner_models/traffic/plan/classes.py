@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.search.tolerances import ROUNDING
+from planner_models.flows import cycle_removal, split_ratios
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.networks.classes import share_by_class
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow

@@ -27,10 +27,10 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
 from planner.search.tolerances import SUM_ROUNDING
+from planner_models.flows import cycle_removal, split_ratios
 from planner_models.graphs import hop_sums
 from planner_models.graphs.indexing import index_distinct, sum_by_index
 from planner_models.networks.classes import share_by_class
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.verified_flow import VerifiedFlow
 from planner_models.traffic.problem.problem import Traffic
 

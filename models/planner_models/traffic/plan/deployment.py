@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.traffic.plan import classes, cycle_removal
+from planner_models.flows import cycle_removal
+from planner_models.flows.split_ratios import compute_ratios
+from planner_models.traffic.plan import classes
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.split_ratios import compute_ratios
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 

@@ -30,7 +30,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner.search.tolerances import NEGLIGIBLE
-from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.flows import cycle_removal, split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes

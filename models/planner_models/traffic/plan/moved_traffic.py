@@ -22,12 +22,12 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
+from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are not compared
 SMALLEST_MOVE: Final = SOLVER  # of a demand; less is rounding

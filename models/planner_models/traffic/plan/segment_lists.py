@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools
-from planner_models.traffic.plan import split_ratios
+from planner_models.flows import split_ratios
 from planner_models.traffic.problem.problem import Traffic
 
 

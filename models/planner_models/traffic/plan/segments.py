@@ -16,7 +16,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner.search.tolerances import FEASIBILITY
-from planner_models.traffic.plan import split_ratios
+from planner_models.flows import split_ratios
 from planner_models.traffic.problem.problem import Traffic
 
 SEGMENTS: Final = Table(

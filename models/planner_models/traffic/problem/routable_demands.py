@@ -11,8 +11,8 @@ import numpy as np
 
 from planner.arrays import Bools
 from planner.formatting import amount
+from planner_models.flows.route_limits import Conditions, RouteLimits
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 
 MAX_NAMED: Final = 3  # demands that a sentence names
 MAX_LABELS: Final = 50_000  # of one demand under conditions

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.table import Table, label, number
 from planner.errors import InputError
-from planner_models.traffic.designs import next_hops
+from planner_models.flows import next_hops
 from planner_models.traffic.plan import tcp_rates
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_arrivals

@@ -12,10 +12,10 @@ from planner.backends import pyomo
 from planner.backends.export import write_model
 from planner.contract.proof import Status
 from planner.options import Options
+from planner_models.flows.link_flow_program import Objective
 from planner_models.traffic import Traffic, formulation
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.formulation import Commodity
-from planner_models.traffic.designs.link_flow_program import Objective
 from tests.models.traffic.networks import network, problems
 
 REFERENCE = Options(backend="pyomo:highs")

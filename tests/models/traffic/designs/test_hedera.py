@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from planner_models.flows import next_hops
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import hedera, next_hops
+from planner_models.traffic.designs import hedera
 from planner_models.traffic.designs.hedera import estimate_demands, route_annealing, route_first_fit
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.problem import generators

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from planner import backends
 from planner.backends.linear_program import LinearProgram, Rows
+from planner_models.flows import next_hops
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic import Traffic, measure
-from planner_models.traffic.designs import ecmp, localflow, next_hops
+from planner_models.traffic.designs import ecmp, localflow
 from planner_models.traffic.designs.localflow import Order, schedule_switch
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.adjustments import adjust

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner import InputError, Options, Status
+from planner_models.flows import path_flow_program
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import path_flow_program, utility_maximization
+from planner_models.traffic.designs import utility_maximization
 from planner_models.traffic.designs.path_flows import max_min
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem import generators

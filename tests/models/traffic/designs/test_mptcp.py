@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from planner_models.flows import next_hops
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import mptcp, next_hops
+from planner_models.traffic.designs import mptcp
 from planner_models.traffic.designs.path_assignment import find_assignable
 from planner_models.traffic.plan import tcp_rates
 from planner_models.traffic.problem import generators

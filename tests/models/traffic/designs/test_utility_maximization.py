@@ -14,8 +14,9 @@ from planner import Options, Status
 from planner.backends.linear_program import LinearProgram
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
+from planner_models.flows import link_flow_program
 from planner_models.traffic import SYSTEM, Traffic, measure
-from planner_models.traffic.designs import fitted_plan, link_flow_program, optimum, utility_maximization
+from planner_models.traffic.designs import fitted_plan, optimum, utility_maximization
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

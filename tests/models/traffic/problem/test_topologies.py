@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
+from planner_models.flows import next_hops
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import next_hops
 from planner_models.traffic.problem import generators, topologies, workloads
 
 

@@ -38,16 +38,14 @@ from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVED_SHARE
 from planner.threads import limit_blas
+from planner_models.flows import coordinate_descent, master_problem
+from planner_models.flows.link_flow_program import METRIC_OF
+from planner_models.flows.problem import MIN_GAP
+from planner_models.flows.tree_pool import TreePool
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.column_generation import (
-    coordinate_descent,
-    gradient_projection,
-    master_problem,
-    previous_trees,
-)
+from planner_models.traffic.designs.column_generation import gradient_projection, previous_trees
 from planner_models.traffic.designs.column_generation.decision import (
-    MIN_GAP,
     decide_without_demand,
     make_decision,
     refuse_solver_options,
@@ -58,8 +56,6 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
-from planner_models.traffic.designs.column_generation.tree_pool import TreePool
-from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic

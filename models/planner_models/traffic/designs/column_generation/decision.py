@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import scipy.sparse as sp
 
@@ -11,14 +10,12 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.judged import judged, optimal, undecided
-from planner.search.tolerances import ROUNDING
+from planner_models.flows.link_flow_program import METRIC_OF, Objective
+from planner_models.flows.problem import MIN_GAP
 from planner_models.traffic.designs.column_generation.reduced_problem import FlowSplit, ReducedProblem
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-
-MIN_GAP: Final = ROUNDING  # relative; smaller differences may be rounding
 
 
 def make_decision(

@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
+from planner_models.flows.network_reduction import ReducedNetwork, reduce_network
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import index_distinct, list_ranges, sum_by_index
 from planner_models.graphs.shortest_path_trees import Graph
-from planner_models.traffic.designs.column_generation.network_reduction import ReducedNetwork, reduce_network
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic

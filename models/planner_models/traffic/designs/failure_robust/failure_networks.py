@@ -24,15 +24,15 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.search.tolerances import IMPROVEMENT, ROUNDING
+from planner_models.flows.constrained_paths import ConstrainedPathSearch
+from planner_models.flows.least_cost_flow import LeastCostFlow
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.path_pool import order_demands
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs.path_search import FoundPaths, take
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
-from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
-from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_PRICINGS: Final = 50  # of one answer
 DEEP_CUT: Final = 0.5  # of what does not fit: a cut that is violated by as much needs no further routes

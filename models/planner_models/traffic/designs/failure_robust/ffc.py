@@ -31,6 +31,7 @@ from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged, of_solution, optimal
+from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import HELD, Level
 from planner_models.traffic.designs.failure_robust.plans import (
@@ -47,7 +48,6 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     fit_reservations,
 )
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.plan.plan import Routing

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats
 from planner.formatting import few
-from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
+from planner_models.flows.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan.plan import Routing, routing_by_demand
 from planner_models.traffic.problem.failure_sets import FailureSource
 from planner_models.traffic.problem.problem import Traffic

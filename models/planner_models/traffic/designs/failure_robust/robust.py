@@ -29,11 +29,15 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import optimal, undecided
 from planner.search.tolerances import NEGLIGIBLE
+from planner_models.flows import path_flow_program
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.problem import MIN_GAP
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs import path_search
-from planner_models.traffic.designs import class_priorities, optimum, path_flow_program
+from planner_models.traffic.designs import class_priorities, optimum
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
-    MIN_GAP,
     decide_without_demand,
     refuse_solver_options,
 )
@@ -54,19 +58,16 @@ from planner_models.traffic.designs.failure_robust.survivable_rates import (
     grow_together,
 )
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_parameters import Choice, PathCount
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     describe_paths,
     find_candidates,
 )
-from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 BACKEND: Final = "cutting planes over failures"
 SCOPE: Final = "plans whose traffic survives every failure of the set that leaves it a path"

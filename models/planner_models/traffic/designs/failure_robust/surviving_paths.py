@@ -11,12 +11,12 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import NEGLIGIBLE
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_PATHS: Final = 4
 LEAST_RESERVED: Final = NEGLIGIBLE  # of a demand

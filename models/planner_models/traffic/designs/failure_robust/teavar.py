@@ -37,6 +37,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution, optimal
 from planner.search.tolerances import ROUNDING, SOLVER
+from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     plan_reservations,
@@ -50,7 +51,6 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     fit_reservations,
     largest_on_paths,
 )
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.plan.plan import Routing

@@ -21,6 +21,7 @@ from planner.contract.progress import report
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.judged import feasible, undecided
+from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -32,7 +33,6 @@ from planner_models.traffic.designs.limited_moves.path_program import (
     PathTraffic,
 )
 from planner_models.traffic.designs.limited_moves.search import HELD, MoveLimit, Search
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.plan.plan import Routing
 
 BACKEND: Final = "primal simplex over paths"

@@ -14,6 +14,9 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import of_solution, undecided
+from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
+from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
@@ -26,9 +29,6 @@ from planner_models.traffic.designs.limited_moves.search import (
     MoveLimit,
     Search,
 )
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing, sent_by_demand

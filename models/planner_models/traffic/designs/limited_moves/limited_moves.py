@@ -29,22 +29,22 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner_models.flows.link_flow_program import Objective
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.previous_routes import decompose_by_demand
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.limited_moves import path_program
 from planner_models.traffic.designs.limited_moves.by_paths import PathSearch
 from planner_models.traffic.designs.limited_moves.by_program import ProgramSearch
 from planner_models.traffic.designs.limited_moves.search import FIT_TOLERANCE, MoveLimit, Search
-from planner_models.traffic.designs.link_flow_program import Objective
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.previous_routes import decompose_by_demand
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_PROGRAM_COLUMNS: Final = 20_000
 """Variables up to which the linear program is solved as it is; about as fast as over paths."""

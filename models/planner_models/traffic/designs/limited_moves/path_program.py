@@ -25,22 +25,22 @@ from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.search import tolerances
 from planner.search.deadline import Deadline
 from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, SOLVER
+from planner_models.flows.constrained_paths import ConstrainedPathSearch
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.path_pool import Demands, order_demands
+from planner_models.flows.previous_routes import decompose_by_demand
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.flows.shortest_of_demands import find_shortest
+from planner_models.flows.simplex import UNLIMITED, PathSimplex
+from planner_models.flows.simplex_state import GivenPaths, Stop
 from planner_models.graphs.indexing import index_distinct, sum_by_index
 from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.limited_moves.kept_flows import CheapestWays
 from planner_models.traffic.designs.limited_moves.search import MoveLimit
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
-from planner_models.traffic.designs.path_flows.shortest_of_demands import find_shortest
-from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex
-from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
-from planner_models.traffic.designs.previous_routes import decompose_by_demand
-from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 2e-7  # relative, where options give none
 MAX_ROUNDS: Final = 500

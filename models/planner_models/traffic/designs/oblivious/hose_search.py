@@ -17,11 +17,11 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.search.deadline import Deadline
 from planner.search.tolerances import NEGLIGIBLE, SOLVED_SHARE
+from planner_models.flows.path_flow_program import find_paths
 from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
 from planner_models.traffic.designs.oblivious.primal_dual import Point, PrimalDual
 from planner_models.traffic.designs.oblivious.shares import Shares, better_shares, shortest_paths
-from planner_models.traffic.designs.path_flow_program import find_paths
 from planner_models.traffic.plan.failure_outcomes import list_paths
 from planner_models.traffic.problem.problem import Traffic
 

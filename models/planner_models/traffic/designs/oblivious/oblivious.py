@@ -15,9 +15,10 @@ from planner.contract.proof import Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.judged import undecided
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.oblivious import fixed_shares
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_parameters import Choice, PathCount
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_paths,
@@ -29,7 +30,6 @@ from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.fixed_shares import list_matrices, list_shares
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 from planner_models.traffic.problem.schema import LEAST_MBPS, MOST_MBPS
 
 PATHS_WITHIN_LIMITS: Final = 4

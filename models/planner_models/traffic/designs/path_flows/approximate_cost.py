@@ -22,13 +22,14 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import OPTIMALITY
-from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
-from planner_models.traffic.designs.link_flow_program import link_cost
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow, TotalFlow
+from planner_models.flows.augmented_lagrangian import PathFlow, TotalFlow
+from planner_models.flows.link_flow_program import link_cost
+from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.problem import MIN_GAP
+from planner_models.flows.shortest_of_demands import measure_distances
+from planner_models.flows.simplex_state import NO_PATHS
+from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.designs.path_flows.shortest_of_demands import measure_distances
-from planner_models.traffic.designs.path_flows.simplex_state import NO_PATHS
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

@@ -24,11 +24,11 @@ from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
 from planner.search.deadline import Deadline
 from planner.search.tolerances import FEASIBILITY
+from planner_models.flows.path_pool import Demands
+from planner_models.flows.shortest_of_demands import find_first, measure_distances
+from planner_models.flows.simplex_state import NO_PATHS
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.path_flows.path_pool import Demands
-from planner_models.traffic.designs.path_flows.shortest_of_demands import find_first, measure_distances
-from planner_models.traffic.designs.path_flows.simplex_state import NO_PATHS
 from planner_models.traffic.plan.tcp_rates import fill_progressively
 
 FIRST_POWER: Final = 3.0

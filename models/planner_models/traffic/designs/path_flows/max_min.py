@@ -27,13 +27,13 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, SOLVER
+from planner_models.flows.augmented_lagrangian import PathFlow
+from planner_models.flows.path_pool import order_demands
+from planner_models.flows.shortest_of_demands import order_paths
+from planner_models.flows.simplex import NOISE, PathSimplex
+from planner_models.flows.simplex_state import GivenPaths, Stop
 from planner_models.graphs.indexing import list_ranges, sum_by_index
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.balanced_paths import balance_paths
-from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
-from planner_models.traffic.designs.path_flows.simplex import NOISE, PathSimplex
-from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan.tcp_rates import fill_progressively
 from planner_models.traffic.problem.problem import Traffic

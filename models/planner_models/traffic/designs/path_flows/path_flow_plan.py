@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner_models.flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic

@@ -16,8 +16,8 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
+from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS
 from planner_models.traffic.plan.plan import Routing

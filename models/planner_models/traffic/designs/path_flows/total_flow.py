@@ -16,11 +16,12 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import OPTIMALITY
-from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
-from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
+from planner_models.flows.augmented_lagrangian import TotalFlow
+from planner_models.flows.least_cost_flow import LeastCostFlow
+from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.problem import MIN_GAP
+from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

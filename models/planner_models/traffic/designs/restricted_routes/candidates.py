@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 
 from planner.errors import InputError
+from planner_models.flows.path_flow_program import CandidatePaths, find_paths
+from planner_models.flows.route_limits import Conditions, RouteLimits
 from planner_models.graphs import path_search
 from planner_models.graphs.path_search import FoundPaths, PathChoice
 from planner_models.networks.tunnels import Tunnels
-from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
 from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 
 
 def find_candidates(

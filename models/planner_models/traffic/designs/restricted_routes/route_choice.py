@@ -16,20 +16,20 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.flows.constrained_paths import ConstrainedPathSearch
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     describe_paths,
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
-from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, without_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 ALL_WITHIN_LIMITS: Final = "routes that keep latency limits and rules"
 """The scope of a bound over all of them."""

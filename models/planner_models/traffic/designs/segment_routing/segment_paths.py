@@ -15,7 +15,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import IMPROVEMENT
-from planner_models.traffic.designs import next_hops
+from planner_models.flows import next_hops
 from planner_models.traffic.problem.problem import Traffic
 
 PRICE_TOLERANCE = IMPROVEMENT  # relative; a list with another node must be cheaper by more

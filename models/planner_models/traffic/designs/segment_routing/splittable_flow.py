@@ -21,9 +21,9 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVED_SHARE
+from planner_models.flows import master_problem
+from planner_models.flows.coordinate_descent import link_prices
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.column_generation import master_problem
-from planner_models.traffic.designs.column_generation.coordinate_descent import link_prices
 from planner_models.traffic.designs.segment_routing import segment_paths
 from planner_models.traffic.designs.segment_routing.segment_paths import Legs
 

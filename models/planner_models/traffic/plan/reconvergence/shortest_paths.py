@@ -15,8 +15,8 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner_models.flows.split_ratios import WEIGHT_TOLERANCE
 from planner_models.graphs.binary_heap import pop_heap, push_heap
-from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 
 
 class Trees(NamedTuple):

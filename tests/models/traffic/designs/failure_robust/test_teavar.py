@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from planner_models.flows import path_flow_program
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.failure_robust import ffc, teavar
 from tests.models.traffic.failure_replay import has_path, list_lines, replay_split
 from tests.models.traffic.networks import both_ways, network, problems

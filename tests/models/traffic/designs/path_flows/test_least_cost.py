@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from planner import InputError, Options, Status
 from planner.contract import progress
+from planner_models.flows import path_flow_program
+from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import optimum, path_flow_program
+from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flows import least_cost
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.problem import generators
@@ -42,7 +44,7 @@ def test_it_costs_what_the_linear_program_finds(problem: Traffic, factor: float)
 @given(problems(max_nodes=6, max_demands=6), st.sampled_from([1.0, 4.0]))
 def test_it_delivers_what_the_linear_program_finds(problem: Traffic, factor: float) -> None:
     problem = problem.scale_demands(factor)
-    search = least_cost.LeastCostFlow(problem)
+    search = LeastCostFlow(problem)
     assert search.deliver_most()
     plan = make_plan(problem, search.order, search.path_flow())
     check(problem, plan)
@@ -98,12 +100,12 @@ def test_a_time_limit_leaves_a_plan_within_its_bound() -> None:
 
 
 def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner_models.traffic.designs.path_flows import simplex
+    from planner_models.flows import simplex
 
     monkeypatch.setattr(simplex, "PIVOTS_PER_CALL", 5)
     seen: list[progress.Progress] = []
     with progress.observe(seen.append):
-        search = least_cost.LeastCostFlow(generators.abilene().scale_demands(5))
+        search = LeastCostFlow(generators.abilene().scale_demands(5))
         search.deliver_most()
     assert len(seen) > 3
     value = search.delivered_mbps()
@@ -146,7 +148,7 @@ def test_the_largest_flow_begins_at_that_of_other_rates() -> None:
     problem = generators.abilene().scale_demands(10.0)
     for _ in range(6):
         other = problem.with_rates(problem.rate_mbps * random.uniform(0.0, 2.0, len(problem.demands)))
-        search = least_cost.LeastCostFlow(other)
+        search = LeastCostFlow(other)
         assert search.deliver_most(start=flow)
         assert search.delivered_mbps() == pytest.approx(search.total_bound_mbps(), rel=1e-9)
         flow = search.path_flow()

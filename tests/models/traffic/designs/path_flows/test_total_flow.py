@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from planner import Options, Status
 from planner.errors import InputError
+from planner_models.flows.augmented_lagrangian import TotalFlow
+from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flows import path_flow_plan, total_flow
-from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems

@@ -17,14 +17,15 @@ from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
+from planner_models.flows import path_flow_program
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import path_flow_program, utility_maximization
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs import utility_maximization
 from planner_models.traffic.designs.restricted_routes.candidates import find_tunnels
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.route_limits import RouteLimits
 from tests.models.traffic.designs.test_max_min_fairness import by_programs
 from tests.models.traffic.designs.test_utility_maximization import by_clarabel
 from tests.models.traffic.networks import both_ways, network

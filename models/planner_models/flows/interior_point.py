@@ -31,8 +31,8 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVER
 from planner.threads import limit_blas
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.problem import FlowProblem
 
 BACKEND: Final = "interior point over paths"
 DEFAULT_GAP: Final = SOLVER  # relative, where options give none
@@ -68,7 +68,7 @@ class _Found:
     bound: float
 
 
-def solve_total(problem: Traffic, paths: CandidatePaths, options: Options) -> Solution:
+def solve_total(problem: FlowProblem, paths: CandidatePaths, options: Options) -> Solution:
     """Return the largest total flow over given paths; `x` is the traffic (P,) of the paths, Mbit/s."""
     columns, capacity = _columns(problem, paths, leave_out=True)
     offered = float(columns.amount.sum())
@@ -78,7 +78,7 @@ def solve_total(problem: Traffic, paths: CandidatePaths, options: Options) -> So
     return _solution(solution.x[is_variable], offered - solution.value, offered - solution.bound, options)
 
 
-def solve_utilization(problem: Traffic, paths: CandidatePaths, options: Options) -> Solution:
+def solve_utilization(problem: FlowProblem, paths: CandidatePaths, options: Options) -> Solution:
     """Return the least utilization of the busiest link over given paths; `x` as in `solve_total`."""
     columns, capacity = _columns(problem, paths, leave_out=False)
     solution = _solve(columns, capacity, options, is_total=False)
@@ -92,7 +92,7 @@ def _solution(x: Floats, value: float, bound: float, options: Options) -> Soluti
     return Solution(status=status, backend=BACKEND, x=x, objective=value, bound=bound)
 
 
-def _columns(problem: Traffic, paths: CandidatePaths, *, leave_out: bool) -> tuple[Columns, Floats]:
+def _columns(problem: FlowProblem, paths: CandidatePaths, *, leave_out: bool) -> tuple[Columns, Floats]:
     """Return the paths as columns over the links that any path uses, and the capacities of these links."""
     demands, first = np.unique(paths.demand, return_index=True)
     links, row = np.unique(paths.found.link, return_inverse=True)

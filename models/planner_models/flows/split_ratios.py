@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
+from planner_models.flows.cycle_removal import cyclic_entries, remove_cycles
+from planner_models.flows.problem import FlowProblem
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.plan.cycle_removal import cyclic_entries, remove_cycles
-from planner_models.traffic.problem.problem import Traffic
 
 WEIGHT_TOLERANCE: Final = ROUNDING  # relative; paths whose weights differ by less are equally short
 NOISE: Final = NEGLIGIBLE  # of the largest flow to a target; smaller flows of a solver are rounding
@@ -19,7 +19,7 @@ MAX_HOPS: Final = 20_000  # ratios with cycles need many hops until all traffic 
 MIN_SHARE: Final = 1e-15  # of a demand's rate; ratios with cycles send ever smaller rests around
 
 
-def shortest_path_links(problem: Traffic) -> sp.coo_array:
+def shortest_path_links(problem: FlowProblem) -> sp.coo_array:
     """Return 1 for each link on a shortest path to a target by `weight`, shape (D, E)."""
     away, near = problem.distance[:, problem.tail], problem.distance[:, problem.head]
     with np.errstate(invalid="ignore"):  # inf - inf where neither end reaches the target
@@ -30,13 +30,13 @@ def shortest_path_links(problem: Traffic) -> sp.coo_array:
     return _entries(problem, row[on_path], link[on_path], np.ones(int(on_path.sum())))
 
 
-def split_evenly(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
+def split_evenly(problem: FlowProblem, links: sp.coo_array) -> sp.coo_array:
     """Return equal shares, (D, E), for the links that leave a node towards a target."""
     _, group, count = np.unique(_keys(problem, links), return_inverse=True, return_counts=True)
     return _entries(problem, links.row, links.col, 1.0 / count[group])
 
 
-def take_first_link(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
+def take_first_link(problem: FlowProblem, links: sp.coo_array) -> sp.coo_array:
     """Return the share 1, (D, E), for the first of the links that leave a node towards a target.
 
     The first in the order of the table `links`.
@@ -48,7 +48,7 @@ def take_first_link(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
     return _entries(problem, links.row[first_entries], links.col[first_entries], np.ones(len(first_entries)))
 
 
-def compute_ratios(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
+def compute_ratios(problem: FlowProblem, flow_mbps: sp.sparray) -> sp.coo_array:
     """Return the shares, (D, E), in which a flow per target, (D, E) Mbit/s, splits at each node.
 
     The rows may also be demands or other commodities.
@@ -61,7 +61,7 @@ def compute_ratios(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
     return sp.coo_array((share, (flow.row[keep], flow.col[keep])), shape=flow.shape)
 
 
-def drop_stranded_flow(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+def drop_stranded_flow(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the flow, (D, E), without traffic to nodes from which nothing goes on to the target.
 
     Solvers keep flow conservation to a tolerance only, so small amounts end on the way.
@@ -78,7 +78,7 @@ def drop_stranded_flow(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_arra
         keep = goes_on
 
 
-def complete_ratios(problem: Traffic, ratios: sp.coo_array) -> sp.coo_array:
+def complete_ratios(problem: FlowProblem, ratios: sp.coo_array) -> sp.coo_array:
     """Return the ratios, (D, E), with a shortest path from each node that has none.
 
     Where the given ratios lead to the target without cycles, so do all: a shortest path comes nearer
@@ -100,7 +100,7 @@ def complete_ratios(problem: Traffic, ratios: sp.coo_array) -> sp.coo_array:
             return joined
 
 
-def ratios_of_solution(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+def ratios_of_solution(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the split ratios, (D, E), of a solver's flow per target.
 
     Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and
@@ -115,16 +115,16 @@ def ratios_of_solution(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_arra
     )
 
 
-def _keys(problem: Traffic, entries: sp.coo_array) -> Ints:
+def _keys(problem: FlowProblem, entries: sp.coo_array) -> Ints:
     """Return a number for the commodity and the tail node of each entry."""
     return np.asarray(entries.row.astype(np.int64) * len(problem.nodes) + problem.tail[entries.col])
 
 
-def _entries(problem: Traffic, row: Ints, link: Ints, value: Floats) -> sp.coo_array:
+def _entries(problem: FlowProblem, row: Ints, link: Ints, value: Floats) -> sp.coo_array:
     return sp.coo_array((value, (row, link)), shape=(len(problem.targets), len(problem.links)))
 
 
-def _append(problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, mask: Bools) -> sp.coo_array:
+def _append(problem: FlowProblem, ratios: sp.coo_array, others: sp.coo_array, mask: Bools) -> sp.coo_array:
     """Return the ratios followed by the chosen entries of the others."""
     return _entries(
         problem,
@@ -134,7 +134,7 @@ def _append(problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, mask: 
     )
 
 
-def apply_ratios_by_target(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> sp.csr_array:
+def apply_ratios_by_target(problem: FlowProblem, ratios: sp.coo_array, rate_mbps: Floats) -> sp.csr_array:
     """Return the flow to each target, (D, E) Mbit/s, when rate_mbps (K,) follows the ratios (D, E).
 
     The sum of `apply_ratios` over sources, in the memory of one row for each target.
@@ -166,7 +166,7 @@ def apply_ratios_by_target(problem: Traffic, ratios: sp.coo_array, rate_mbps: Fl
     return sp.csr_array(flow)
 
 
-def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> sp.coo_array:
+def apply_ratios(problem: FlowProblem, ratios: sp.coo_array, rate_mbps: Floats) -> sp.coo_array:
     """Return the flow of each demand, (K, E) Mbit/s, when rate_mbps (K,) follows the ratios (D, E).
 
     raises  ValueError where ratios keep traffic in a cycle

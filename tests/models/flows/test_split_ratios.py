@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner_models.flows import cycle_removal, split_ratios
 from planner_models.traffic import Traffic
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from tests.models.traffic.networks import network, problems
 
 

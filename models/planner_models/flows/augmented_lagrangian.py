@@ -34,15 +34,9 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner.search.tolerances import IMPROVEMENT
-from planner_models.traffic.designs.path_flows.path_pool import (
-    Options,
-    PathPool,
-    Prices,
-    order_demands,
-    sum_reduced_cost,
-)
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.path_pool import Options, PathPool, Prices, order_demands, sum_reduced_cost
+from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.problem import FlowProblem
 
 INITIAL_PENALTY: Final = (
     0.5  # price of a load of twice the capacity, as a share of the price of traffic left out
@@ -108,7 +102,7 @@ class TotalFlow:
 
     def __init__(
         self,
-        problem: Traffic,
+        problem: FlowProblem,
         value: Floats | None = None,
         start: PreviousRoutes | None = None,
         *,

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import Options, Status, backends
+from planner_models.flows import interior_point, path_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import flow_programs, optimum, path_flow_program
-from planner_models.traffic.designs.path_flows import interior_point
+from planner_models.traffic.designs import flow_programs, optimum
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import problems
 

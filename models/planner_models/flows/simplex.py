@@ -25,16 +25,9 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.graphs.indexing import sum_by_index
-from planner_models.graphs.path_search import FoundPaths, take
-from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.path_flows.path_pool import Demands
-from planner_models.traffic.designs.path_flows.shortest_of_demands import (
-    find_first,
-    measure_distances,
-    shortest_given,
-)
-from planner_models.traffic.designs.path_flows.simplex_pivots import (
+from planner_models.flows.path_pool import Demands
+from planner_models.flows.shortest_of_demands import find_first, measure_distances, shortest_given
+from planner_models.flows.simplex_pivots import (
     COST_TOLERANCE,
     NO_LIMIT,
     add_key_loads,
@@ -51,7 +44,7 @@ from planner_models.traffic.designs.path_flows.simplex_pivots import (
     write_basic_columns,
     write_path_direction,
 )
-from planner_models.traffic.designs.path_flows.simplex_state import (
+from planner_models.flows.simplex_state import (
     CALL,
     EXACT,
     LIMIT,
@@ -74,6 +67,9 @@ from planner_models.traffic.designs.path_flows.simplex_state import (
     State,
     Stop,
 )
+from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.path_search import FoundPaths, take
+from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 MIN_PIVOTS: Final = 100

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
 from planner.search.tolerances import IMPROVEMENT, SUM_ROUNDING
-from planner_models.graphs.shortest_path_trees import Graph
-from planner_models.traffic.designs.path_flows.path_pool import Demands
-from planner_models.traffic.designs.path_flows.simplex_state import (
+from planner_models.flows.path_pool import Demands
+from planner_models.flows.simplex_state import (
     CALL,
     DEGENERATE,
     LIMIT,
@@ -30,6 +29,7 @@ from planner_models.traffic.designs.path_flows.simplex_state import (
     GivenPaths,
     State,
 )
+from planner_models.graphs.shortest_path_trees import Graph
 
 FEASIBILITY: Final = (
     SUM_ROUNDING  # of a capacity, or of a demand's traffic: what may be missing in the ratio test

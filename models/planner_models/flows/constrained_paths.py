@@ -19,11 +19,11 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner_models.flows.problem import FlowProblem
+from planner_models.flows.route_limits import Conditions, RouteLimits
 from planner_models.graphs.binary_heap import pop_heap, push_heap
 from planner_models.graphs.path_search import FoundPaths, grow
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 
 MAX_LABELS: Final = 50_000  # of one path under conditions, after which only its bound is known
 
@@ -44,7 +44,7 @@ class CheapestPaths(NamedTuple):
 class ConstrainedPathSearch:
     """Searches the cheapest path of each of some demands that keeps its limits."""
 
-    def __init__(self, problem: Traffic, limits: RouteLimits, demand: Ints) -> None:
+    def __init__(self, problem: FlowProblem, limits: RouteLimits, demand: Ints) -> None:
         nodes = len(problem.nodes)
         self.limits = limits
         self._backward = Graph.of(nodes, problem.tail, problem.head)

@@ -33,16 +33,13 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import MINIMUM_S, NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT, OPTIMALITY
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.previous_routes import PreviousRoutes
-from planner_models.traffic.designs.restricted_routes.constrained_paths import (
-    CheapestPaths,
-    ConstrainedPathSearch,
-)
-from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
-from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.route_limits import RouteLimits
+from planner_models.flows.constrained_paths import CheapestPaths, ConstrainedPathSearch
+from planner_models.flows.link_flow_program import Objective, link_cost
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.problem import FlowProblem
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.flows.route_pool import RoutePool
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 MAX_ROUNDS: Final = 2_000
@@ -73,7 +70,9 @@ class RestrictedSolution:
 class RestrictedFlow:
     """The routes found so far, kept from one objective to the next."""
 
-    def __init__(self, problem: Traffic, limits: RouteLimits, start: PreviousRoutes | None = None) -> None:
+    def __init__(
+        self, problem: FlowProblem, limits: RouteLimits, start: PreviousRoutes | None = None
+    ) -> None:
         """Find a first route of each demand; `start` are more, of which those that keep the limits count."""
         self.problem, self.limits = problem, limits
         demands = np.flatnonzero(problem.rate_mbps > 0)
@@ -187,7 +186,7 @@ class _Master:
 
     def __init__(
         self,
-        problem: Traffic,
+        problem: FlowProblem,
         demand: Ints,
         objective: Objective,
         columns: RoutePool,

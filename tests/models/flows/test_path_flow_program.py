@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner_models.flows import path_flow_program
 from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import path_flow_program
 from tests.models.traffic.networks import as_graph, network, problems
 
 

@@ -15,22 +15,23 @@ from planner.backends import Solution
 from planner.contract.proof import Status, relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner_models.flows.least_cost_flow import LeastCostFlow
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.path_pool import order_demands
+from planner_models.flows.previous_routes import PreviousRoutes, find_among
+from planner_models.flows.problem import MIN_GAP, FlowProblem
+from planner_models.flows.shortest_of_demands import order_paths
+from planner_models.flows.simplex import UNLIMITED, PathSimplex
+from planner_models.flows.simplex_state import LINKS, Stop
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import FoundPaths, take
-from planner_models.traffic.designs.column_generation.decision import MIN_GAP
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
-from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
-from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex
-from planner_models.traffic.designs.path_flows.simplex_state import LINKS, Stop
-from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
-from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "primal simplex over paths"
 
 
-def solve_total(problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, options: Options) -> Solution:
+def solve_total(
+    problem: FlowProblem, paths: CandidatePaths, start: PreviousRoutes, options: Options
+) -> Solution:
     """Return the largest total flow over given paths; `x` is the traffic (P,) of the paths, Mbit/s.
 
     start  routes of the plan before that are given paths
@@ -48,7 +49,7 @@ def solve_total(problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, 
 
 
 def solve_utilization(
-    problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, options: Options
+    problem: FlowProblem, paths: CandidatePaths, start: PreviousRoutes, options: Options
 ) -> Solution | None:
     """Return the least utilization of the busiest link over given paths; `x`, `start` as above.
 

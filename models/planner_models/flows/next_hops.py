@@ -10,8 +10,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.problem import FlowProblem
+from planner_models.flows.split_ratios import WEIGHT_TOLERANCE
 
 
 class NextHops(NamedTuple):
@@ -40,13 +40,13 @@ class NextHops(NamedTuple):
     nodes: int
 
 
-def find_next_hops(problem: Traffic) -> NextHops:
+def find_next_hops(problem: FlowProblem) -> NextHops:
     """Return the next hops by `weight` of all nodes on shortest paths of demands with a rate."""
     demands = np.flatnonzero(problem.rate_mbps > 0)
     return _find(problem, problem.source, problem.target, demands, problem.targets, problem.distance)
 
 
-def next_hops_of_legs(problem: Traffic, source: Ints, target: Ints) -> NextHops:
+def next_hops_of_legs(problem: FlowProblem, source: Ints, target: Ints) -> NextHops:
     """Return the next hops on shortest paths from each source to its target, nodes (P,), as of P demands.
 
     Legs without a path, and those from a node to itself, have none.
@@ -60,7 +60,7 @@ def next_hops_of_legs(problem: Traffic, source: Ints, target: Ints) -> NextHops:
 
 
 def _find(
-    problem: Traffic, source: Ints, target: Ints, demands: Ints, targets: Ints, distance: Floats
+    problem: FlowProblem, source: Ints, target: Ints, demands: Ints, targets: Ints, distance: Floats
 ) -> NextHops:
     """Return the next hops of the wanted demands; `distance` (D, N) is to each of `targets` (D,)."""
     demand = demands[np.argsort(target[demands], kind="stable")]

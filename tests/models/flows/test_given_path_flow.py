@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from planner import Options
 from planner.contract.design import Decision
+from planner_models.flows import given_path_flow
+from planner_models.flows.path_flow_program import find_paths
+from planner_models.flows.previous_routes import PreviousRoutes, find_among
+from planner_models.flows.simplex import PathSimplex
+from planner_models.flows.simplex_state import PIVOTS
 from planner_models.traffic import Traffic, check
 from planner_models.traffic.designs import flow_programs, optimum
-from planner_models.traffic.designs.path_flow_program import find_paths
-from planner_models.traffic.designs.path_flows import given_path_flow
-from planner_models.traffic.designs.path_flows.simplex import PathSimplex
-from planner_models.traffic.designs.path_flows.simplex_state import PIVOTS
-from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import problems

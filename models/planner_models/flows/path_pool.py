@@ -17,9 +17,9 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
+from planner_models.flows.problem import FlowProblem
 from planner_models.graphs.indexing import index_distinct, sum_by_index
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.problem.problem import Traffic
 
 GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option
 GROWTH: Final = 3  # times the options of the first shortest paths are what arrays are allocated for
@@ -41,7 +41,7 @@ class Demands(NamedTuple):
     rate: Floats
 
 
-def order_demands(problem: Traffic, *, by_target: bool = False) -> tuple[Graph, Demands, Ints]:
+def order_demands(problem: FlowProblem, *, by_target: bool = False) -> tuple[Graph, Demands, Ints]:
     """Return the network, its demands in the order of roots, and the demand of the problem for each of them.
 
     Roots are the targets, or the sources where these are far fewer; then the network is reversed.

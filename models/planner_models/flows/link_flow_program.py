@@ -19,7 +19,7 @@ from planner.backends.linear_program import Columns, LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.tables import file_name
 from planner.errors import InputError
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.problem import FlowProblem
 
 Objective = Literal["delivered", "concurrent", "utilization", "total", "cost"]
 
@@ -49,7 +49,7 @@ class LinkFlowModel:
         return sp.coo_array((x[: len(self.link)], (self.row, self.link)), shape=self.shape)
 
 
-def build(problem: Traffic, objective: Objective, *, least_mbps: float | None = None) -> LinkFlowModel:
+def build(problem: FlowProblem, objective: Objective, *, least_mbps: float | None = None) -> LinkFlowModel:
     """Return the linear program of `objective` over all routes, see `flow_program`."""
     targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
     # no flow leaves its target, so links out of a commodity's target have no variable
@@ -87,7 +87,7 @@ def build(problem: Traffic, objective: Objective, *, least_mbps: float | None = 
 
 
 def flow_program(
-    problem: Traffic,
+    problem: FlowProblem,
     objective: Objective,
     *,
     send: sp.coo_array,
@@ -148,7 +148,7 @@ def flow_program(
     return m.build()
 
 
-def link_cost(problem: Traffic) -> Floats:
+def link_cost(problem: FlowProblem) -> Floats:
     """Return the cost per Mbit/s of each link, shape (E,); InputError where links have none."""
     if "cost" not in problem.links:
         raise InputError(
@@ -157,11 +157,11 @@ def link_cost(problem: Traffic) -> Floats:
     return problem.links["cost"].to_numpy(float)
 
 
-def _flow_labels(problem: Traffic, row: Ints, link: Ints) -> Sequence[str]:
+def _flow_labels(problem: FlowProblem, row: Ints, link: Ints) -> Sequence[str]:
     names = problem.nodes["node"].to_numpy()[problem.targets]
     return [f"{names[d]}: {problem.link_labels[e]}" for d, e in zip(row, link, strict=True)]
 
 
-def _balance_labels(problem: Traffic) -> Sequence[str]:
+def _balance_labels(problem: FlowProblem) -> Sequence[str]:
     names = problem.nodes["node"].tolist()
     return [f"{names[t]}: {node}" for t in problem.targets for v, node in enumerate(names) if v != t]

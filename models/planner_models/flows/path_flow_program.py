@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram
+from planner_models.flows.link_flow_program import Objective, flow_program, link_cost
+from planner_models.flows.problem import FlowProblem
 from planner_models.graphs import path_search
 from planner_models.graphs.path_search import FoundPaths, PathChoice
-from planner_models.traffic.designs.link_flow_program import Objective, flow_program, link_cost
-from planner_models.traffic.problem.problem import Traffic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class CandidatePaths:
         """The links of each path in order."""
         return tuple(self.links_of(path) for path in range(len(self.demand)))
 
-    def without_path(self, problem: Traffic) -> Bools:
+    def without_path(self, problem: FlowProblem) -> Bools:
         """Return the demands with a rate and without a path, shape (K,)."""
         missing = problem.rate_mbps > 0
         missing[self.demand] = False
@@ -64,7 +64,7 @@ class CandidatePaths:
 
 
 def find_paths(
-    problem: Traffic, *, count: int, choice: PathChoice = "shortest", max_hops: int | None = None
+    problem: FlowProblem, *, count: int, choice: PathChoice = "shortest", max_hops: int | None = None
 ) -> CandidatePaths:
     """Return up to `count` loopless paths for each demand, by weight.
 
@@ -130,7 +130,7 @@ def _lightest_within(
 
 
 def build(
-    problem: Traffic, objective: Objective, paths: CandidatePaths, *, least_mbps: float | None = None
+    problem: FlowProblem, objective: Objective, paths: CandidatePaths, *, least_mbps: float | None = None
 ) -> LinearProgram:
     """Return the linear program of `objective` over the rates of given paths, see `flow_program`."""
     count = len(paths.demand)
@@ -150,7 +150,7 @@ def build(
     )
 
 
-def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> pd.DataFrame:
+def route_table(problem: FlowProblem, paths: CandidatePaths, rate_mbps: Floats) -> pd.DataFrame:
     """Return the plan table `routes` for rates (P,), Mbit/s: a row for each path with a rate."""
     names = problem.nodes["node"].tolist()
     used = np.flatnonzero(rate_mbps > 0)
@@ -183,17 +183,17 @@ def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> p
     return frame
 
 
-def _path_labels(problem: Traffic, paths: CandidatePaths) -> list[str]:
+def _path_labels(problem: FlowProblem, paths: CandidatePaths) -> list[str]:
     names = problem.nodes["node"].tolist()
     return ["->".join(_names_on_path(problem, paths, p, names)) for p in range(len(paths.demand))]
 
 
-def _names_on_path(problem: Traffic, paths: CandidatePaths, path: int, names: list[str]) -> list[str]:
+def _names_on_path(problem: FlowProblem, paths: CandidatePaths, path: int, names: list[str]) -> list[str]:
     """Return the names of a path's nodes; of a list of segments, those that are listed."""
     if paths.tunnels is not None and problem.parsed_tunnels is not None:
         return [names[node] for node in problem.parsed_tunnels.nodes[paths.tunnels[path]]]
     return _node_names(problem, paths.links_of(path), names)
 
 
-def _node_names(problem: Traffic, links: tuple[int, ...], names: list[str]) -> list[str]:
+def _node_names(problem: FlowProblem, links: tuple[int, ...], names: list[str]) -> list[str]:
     return [names[problem.tail[links[0]]], *(names[problem.head[link]] for link in links)]

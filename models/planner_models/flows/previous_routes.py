@@ -18,11 +18,10 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVED_SHARE
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.problem import FlowPlan, FlowProblem
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import FoundPaths, take
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
 
 LEAST_SHARE: Final = SOLVED_SHARE  # of a demand; less on a path is left out
 
@@ -58,7 +57,7 @@ class PreviousRoutes:
     lost: float = 0.0
 
     @classmethod
-    def of(cls, problem: Traffic, plan: Routing) -> PreviousRoutes:
+    def of(cls, problem: FlowProblem, plan: FlowPlan) -> PreviousRoutes:
         """Return the paths of a plan for this problem, or for one with other rates, links and demands.
 
         Demands of the problem have no classes, or are merged.
@@ -89,7 +88,7 @@ class PreviousRoutes:
 
     @classmethod
     def _of_paths(
-        cls, problem: Traffic, plan: Routing, paths: FoundPaths, carried_mbps: Floats
+        cls, problem: FlowProblem, plan: FlowPlan, paths: FoundPaths, carried_mbps: Floats
     ) -> PreviousRoutes:
         """Return the paths over remaining links, with the shares of their previous demands."""
         count = len(problem.demands)
@@ -143,7 +142,7 @@ def find_among(paths: FoundPaths, candidates: CandidatePaths) -> Ints:
 
 
 def decompose_by_demand(
-    problem: Traffic, flow_mbps: sp.csr_array, least_share: float = LEAST_SHARE
+    problem: FlowProblem, flow_mbps: sp.csr_array, least_share: float = LEAST_SHARE
 ) -> tuple[FoundPaths, Floats]:
     """Return the paths of a flow (K, E), those of each demand together, and the Mbit/s on each.
 

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.problem import FlowProblem
 
 
-def remove_cycles(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+def remove_cycles(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the flow per target, (D, E), without cycles.
 
     No link carries more than before, and every node keeps its surplus.
@@ -27,7 +27,7 @@ def remove_cycles(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
     return sp.coo_array((amount[keep], (row[keep], link[keep])), shape=flow.shape)
 
 
-def cyclic_entries(problem: Traffic, row: Ints, link: Ints) -> tuple[Ints, Bools]:
+def cyclic_entries(problem: FlowProblem, row: Ints, link: Ints) -> tuple[Ints, Bools]:
     """Find the entries of a flow (commodities, E) that lie on cycles.
 
     row, link  (n,) commodity and link of each entry
@@ -43,7 +43,7 @@ def cyclic_entries(problem: Traffic, row: Ints, link: Ints) -> tuple[Ints, Bools
     return component[tail].astype(np.int64), component[tail] == component[head]
 
 
-def _cancel_cycles(problem: Traffic, links: Ints, amount: Floats, arcs: Ints) -> None:
+def _cancel_cycles(problem: FlowProblem, links: Ints, amount: Floats, arcs: Ints) -> None:
     """Reduce `amount` at `arcs` in place until no cycle is left: walk along arcs until a node repeats."""
     leaving: dict[int, list[tuple[int, int]]] = {}
     for arc, link in zip(arcs.tolist(), links.tolist(), strict=True):

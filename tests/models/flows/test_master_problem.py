@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner.search.deadline import Deadline
-from planner_models.traffic.designs.column_generation import master_problem
+from planner_models.flows import master_problem
 
 
 def draw_master(seed: int) -> tuple[np.ndarray, np.ndarray]:

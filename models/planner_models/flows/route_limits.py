@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import ROUNDING
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.problem import FlowProblem
 
 LATENCY_TOLERANCE = ROUNDING  # relative; a route may be longer than its limit by rounding
 
@@ -88,7 +88,7 @@ class RouteLimits:
     conditions: dict[int, Conditions]
 
     @classmethod
-    def of(cls, problem: Traffic) -> RouteLimits | None:
+    def of(cls, problem: FlowProblem) -> RouteLimits | None:
         """Return the limits of a problem; None where it has none."""
         limit = problem.max_latency_ms
         if not problem.parsed_rules and not np.isfinite(limit).any():
@@ -104,7 +104,7 @@ class RouteLimits:
             conditions=_conditions(problem),
         )
 
-    def keeps(self, problem: Traffic, demand: int, links: Sequence[int]) -> bool:
+    def keeps(self, problem: FlowProblem, demand: int, links: Sequence[int]) -> bool:
         """Return whether a path keeps the limits of a demand."""
         path = list(links)
         if not self.allowed[self.allowed_of[demand], path].all():
@@ -116,7 +116,7 @@ class RouteLimits:
         return conditions is None or conditions.hold(nodes)
 
 
-def _allowed_links(problem: Traffic) -> tuple[Bools, Ints]:
+def _allowed_links(problem: FlowProblem) -> tuple[Bools, Ints]:
     """Return the sets of links that demands may use, (M, E), and the set of each demand, (K,).
 
     A node to avoid may still be an end of the demand.
@@ -142,7 +142,7 @@ def _allowed_links(problem: Traffic) -> tuple[Bools, Ints]:
     return allowed, allowed_of
 
 
-def _conditions(problem: Traffic) -> dict[int, Conditions]:
+def _conditions(problem: FlowProblem) -> dict[int, Conditions]:
     """Return the required nodes of demands' routes, and the longer paths that they must not pass."""
     needs: dict[int, list[Sequences]] = {}
     paths: dict[int, list[tuple[int, ...]]] = {}

@@ -6,11 +6,11 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.path_pool import Demands
+from planner_models.flows.simplex_state import NO_PATHS, GivenPaths
 from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_flows.path_pool import Demands
-from planner_models.traffic.designs.path_flows.simplex_state import NO_PATHS, GivenPaths
 
 
 def find_shortest(graph: Graph, demands: Demands, length: Floats) -> tuple[FoundPaths, Floats]:

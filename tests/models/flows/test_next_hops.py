@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner_models.flows import next_hops, split_ratios
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import next_hops
-from planner_models.traffic.plan import split_ratios
 from tests.models.traffic.networks import as_graph, both_ways, network, problems
 
 

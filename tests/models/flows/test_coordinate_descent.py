@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 
+from planner_models.flows import coordinate_descent
 from planner_models.graphs import shortest_path_trees
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs.column_generation import coordinate_descent
 from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
 from tests.models.traffic.networks import problems
 
