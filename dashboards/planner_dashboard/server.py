@@ -153,10 +153,6 @@ def _load() -> None:
         warming.warm_workers(session.workers())
 
 
-if __name__ == "__main__":
-    main()
-
-
 class HostNames:
     """ASGI middleware that refuses requests under other names than those of the server."""
 
@@ -215,3 +211,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+if __name__ == "__main__":
+    main()

@@ -376,9 +376,11 @@ def choose_steady(demand_mbps: Floats, link_mbps: Floats, count: int) -> tuple[I
     demand, rate = demand_mbps[source, target], link_mbps[source, target]
     full = np.minimum(np.floor(demand / rate * (1 + 1e-12)), count)
     remaining = np.where(full < count, np.maximum(demand - full * rate, 0.0), 0.0)
+    # costs relative to the largest that counts, not to the fastest circuit: solvers take tiny ones as 0
+    largest = max(rate[full > 0].max(initial=0.0), remaining.max())
     m = ProgramBuilder(sense="maximize", name="matchings that stay")
-    x = m.variables("full", len(source), upper=full, cost=rate / rate.max())
-    y = m.variables("last", len(source), upper=1.0, cost=remaining / rate.max())
+    x = m.variables("full", len(source), upper=full, cost=np.where(full > 0, rate, 0.0) / largest)
+    y = m.variables("last", len(source), upper=1.0, cost=remaining / largest)
     m.constrain("sends", (x + y).sum_by(source, racks), upper=count)
     m.constrain("receives", (x + y).sum_by(target, racks), upper=count)
     solution = backends.solve(m.build(), Options(algorithm="simplex"))

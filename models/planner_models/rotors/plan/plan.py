@@ -18,7 +18,7 @@ from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
 LEAST_RATE: Final = NEGLIGIBLE
-"""Rate below which traffic is rounding, as a share of the demand."""
+"""Rate below which traffic is rounding, as a share of the demand, or of what its racks' ports carry if less."""
 
 PERIOD: Final = Table(
     name="period",
@@ -130,7 +130,7 @@ def make_plan(
 ) -> Routing:
     """Return the plan of circuits, traffic that waits for them, and (n, n) traffic that does not wait."""
     racks = len(problem.racks)
-    threshold = LEAST_RATE * problem.offered_mbps
+    threshold = LEAST_RATE * np.minimum(problem.offered_mbps, problem.count * problem.link_mbps)
     is_used = paths.rate > threshold[paths.source, paths.target]
     paths = Paths(paths.source[is_used], paths.via[is_used], paths.target[is_used], paths.rate[is_used])
     at_once = np.zeros((racks, racks)) if expander is None else np.where(expander > threshold, expander, 0.0)

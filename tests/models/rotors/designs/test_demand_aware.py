@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linear_sum_assignment, linprog
 
 from planner_models.rotors import RotorNetwork, check, measure
 from planner_models.rotors.designs import demand_aware
@@ -114,6 +114,24 @@ def test_no_design_beats_several_switches_that_are_bounded(racks: int) -> None:
     assert steady_mbps <= best.objective * (1 + 1e-9) <= best.bound * (1 + 1e-8)
     for name in ("eclipse", "solstice"):
         assert (BY_NAME[name].decide(problem).proof.objective or 0.0) <= best.objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matchings_that_stay_are_best_for_ports_and_demands_of_many_decades(seed: int) -> None:
+    """A fast port without demand hides none of the small demands, nor does a large demand on a slow port."""
+    random = np.random.default_rng(seed)
+    rate = np.array([1e9, 1e6, 1e-2, 1.0, 3.0])
+    demand = 10.0 ** random.uniform(-3, 2, (5, 5))
+    demand[2] = 1e8
+    np.fill_diagonal(demand, 0.0)
+    problem = build(demand, rate, 0.0, count=1, day_us=90.0, night_us=10.0, week_us=80.0)
+    delivered = np.minimum(problem.demand_mbps, np.minimum.outer(rate, rate))  # rounded
+    best = delivered[linear_sum_assignment(delivered, maximize=True)].sum()
+    _, steady_mbps = choose_steady(problem.demand_mbps, problem.link_mbps, 1)
+    assert steady_mbps == pytest.approx(best, rel=1e-9)
+    decision = BY_NAME["scheduled"].decide(problem)
+    assert decision.proof.objective >= best * (1 - 1e-9)
+    assert decision.proof.bound >= decision.proof.objective
 
 
 def test_one_matching_has_no_night() -> None:
