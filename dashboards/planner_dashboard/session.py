@@ -190,10 +190,13 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
                 min(0.99, job.seconds / (job.seconds + 5)) if share is None else share,
                 text=f"{text}, {job.seconds:.0f} s",
             )
-            if st.button("Cancel", key=f"cancel {name}"):
-                cancel(name)
-                st.session_state[f"error {name}"] = InputError(cancelled)
-                st.rerun()
+            # a callback, because a run may end before it reaches the button: the click would be lost
+            st.button("Cancel", key=f"cancel {name}", on_click=end)
+
+    def end() -> None:
+        if is_pending(name):
+            cancel(name)
+            st.session_state[f"error {name}"] = InputError(cancelled)
 
     if is_pending(name):
         bar()

@@ -20,6 +20,7 @@ from benchmarks import dashboard_stories
 from planner.runs import verdict
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
+from planner_dashboard.session import SLOW_JOB_S
 
 LARGE_QUESTION_MS = 300_000
 """Time of an answer on a busy machine, kernels and pictures included; an answer takes about 20 s."""
@@ -198,6 +199,18 @@ def test_visitors_at_once_get_their_own_answers_also_where_one_cancels_and_a_wor
     assert pages.verdict(third) == pages.verdict(second)
     for page in visitors:
         page.context.close()
+
+
+@pytest.mark.slow(minutes=0.3)
+def test_cancel_is_heard_at_any_time(page: Any, address: str) -> None:
+    """Also while the page changes to fewer looks at a job that takes long."""
+    page.goto(f"{address}/?scenario=traffic/world&designs=optimum")
+    pages.solve_address(page)
+    button = page.get_by_role("button", name="Cancel")
+    button.wait_for()
+    page.wait_for_timeout(SLOW_JOB_S * 1000 - 100)
+    button.click()
+    page.get_by_text("cancelled").wait_for()
 
 
 @pytest.mark.parametrize(
