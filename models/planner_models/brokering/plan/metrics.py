@@ -10,7 +10,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.metrics import Metric, less
 from planner_models.brokering.plan import billing, overload_relief, profit
-from planner_models.brokering.plan.check import is_overloaded, read_assignment
+from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment, read_bids
 from planner_models.brokering.problem.problem import Brokering
 
@@ -132,19 +132,13 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     traffic = count * assignment.bitrate_mbps
     cost, score = problem.price[cells], problem.score[cells]
     terms = problem.terms
-    performance = float(score @ (traffic if terms.performance_per == "bit" else count))
     overloaded = is_overloaded(problem, assignment.load_mbps)
     served = float(count.sum())
     by_cdn = profit.profit_by_cdn(problem, plan)
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
-    priced = problem.priced_bitrate_mbps(assignment.location, assignment.bitrate_mbps)
-    weighted_money = float((cost * count) @ priced) * terms.units_per_mbps_hour
-    weighted = terms.performance_weight * performance + terms.cost_weight * weighted_money
-    relief = overload_relief.Relief(weighted, 0, 0.0)
-    if overload_relief.is_needed(problem, assignment):
-        relief = overload_relief.relieve_plan(problem, assignment)
+    relief = relieved_cost(problem, assignment)
     congested = float(count @ overloaded[assignment.cluster])
     return {
         "served": served - congested,
@@ -178,6 +172,26 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "rounds": 1.0 if plan.rounds is None or plan.rounds.empty else float(plan.rounds["round"].max()),
         "withdrawn": 0.0 if plan.rounds is None else float(plan.rounds["withdrawn"].sum()),
     }
+
+
+def objective_of(problem: Brokering, plan: Assignment) -> float:
+    """Return the metric `objective` of the plan, alone."""
+    relief = relieved_cost(problem, read_assignment(problem, plan))
+    return relief.weighted_cost + relief.penalty
+
+
+def relieved_cost(problem: Brokering, assignment: AssignmentArrays) -> overload_relief.Relief:
+    """Return the weighted cost of an assignment, and the clients that overloaded clusters do not serve."""
+    count, terms = assignment.count.astype(float), problem.terms
+    cells = assignment.location, assignment.cluster
+    per_client = assignment.bitrate_mbps if terms.performance_per == "bit" else 1.0
+    performance = float(problem.score[cells] @ (count * per_client))
+    priced = problem.priced_bitrate_mbps(assignment.location, assignment.bitrate_mbps)
+    weighted_money = float((problem.price[cells] * count) @ priced) * terms.units_per_mbps_hour
+    weighted = terms.performance_weight * performance + terms.cost_weight * weighted_money
+    if overload_relief.is_needed(problem, assignment):
+        return overload_relief.relieve_plan(problem, assignment)
+    return overload_relief.Relief(weighted, 0, 0.0)
 
 
 def weighted_median(values: Floats, weights: Floats) -> float | None:

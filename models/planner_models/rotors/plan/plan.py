@@ -18,7 +18,7 @@ from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
 LEAST_RATE: Final = NEGLIGIBLE
-"""Rate below which traffic is rounding, as a share of the demand, or of what its racks' ports carry if less."""
+"""Rate below which traffic is rounding, as a share of the demand or, if less, of its ports' rate."""
 
 PERIOD: Final = Table(
     name="period",

@@ -12,7 +12,7 @@ from planner.formatting import amount
 from planner.options import Options
 from planner.search.judged import judged, undecided
 from planner_models.updates.plan.check import check, evaluate
-from planner_models.updates.plan.metrics import HEADLINE, measure
+from planner_models.updates.plan.metrics import HEADLINE, OBJECTIVES, measure
 from planner_models.updates.plan.plan import Step, UpdatePlan, make_plan
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import GUARANTEES
@@ -49,8 +49,8 @@ def decide(
     Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
     """
     plan = make_plan(problem, steps)
-    figures = measure(problem, plan, None)
     if options.service == "all":
+        figures = measure(problem, plan, None)
         lost = {name: figures[name] or 0.0 for name in HEADLINE.losses if (figures[name] or 0.0) > 0}
         if lost:
             name, value = next(iter(lost.items()))
@@ -58,8 +58,9 @@ def decide(
             reason = (check(problem, plan).sentences(1) or [""])[0]
             words = f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
             return Decision(plan=None, proof=undecided(words, *reasons, backend=backend))
-    objective = None if metric is None else figures[metric]
-    broken = np.flatnonzero(evaluate(problem, plan).broken)
+    evaluation = evaluate(problem, plan)
+    objective = None if metric is None else OBJECTIVES[metric](plan, evaluation)
+    broken = np.flatnonzero(evaluation.broken)
     if len(broken) and metric is not None:
         bound, is_optimal = None, False
         reasons = (*reasons, _say_broken(problem, broken))

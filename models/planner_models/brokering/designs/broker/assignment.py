@@ -24,7 +24,7 @@ from planner.search.judged import feasible, infeasible, judged, of_solution, und
 from planner.search.tolerances import ROUNDING, STATED_GAP
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
-from planner_models.brokering.plan.metrics import measure
+from planner_models.brokering.plan.metrics import objective_of
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation, solve_with_shedding
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.plan.transportation import (
@@ -87,8 +87,7 @@ def assign_by_performance(problem: Brokering, *, options: Options = Options()) -
 
 def unproven(problem: Brokering, plan: Assignment, backend: str | None) -> Proof:
     """Return the proof of a plan that was not optimised for the objective: its value, and no bound."""
-    objective = measure(problem, plan, None)["objective"]
-    return feasible(objective, metric="objective", backend=backend)
+    return feasible(objective_of(problem, plan), metric="objective", backend=backend)
 
 
 def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Decision[Assignment]:
