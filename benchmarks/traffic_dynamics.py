@@ -17,8 +17,8 @@ import pandas as pd
 from benchmarks.common import machine, parser_of
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.problem import generators
-from planner_models.traffic.simulation import flow_level_simulation, flow_sizes
-from planner_models.traffic.simulation.flow_sizes import Lognormal, SizeDistribution
+from planner_models.traffic.simulation import flow_arrivals, flow_level_simulation
+from planner_models.traffic.simulation.flow_arrivals import Lognormal, SizeDistribution
 
 LOCALFLOW = next(design for design in DESIGNS if design.name == "localflow")
 
@@ -28,7 +28,7 @@ def size_distribution() -> SizeDistribution:
     folder = os.environ.get("PLANNER_TRACES")
     path = Path(folder or "") / "flowsizes" / "VL2_CDF.txt"
     if folder and path.is_file():
-        return flow_sizes.read(path)
+        return flow_arrivals.read(path)
     return Lognormal(median_bytes=40_000, sigma=3.0)
 
 

@@ -45,7 +45,7 @@ from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum, utility_maximization
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
+from planner_models.traffic.problem.readers.topohub import shortest_path_load
 
 SOLVERS: Final = {"HiGHS": "highs", "GLOP": "ortools:glop", "PDLP": "ortools:pdlp"}
 TOLERANCES: Final = {"HiGHS": 1e-5, "GLOP": 1e-5, "PDLP": 1e-3}

@@ -26,7 +26,7 @@ from planner.io.table_files import read_tables, suffix_of, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.catalogue import find_system
-from planner_models.traffic.problem.readers import xml_files
+from planner_models.traffic.problem.readers import file_errors
 from tests.planner.io.spreadsheets import ods
 
 LINKS = next(table for table in find_system("traffic").problem.tables if table.name == "links")
@@ -354,10 +354,10 @@ def test_keys_of_some_parts_are_read() -> None:
 def test_xml_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "network.xml"
     path.write_text('<network version="' + "1" * 2_100_000 + '"/>')
-    assert xml_files.parse(path, "network").tag == "network"
-    monkeypatch.setattr(xml_files, "MAX_XML_BYTES", 1 << 21)
+    assert file_errors.parse(path, "network").tag == "network"
+    monkeypatch.setattr(file_errors, "MAX_XML_BYTES", 1 << 21)
     with pytest.raises(InputError, match=r"network\.xml: has 2 MiB, must have at most 2 as XML"):
-        xml_files.parse(path, "network")
+        file_errors.parse(path, "network")
 
 
 def test_a_name_with_line_ends_is_one_line_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:

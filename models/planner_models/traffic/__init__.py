@@ -80,9 +80,8 @@ from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.schema import PLAN_TABLES
 from planner_models.traffic.problem import generators, series
-from planner_models.traffic.problem.adjustments import adjust
+from planner_models.traffic.problem.adjustments import adjust, ask_directions
 from planner_models.traffic.problem.drawing import draw as draw_problem
-from planner_models.traffic.problem.one_way_links import ask_directions
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES

@@ -20,7 +20,7 @@ from planner.errors import InputError
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import Direction, name_by_ends
 from planner_models.traffic.problem.readers import sndlib
-from planner_models.traffic.problem.readers.sndlib_network import Link, Network
+from planner_models.traffic.problem.readers.sndlib_files import Link, Network
 from planner_models.traffic.problem.readers.table_building import MBPS_EXPONENT
 
 

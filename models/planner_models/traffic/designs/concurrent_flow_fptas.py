@@ -5,6 +5,14 @@ sent over it. In each phase every root sends its demands over its shortest tree,
 the tightest link allows; the plan is the average of all flow sent. Once the lengths times capacities
 add up to 1, the plan is at least (1 - epsilon)^3 of the optimum, if the optimum is at least 1.
 
+Over tunnels, given paths, or routes within limits, traffic is sent over routes in place of trees. Where all
+routes within limits count, the shortest of each demand is found after each phase, and joins the known ones;
+within a phase demands take the shortest known route. The lengths bound the optimum whatever routes are known,
+so that the ratio is what objective and bound prove.
+
+Lengths start at delta = (A / (1 - epsilon))^(-1 / epsilon) over capacity, which underflows where epsilon is
+small; only their ratios matter, so their common scale is kept as a logarithm.
+
 source  Garg and Könemann, "Faster and simpler algorithms for multicommodity flow" (FOCS 1998),
         section 5; Fleischer, "Approximating fractional multicommodity flow independent of the
         number of commodities" (2000), section 4, for one tree for all demands of a root
@@ -12,21 +20,30 @@ source  Garg and Könemann, "Faster and simpler algorithms for multicommodity fl
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
+import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
-from planner.search.deadline import NEVER, Deadline
+from planner.search.deadline import NEVER, Deadline, Stopwatch
+from planner.search.judged import undecided
+from planner.search.tolerances import SUM_ROUNDING
+from planner_models.flows import path_flow_program
+from planner_models.flows.link_flow_program import METRIC_OF
 from planner_models.graphs import shortest_path_trees
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.shortest_path_trees import allocate, dijkstra
-from planner_models.traffic.designs import concurrent_flow_over_routes, fitted_ecmp
+from planner_models.traffic.designs import fitted_ecmp
 from planner_models.traffic.designs.column_generation.column_generation import (
     Iteration,
     MinMaxObjective,
@@ -43,16 +60,213 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
-from planner_models.traffic.designs.concurrent_flow_phases import Phases
-from planner_models.traffic.designs.flow_decision import limit_scope
-from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
-from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
+from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan, limit_scope
 from planner_models.traffic.designs.routable import shed_unreachable_within_limits
+from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
+from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
 LARGE_DEMANDS: Final = 100_000
 FIRST_PHASE_S_PER_DEMAND: Final = 2.5e-6  # CPU seconds until more demands have a plan, as measured
+
+
+SAME: Final = SUM_ROUNDING  # relative: a remainder below it is rounding
+MAX_LENGTH: Final = 1e100  # lengths are scaled down when one grows beyond it
+
+
+class Phases(ABC):
+    """The lengths of links, and bounds of the utilization: that of the flow sent, and a lower one.
+
+    capacity, length  (A,) of links; true lengths are length * exp(log_scale) * delta
+    deadline          at which a phase ends early
+    """
+
+    def __init__(self, capacity: Floats, epsilon: float, deadline: Deadline, bound: float = 0.0) -> None:
+        self.capacity, self.epsilon, self.deadline = capacity, epsilon, deadline
+        self.watch = Stopwatch(is_wall=True)
+        self.length = 1.0 / capacity
+        self.log_scale = 0.0
+        self.bound, self.utilization = bound, np.inf
+
+    @abstractmethod
+    def _first_load(self) -> Floats:
+        """Return the load of each link, (A,), with all demands on their shortest routes; update `bound`."""
+
+    @abstractmethod
+    def _run_phase(self, scale: float) -> bool:
+        """Send `scale` times the demands; return False where time ran out."""
+
+    @abstractmethod
+    def _columns(self) -> int:
+        """Return the number of used trees or routes."""
+
+    def iterate(self) -> Iterator[Iteration]:
+        """Run phases until the ratio is guaranteed, or the time is up."""
+        load = self._first_load()
+        # demands are scaled so that the optimum is at least 1, and doubled while it proves to be above 2
+        scale = 1.0 / float((load / self.capacity).max())
+        log_volume = math.log(len(self.capacity) / (1 - self.epsilon))
+        phases_per_doubling = 2 * math.ceil(log_volume / self.epsilon**2)
+        phases = 0
+        while math.log(self._volume()) + self.log_scale - log_volume / self.epsilon < 0:
+            if not self._run_phase(scale):
+                return
+            phases += 1
+            yield self._iteration()
+            if phases % phases_per_doubling == 0:
+                scale *= 2
+
+    def _volume(self) -> float:
+        return float(self.length @ self.capacity)
+
+    def _is_late(self) -> bool:
+        return self.deadline.is_over
+
+    def _scale_lengths(self) -> float:
+        """Scale lengths down where one is too large; return the factor that they were divided by."""
+        if self.length.max() * self.capacity.max() <= MAX_LENGTH:
+            return 1.0
+        self.length /= MAX_LENGTH
+        self.log_scale += math.log(MAX_LENGTH)
+        return MAX_LENGTH
+
+    def _iteration(self) -> Iteration:
+        return Iteration(
+            seconds=self.watch.seconds,
+            phase="phase",
+            utilization=self.utilization,
+            bound=self.bound,
+            columns=self._columns(),
+            rows=len(self.length),
+        )
+
+
+def route_over_choice(
+    problem: Traffic,
+    routes: RouteChoice,
+    *,
+    objective: MinMaxObjective,
+    epsilon: float,
+    gap: float,
+    deadline: Deadline,
+    options: Options,
+    backend: str,
+) -> Decision[Routing]:
+    """Return the decision for demands that all have a route; the bound holds for the routes of `routes`.
+
+    gap    relative, at which the search ends
+    deadline  at which it ends
+    """
+    if not (problem.rate_mbps > 0).any():
+        return decide_without_demand(problem, objective)
+    scheme = _RouteScheme(problem, routes, epsilon, deadline)
+    for iteration in scheme.iterate():
+        if iteration.utilization - iteration.bound <= gap * iteration.utilization:
+            break
+    limit = (1 / scheme.bound if scheme.bound > 0 else None) if objective == "concurrent" else scheme.bound
+    proof = undecided(bound=limit, metric=METRIC_OF[objective], bound_scope=routes.scope, backend=backend)
+    if np.isinf(scheme.utilization):
+        return Decision(plan=None, proof=proof)
+    # the ratio alone makes no plan optimal: that takes a gap in the options
+    exact = options if options.gap is not None else replace(options, gap=0.0)
+    return decide_by_plan(problem, objective, scheme.flows(), proof, exact)
+
+
+class _RouteScheme(Phases):
+    """The flow sent so far over each route known, and the lengths of links."""
+
+    def __init__(self, problem: Traffic, routes: RouteChoice, epsilon: float, deadline: Deadline) -> None:
+        super().__init__(problem.capacity_mbps, epsilon, deadline)
+        self.problem, self.routes = problem, routes
+        self.wanted = np.flatnonzero(problem.rate_mbps > 0)
+        self.rate = problem.rate_mbps[self.wanted]
+        self.amount = np.zeros(len(routes.demand))
+        self.times = 0.0  # multiple of the demands that has been sent
+
+    def _first_load(self) -> Floats:
+        self._find_routes()
+        uses, demand = self.routes.uses, self.routes.demand
+        order = np.lexsort((uses @ self.length, demand))
+        _, first = np.unique(demand[order], return_index=True)
+        return np.asarray(uses[order[first]].T @ self.rate)
+
+    def _find_routes(self) -> None:
+        """Add the shortest routes to the known ones, and update the bound."""
+        distance, added = self.routes.find_cheapest(self.wanted, self.length)
+        self.bound = max(self.bound, float(self.rate @ distance) / self._volume())
+        self.amount = np.r_[self.amount, np.zeros(added)]
+
+    def _run_phase(self, scale: float) -> bool:
+        if self._is_late():
+            return False
+        uses, demand = self.routes.uses, self.routes.demand
+        order = np.argsort(demand, kind="stable")
+        first = np.r_[np.searchsorted(demand[order], self.wanted), len(order)]
+        _send(
+            first,
+            order,
+            uses.indptr.astype(np.int64),
+            uses.indices.astype(np.int64),
+            uses.data,
+            self.capacity,
+            scale * self.rate,
+            self.epsilon,
+            self.length,
+            self.amount,
+        )
+        self.times += scale
+        self._scale_lengths()
+        load = uses.T @ self.amount / self.times
+        self.utilization = float((load / self.capacity).max())
+        self._find_routes()
+        return True
+
+    def _columns(self) -> int:
+        return len(self.amount)
+
+    def flows(self) -> SolvedFlows:
+        """Return the plan in which the routes of a demand share it as they did over all phases."""
+        problem = self.problem
+        paths, amount = self.routes.routes(self.amount)
+        sent = sum_by_index(paths.demand, amount, len(problem.demands))
+        rate = amount * (problem.rate_mbps / np.where(sent > 0, sent, 1.0))[paths.demand]
+
+        def make_plan(share: Floats | float) -> Routing:
+            shared = rate * np.broadcast_to(share, len(problem.demands))[paths.demand]
+            by_demand = sp.csr_array(
+                (shared, (paths.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
+            )
+            table = path_flow_program.route_table(problem, paths, shared)
+            return routing.routing_by_demand(problem, by_demand @ paths.uses, table)
+
+        return SolvedFlows(np.where(sent > 0, problem.rate_mbps, 0.0), make_plan)
+
+
+@run_small_in_python(max_elements=1_000)
+@njit(cache=True)
+def _send(first, order, start, link, share, capacity, rate, epsilon, length, amount):  # type: ignore[no-untyped-def]
+    """Send each demand over its shortest routes, in parts that fill a link; lengths grow in place.
+
+    first  (K + 1,): the routes of demand k are order[first[k] : first[k + 1]]
+    """
+    for k in range(len(rate)):
+        remaining = rate[k]
+        while remaining > 0.0:
+            best, shortest = -1, np.inf
+            for j in range(first[k], first[k + 1]):
+                p, total = order[j], 0.0
+                for i in range(start[p], start[p + 1]):
+                    total += share[i] * length[link[i]]
+                if total < shortest:
+                    best, shortest = p, total
+            fraction = remaining
+            for i in range(start[best], start[best + 1]):
+                fraction = min(fraction, capacity[link[i]] / share[i])
+            for i in range(start[best], start[best + 1]):
+                length[link[i]] *= 1.0 + epsilon * fraction * share[i] / capacity[link[i]]
+            amount[best] += fraction
+            remaining = remaining - fraction if remaining - fraction > SAME * rate[k] else 0.0
 
 
 @shed_unreachable_within_limits
@@ -91,7 +305,7 @@ def route(
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
     if routes is not None:
         search_routes = partial(
-            concurrent_flow_over_routes.route,
+            route_over_choice,
             routes=routes,
             objective=objective,
             epsilon=epsilon,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,18 +12,21 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.search.judged import feasible
 from planner_models.flows import next_hops, split_ratios
+from planner_models.graphs.distances import find_distances
 from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
-from planner_models.traffic.designs.listing_time import count_flows
 from planner_models.traffic.designs.routable import shed_unreachable, shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.tables import lightest_links
 
 COMPILED_ENTRIES = 100_000
 """Targets times links from which the compiled kernel is used; NumPy needs at most 0.1 s below."""
 
 Seed = Annotated[int, Field(ge=0, description="of the hash that assigns each flow one of its equal paths")]
+S_PER_FLOW: Final = 1e-6
+"""CPU seconds for a row of the table of flows, to route, list and check it in the fastest such design."""
 
 
 @shed_unreachable
@@ -86,3 +90,34 @@ def _route_by_target(problem: Traffic, *, is_split: bool) -> Decision[Routing]:
     flow = next_hops.flow_by_target(next_hops.find_next_hops(problem), problem.rate_mbps, is_split=is_split)
     proof = feasible()
     return Decision(plan=routing_by_target(problem, flow), proof=proof, guarantees=frozenset({"demand"}))
+
+
+def tell_listing_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
+    """Return the reason for which a time limit is too short to list all flows; "" if it may suffice.
+
+    Each demand has a flow on as many links as its shortest path has, or more.
+    """
+    demands = int((problem.rate_mbps > 0).sum())
+    if S_PER_FLOW * demands * len(problem.nodes) <= limit_s:
+        return ""
+    flows = count_flows(problem)
+    if S_PER_FLOW * flows <= limit_s:
+        return ""
+    return (
+        f"the flows of {demands:,} demands on {flows:,} links in all take {S_PER_FLOW * flows:.0f} s or more "
+        f"to route, list and check; the time limit is {limit_s:g} s"
+    )
+
+
+def count_flows(problem: Traffic) -> int:
+    """Return the sum over demands with a rate and a path of the fewest links between their ends."""
+    weight = problem.weight[0]
+    if (problem.weight == weight).all():
+        distance = problem.distance
+    else:
+        weight, ones = 1.0, np.ones(len(problem.links))
+        unit = lightest_links(len(problem.nodes), problem.tail, problem.head, ones)
+        distance = find_distances(unit, problem.targets)
+    has_rate = problem.rate_mbps > 0
+    far = distance[problem.target_row[has_rate], problem.source[has_rate]]
+    return round(float(far[np.isfinite(far)].sum() / weight))

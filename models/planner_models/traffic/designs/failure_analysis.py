@@ -21,7 +21,7 @@ from planner.contract.studies import Section
 from planner.options import Options, Restoration
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
-from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
+from planner_models.traffic.plan.availability import availability_tables, outcome_of
 from planner_models.traffic.plan.failure_outcomes import (
     Aftermath,
     PlanInFailures,
@@ -30,8 +30,8 @@ from planner_models.traffic.plan.failure_outcomes import (
 )
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.admission import admit_flows
+from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
 from planner_models.traffic.plan.reconvergence.network import admission_order
-from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.plan.verified_flow import TOLERANCE
 from planner_models.traffic.problem.failure_sets import (
     FailureSet,

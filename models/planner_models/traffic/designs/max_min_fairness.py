@@ -24,7 +24,7 @@ from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
+from planner_models.traffic.designs.route_choice import RouteChoice
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
 

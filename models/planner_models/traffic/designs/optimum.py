@@ -26,17 +26,19 @@ from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
 from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE, GivenRoutes, Method, OptimumSearch
-from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
-from planner_models.traffic.designs.restricted_routes.candidates import (
-    describe_lack,
-    find_candidates,
-    require_paths,
-)
 from planner_models.traffic.designs.routable import (
     refuse_demands,
     shed_demands,
     shed_unreachable_within_limits,
     without_share,
+)
+from planner_models.traffic.designs.route_choice import (
+    Choice,
+    HopLimit,
+    PathCount,
+    describe_lack,
+    find_candidates,
+    require_paths,
 )
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
@@ -72,7 +74,7 @@ def route(
     `cost` shed as little traffic as possible, and `concurrent` serves the same share of all demands; with
     `options.service` "all" the problem is infeasible instead. `delivered` solves `concurrent` first: where
     all demands fit, that is the routing with the least utilization, by column generation below 10,000 flow
-    variables also that with the shortest routes (`shortest_routes`); where they do not, every routing that
+    variables also that with the shortest routes (`least_cost`); where they do not, every routing that
     delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Where a search over more than 100,000 demands has no plan within the time limit, traffic takes shortest

@@ -33,13 +33,8 @@ from planner_models.traffic.designs.flow_decision import (
     merge_proofs,
 )
 from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
-from planner_models.traffic.designs.path_flows import (
-    approximate_cost,
-    least_cost,
-    shortest_routes,
-    total_flow,
-)
-from planner_models.traffic.designs.restricted_routes.candidates import describe_paths, find_candidates
+from planner_models.traffic.designs.path_flows import approximate_cost, least_cost, total_flow
+from planner_models.traffic.designs.route_choice import describe_paths, find_candidates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -152,7 +147,7 @@ class OptimumSearch:
 
     def shorten(self, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision that serves all with the shortest routes, in the time that is left."""
-        return shortest_routes.shorten(self.problem, together, self._options_left())
+        return least_cost.shorten(self.problem, together, self._options_left())
 
     def uses_columns(self, objective: Objective) -> bool:
         """Return whether column generation solves for an objective, and not a linear program."""

@@ -16,8 +16,8 @@ from planner.contract.design import Decision
 from planner_models.flows import path_flow_program
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.designs.routable import shed_demands
+from planner_models.traffic.designs.route_choice import find_candidates
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Fairness

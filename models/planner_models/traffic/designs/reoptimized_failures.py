@@ -33,7 +33,7 @@ from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import optimum, optimum_search
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS, PASSES_BEFORE_SIMPLEX
-from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
+from planner_models.traffic.plan.availability import availability_tables, outcome_of
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing

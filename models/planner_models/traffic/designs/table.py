@@ -24,8 +24,8 @@ from planner_models.traffic.designs import (
     utility_maximization,
     valiant,
 )
+from planner_models.traffic.designs.ecmp import tell_listing_time
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
-from planner_models.traffic.designs.listing_time import tell_listing_time
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling

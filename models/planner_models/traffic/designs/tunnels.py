@@ -16,11 +16,11 @@ from planner.contract.design import Decision
 from planner_models.flows import path_flow_program
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs import ecmp
-from planner_models.traffic.designs.restricted_routes.candidates import find_tunnels, split_by_weight
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_within_limits
+from planner_models.traffic.designs.route_choice import find_tunnels, split_by_weight
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.segment_lists import segment_shares
+from planner_models.traffic.plan.segments import segment_shares
 from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 

@@ -30,9 +30,8 @@ from planner_models.traffic.designs import fitted_ecmp
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
-from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
-from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
+from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

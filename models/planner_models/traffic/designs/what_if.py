@@ -35,7 +35,7 @@ from planner_models.traffic.plan.metrics import METRICS, measure
 from planner_models.traffic.plan.plan import Routing, flow_by_target
 from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityChange, CapacityReoptimization
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.duplex_lines import DuplexLines, lines_that_may_disconnect
+from planner_models.traffic.problem.network_elements import DuplexLines, lines_that_may_disconnect
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_ROWS: Final = 10  # of a table of links

@@ -5,12 +5,16 @@ Failures are those of the table `failures`; without it those that the plan gives
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Bools, Floats
+from planner.contract.failure_analysis import FailureOutcome
+from planner.contract.studies import Section
 from planner.contract.tolerances import EXACT, exceeds, falls_short
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures
@@ -21,6 +25,7 @@ from planner_models.traffic.problem.problem import Traffic
 
 AVAILABILITY: Final = 0.99  # of risk, where the plan has no other
 MAX_OUTCOMES: Final = 200_000_000  # of failures times demands; more are not measured
+MOST_DEMANDS: Final = 15  # that a table lists
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,3 +134,81 @@ def _known_failures(problem: Traffic, plan: Routing) -> tuple[FailureSet | None,
         if assumed > 0 and not exceeds(assumed * len(failure_set), 1.0, relative=EXACT):
             failure_set = failure_set.with_probability(assumed)
     return failure_set, availability
+
+
+def outcome_of(
+    *,
+    offered: float,
+    delivered: float,
+    lost: float,
+    shed: float,
+    admitted: float | None,
+    overloaded_links: int,
+    fullest: float | None,
+    busiest: str | None,
+    **others: float | None,
+) -> FailureOutcome:
+    """Return the outcome of one failure, traffic in Mbit/s; `others` are further metrics."""
+    metrics = {
+        "delivered_mbps": delivered,
+        "offered_mbps": offered,
+        "delivered_share": delivered / offered if offered > 0 else None,
+        "lost_mbps": max(lost, 0.0),
+        "shed_mbps": shed if shed > 1e-12 * offered else 0.0,
+        "overloaded_links": float(overloaded_links),
+        "max_utilization": fullest,
+        **others,
+    }
+    figures = {"links_over": float(overloaded_links)}
+    if admitted is not None:
+        figures["admitted_mbps"] = admitted
+    return FailureOutcome(
+        metrics=metrics,
+        figures=figures,
+        busiest=None if busiest is None or fullest is None else (busiest.replace("->", " → "), 100 * fullest),
+    )
+
+
+def availability_tables(problem: Traffic, lost_mbps: Floats, served: Floats) -> Sequence[Section]:
+    """Return the demands of least availability, and the availability of each class.
+
+    lost_mbps, served  (K,) expected loss of each demand, and the probability that all of it arrives
+    """
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    rate = problem.rate_mbps[demands]
+    frame = pd.DataFrame(
+        {
+            "demand": np.array(problem.demand_labels)[demands],
+            "availability": np.clip(served[demands], 0.0, 1.0),
+            "expected_loss_mbps": lost_mbps[demands],
+            "rate_mbps": rate,
+        }
+    )
+    if problem.has_classes:
+        frame["class"] = problem.class_table["class"].astype(str).to_numpy()[problem.class_of[demands]]
+    worst = frame.sort_values(["availability", "expected_loss_mbps"], ascending=[True, False], kind="stable")
+    units = {"availability": "", "expected_loss_mbps": "Mbit/s", "rate_mbps": "Mbit/s"}
+    sections = [
+        Section(
+            title="Demands of least availability",
+            frame=worst.drop(columns="class", errors="ignore").head(MOST_DEMANDS).reset_index(drop=True),
+            units=units,
+            note="availability: probability that all of the demand arrives",
+        )
+    ]
+    if problem.has_classes:
+        weighted = frame.assign(availability=frame["availability"] * frame["rate_mbps"])
+        by_class = weighted.groupby("class", sort=False)[
+            ["availability", "expected_loss_mbps", "rate_mbps"]
+        ].sum()
+        by_class["availability"] /= by_class["rate_mbps"]
+        order = [name for name in problem.class_table["class"].astype(str) if name in by_class.index]
+        sections.append(
+            Section(
+                title="Availability by class",
+                frame=by_class.loc[order].reset_index(),
+                units=units,
+                note="availability: mean of the class's demands by rate",
+            )
+        )
+    return sections

@@ -21,7 +21,7 @@ from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates,
 from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityReoptimization
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.drawing import LINK, NODE
-from planner_models.traffic.problem.duplex_lines import DuplexLines
+from planner_models.traffic.problem.network_elements import DuplexLines
 from planner_models.traffic.problem.problem import Traffic
 
 MOST_USERS: Final = 10  # rows of a table of demands

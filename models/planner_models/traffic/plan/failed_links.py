@@ -17,7 +17,6 @@ from planner.contract.notes import add_note
 from planner.formatting import amount_or_number, counted, few
 from planner_models.traffic.plan.delivery import pass_links
 from planner_models.traffic.plan.flow_check import check_flow
-from planner_models.traffic.plan.listed_routes import flow_on_routes, links_of_routes, list_routes
 from planner_models.traffic.plan.plan import (
     SHED_TOLERANCE,
     Routing,
@@ -26,6 +25,7 @@ from planner_models.traffic.plan.plan import (
     routing_by_target,
     routing_from_tables,
 )
+from planner_models.traffic.plan.references import flow_on_routes, links_of_routes, list_routes
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.problem import Traffic
 

@@ -33,10 +33,9 @@ from planner.search.tolerances import NEGLIGIBLE
 from planner_models.flows import cycle_removal, split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
-from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
-from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
+from planner_models.traffic.plan.references import links_of_routes, list_routes, require_links
 from planner_models.traffic.plan.rerouting import Rerouting, ReroutingOverRoutes, make_rerouting
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet

@@ -18,9 +18,13 @@ from planner_models.flows import split_ratios
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.reachability import extend_reached
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
-from planner_models.traffic.plan.listed_routes import flow_on_routes, is_by_segments, list_routes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.references import require_classes
+from planner_models.traffic.plan.references import (
+    flow_on_routes,
+    is_by_segments,
+    list_routes,
+    require_classes,
+)
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.plan.verified_flow import (

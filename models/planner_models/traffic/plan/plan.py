@@ -16,8 +16,7 @@ from planner.contract.tables import validate
 from planner.contract.tolerances import RELATIVE, ROUNDING
 from planner.errors import PlanRejected
 from planner_models.graphs.indexing import sum_at_nodes, sum_by_index
-from planner_models.traffic.plan.listed_routes import flow_on_routes
-from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.plan.references import flow_on_routes, require_links
 from planner_models.traffic.plan.schema import (
     FLOWS,
     GUARANTEES,

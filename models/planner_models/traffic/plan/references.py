@@ -1,14 +1,21 @@
-"""Links and classes that rows of a plan's tables name; PlanRejected where the problem has none."""
+"""Links, classes and routes that rows of a plan's tables name; PlanRejected where the problem has none.
+
+Routes have nodes, links, and a flow on these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints
+from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
+from planner_models.traffic.plan.segments import segment_shares
 from planner_models.traffic.problem.problem import Traffic
 
 
@@ -51,3 +58,112 @@ def require_links(
             f"is no link of the network{more}"
         )
     return link
+
+
+def flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
+    """Return the flow of each demand on each link, (K, E) Mbit/s, of the table `routes`."""
+    require_classes(problem, routes, "routes")
+    demand, nodes, rate = problem.find_demands(routes), list_routes(problem, routes), routes["rate_mbps"]
+    columns = [routes[name].tolist() for name in ("source", "target")]
+    names = problem.nodes["node"].tolist()
+    for row, (source, target, path) in enumerate(zip(*columns, nodes, strict=True)):
+        ends = names[path[0]], names[path[-1]]
+        if demand[row] < 0 or ends != (source, target):
+            what = (
+                "is no demand of the problem" if demand[row] < 0 else "has a path from {} to {}".format(*ends)
+            )
+            raise PlanRejected(f"routes row {row + 1}: {source}->{target} {what}")
+    uses = links_of_routes(problem, routes, nodes)
+    amount = sp.diags_array(rate.to_numpy(float)) @ uses
+    incidence = sp.csr_array(
+        (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
+    )
+    return sp.coo_array(incidence @ amount)
+
+
+def list_routes(problem: Traffic, routes: pd.DataFrame) -> list[tuple[int, ...]]:
+    """Return the nodes of each of the table `routes`; PlanRejected for paths that are none."""
+    node_of = {name: node for node, name in enumerate(problem.nodes["node"].tolist())}
+    listed = []
+    for row, text in enumerate(routes["path"].tolist()):
+        path = _parse_path(text, row)
+        unknown = [name for name in path if name not in node_of]
+        if unknown:
+            raise PlanRejected(f"routes row {row + 1}: '{unknown[0]}' is no node of the network")
+        listed.append(tuple(node_of[name] for name in path))
+    return listed
+
+
+def links_of_routes(problem: Traffic, routes: pd.DataFrame, nodes: Sequence[tuple[int, ...]]) -> sp.csr_array:
+    """Return the share of a route's traffic on each link, (R, E); PlanRejected for a step without a link."""
+    by_segments = is_by_segments(routes)
+    names = problem.nodes["node"].to_numpy()
+    rows: list[int] = []
+    tails: list[int] = []
+    heads: list[int] = []
+    numbers: list[int] = []
+    parallel = routes["parallel"].tolist() if "parallel" in routes else [""] * len(routes)
+    for row, path in enumerate(nodes):
+        if by_segments[row]:
+            continue
+        hops = len(path) - 1
+        rows += [row] * hops
+        tails += path[:-1]
+        heads += path[1:]
+        numbers += _parse_parallels(parallel[row], row, hops) if parallel[row] else [1] * hops
+    link = require_links(
+        problem, names[np.array(tails, dtype=int)], names[np.array(heads, dtype=int)], numbers, "routes"
+    )
+    shape = (len(routes), len(problem.links))
+    uses = sp.csr_array((np.ones(len(link)), (np.array(rows, dtype=int), link)), shape=shape)
+    if not by_segments.any():
+        return uses
+    shares, is_followed = segment_shares(
+        problem, [nodes[row] for row in np.flatnonzero(by_segments).tolist()]
+    )
+    if not is_followed.all():
+        row = int(np.flatnonzero(by_segments)[int(np.argmin(is_followed))])
+        raise PlanRejected(f"routes row {row + 1}: has a segment without a path")
+    segment_rows = np.flatnonzero(by_segments)
+    spread = sp.csr_array(
+        (np.ones(len(segment_rows)), (segment_rows, np.arange(len(segment_rows)))),
+        shape=(len(routes), len(segment_rows)),
+    )
+    return sp.csr_array(uses + spread @ shares)
+
+
+def is_by_segments(routes: pd.DataFrame) -> Bools:
+    """Return whether each route is a list of segments, (R,); PlanRejected for an unknown kind."""
+    if "kind" not in routes:
+        return np.zeros(len(routes), dtype=bool)
+    kind = routes["kind"].to_numpy()
+    wrong = np.flatnonzero(~np.isin(kind.astype(str), ("", "explicit", "segments")))
+    if len(wrong):
+        text = abbreviate(kind[wrong[0]])
+        raise PlanRejected(f"routes row {wrong[0] + 1}: kind is '{text}', must be explicit or segments")
+    return np.asarray(kind == "segments")
+
+
+def _parse_parallels(text: str, row: int, hops: int) -> list[int]:
+    numbers = _parse_json(text)
+    if not isinstance(numbers, list) or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
+        raise PlanRejected(
+            f"routes row {row + 1}: parallel is '{abbreviate(text)}', must be a JSON list of {hops} numbers"
+        )
+    return numbers
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # no JSON, numbers of thousands of digits, nested too deep
+        return None
+
+
+def _parse_path(text: str, row: int) -> list[str]:
+    path = _parse_json(text)
+    if not isinstance(path, list) or len(path) < 2 or not all(isinstance(node, str) for node in path):
+        raise PlanRejected(
+            f"routes row {row + 1}: path is '{abbreviate(text)}', must be a JSON list of node names"
+        )
+    return path

@@ -22,8 +22,8 @@ from planner.options import Options
 from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.classes import divide_served
-from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import links_of_routes, list_routes
 from planner_models.traffic.problem.problem import Traffic
 
 NONE_LEFT_OUT: Final = ROUNDING  # of a pair's rate: less is rounding of the solver

@@ -18,9 +18,9 @@ from planner.arrays import Floats
 from planner.contract.plan import Violations
 from planner.contract.tolerances import RELATIVE, allowance, exceeds
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.plan.listed_routes import is_by_segments, links_of_routes, list_routes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.segment_lists import segment_shares
+from planner_models.traffic.plan.references import is_by_segments, links_of_routes, list_routes
+from planner_models.traffic.plan.segments import segment_shares
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.rules import Rule
 

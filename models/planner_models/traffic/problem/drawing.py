@@ -15,7 +15,7 @@ from planner.contract.layout import place_nodes
 from planner.formatting import amount, amount_of
 from planner.search.tolerances import NEGLIGIBLE
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.problem.duplex_lines import DuplexLines
+from planner_models.traffic.problem.network_elements import DuplexLines
 from planner_models.traffic.problem.problem import Traffic
 
 MOST_LINKS: Final = 20_000  # of a picture

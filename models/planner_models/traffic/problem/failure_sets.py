@@ -15,8 +15,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import InputError
-from planner_models.traffic.problem.duplex_lines import DuplexLines
-from planner_models.traffic.problem.element_names import ElementNames
+from planner_models.traffic.problem.network_elements import DuplexLines, ElementNames
 
 if TYPE_CHECKING:
     from planner_models.traffic.problem.tables import TrafficTables

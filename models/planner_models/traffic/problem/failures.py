@@ -17,8 +17,7 @@ from planner.contract.table import Table, label
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
-from planner_models.traffic.problem.duplex_lines import DuplexLines
-from planner_models.traffic.problem.element_names import ElementNames
+from planner_models.traffic.problem.network_elements import DuplexLines, ElementNames
 from planner_models.traffic.problem.problem import Traffic
 
 LostDemandPolicy = Literal["shed", "drop", "error"]

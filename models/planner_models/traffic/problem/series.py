@@ -26,7 +26,7 @@ from planner.io.text_files import require_file, require_text
 from planner_models.networks.classes import CLASSES
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import sndlib
-from planner_models.traffic.problem.readers.sndlib_assumptions import note_demands
+from planner_models.traffic.problem.readers.sndlib import note_demands
 from planner_models.traffic.problem.readers.table_building import RateUnit
 from planner_models.traffic.problem.schema import LINKS, NODES
 

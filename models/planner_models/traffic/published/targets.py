@@ -20,9 +20,8 @@ from planner_models.traffic.plan import multiresolution_splitting
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_level_simulation
-from planner_models.traffic.simulation.flow_arrivals import ClosedLoop
+from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Lognormal
 from planner_models.traffic.simulation.flow_level_simulation import FlowRecord
-from planner_models.traffic.simulation.flow_sizes import Lognormal
 
 SIZES: Final = Lognormal(median_bytes=5_000, sigma=3.0)
 """86% of flows below 125 KB, as 7.2.2 states of VL2's distribution, which is not printed."""

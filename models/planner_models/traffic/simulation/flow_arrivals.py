@@ -1,17 +1,21 @@
-"""Arrival processes of flows: start times, demands and sizes."""
+"""Flows that arrive: start times, demands and sizes, lognormal or from a cumulative distribution."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from planner.arrays import Floats, Ints
+from planner.contract.tables import SHOWN_ROWS, shorten_faults
 from planner.errors import InputError
+from planner.io.text_files import read_text
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.simulation.flow_sizes import SizeDistribution
 
 MBIT_PER_BYTE: Final = 8e-6  # Mbit of a byte
 DRAW_BLOCK: Final = 256  # random numbers drawn at once
@@ -45,7 +49,6 @@ class Poisson:
 
 
 Arrivals = ClosedLoop | Poisson
-
 ONE_FLOW_PER_SOURCE: Final = ClosedLoop()
 
 
@@ -76,3 +79,146 @@ def closed_loop_flows(
     while True:
         demands = random.choice(demands_of, size=DRAW_BLOCK, p=chance)
         yield from zip(demands.tolist(), sizes.sample(random, DRAW_BLOCK).tolist(), strict=True)
+
+
+class SizeDistribution(Protocol):
+    """A distribution of flow sizes."""
+
+    def mean_bytes(self) -> float:
+        """Return the mean size in bytes."""
+
+    def sample(self, random: np.random.Generator, count: int) -> NDArray[Any]:
+        """Draw sizes in bytes, shape (count,), each more than 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lognormal:
+    """Lognormal sizes: many small flows, and a few that carry most of the bytes.
+
+    median_bytes  half of the flows are smaller
+    sigma         standard deviation of the logarithm; 0 makes all flows equal
+    """
+
+    median_bytes: float
+    sigma: float = 2.0
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not (0 < self.median_bytes < math.inf):
+            faults.append(f"median_bytes is {self.median_bytes}, must be greater than 0")
+        if not (0 <= self.sigma < math.inf):
+            faults.append(f"sigma is {self.sigma}, must be at least 0")
+        if faults:
+            raise InputError(*faults)
+
+    def sample(self, random: np.random.Generator, count: int) -> Floats:
+        """Draw sizes in bytes, shape (count,), at least 1."""
+        return np.maximum(self.median_bytes * np.exp(self.sigma * random.standard_normal(count)), 1.0)
+
+    def mean_bytes(self) -> float:
+        """Return the mean size in bytes; the larger sigma, the further above the median."""
+        return self.median_bytes * math.exp(self.sigma**2 / 2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowSizes:
+    """A cumulative distribution of flow size; sizes between two points are equally likely.
+
+    size_bytes   (P,) ascending, at least 0
+    probability  (P,) that a flow is no larger, ascending, from 0 to 1
+    """
+
+    size_bytes: Floats
+    probability: Floats
+
+    def __post_init__(self) -> None:
+        size, probability = np.asarray(self.size_bytes, float), np.asarray(self.probability, float)
+        if size.ndim != 1 or size.shape != probability.shape or len(size) < 2:
+            raise InputError("flow sizes: need two or more points, each a size and a probability")
+        faults = list(_faults(size, probability))
+        if faults:
+            raise InputError(*shorten_faults(faults, "flow sizes", "of the distribution that are wrong"))
+        if probability[0] > 0:  # the probability of the first size
+            size, probability = np.r_[size[0], size], np.r_[0.0, probability]
+        object.__setattr__(self, "size_bytes", size)
+        object.__setattr__(self, "probability", probability)
+
+    def sample(self, random: np.random.Generator, count: int) -> Ints:
+        """Draw integer sizes in bytes, shape (count,), at least 1, by inverting the distribution."""
+        drawn = self.quantile(random.random(count))
+        return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the size, in bytes, that flows exceed with 1 - probability."""
+        quantile: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
+        return quantile
+
+    def share_below(self, size_bytes: float) -> float:
+        """Return the probability that a flow is no larger."""
+        after = int(np.searchsorted(self.size_bytes, size_bytes, side="right"))
+        if after in (0, len(self.size_bytes)):
+            return float(after > 0)
+        low, high = self.size_bytes[after - 1], self.size_bytes[after]
+        fraction = (size_bytes - low) / (high - low)
+        return float(
+            self.probability[after - 1] + fraction * (self.probability[after] - self.probability[after - 1])
+        )
+
+    def mean_bytes(self) -> float:
+        """Return the mean size in bytes, before rounding to integers."""
+        middle = (self.size_bytes[1:] + self.size_bytes[:-1]) / 2
+        return float(np.diff(self.probability) @ middle)
+
+
+def read(path: Path) -> FlowSizes:
+    """Read a distribution from a text file: a size in bytes and a probability on each line.
+
+    Columns are separated by blanks, tabs or a comma; text after # is ignored. Probabilities are
+    shares, or percent where the last is 100.
+
+    raises  InputError with the first lines that are wrong
+    """
+    path = Path(path)
+    faults: list[str] = []
+    points: list[tuple[float, float]] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            size, probability = map(float, words)
+        except ValueError:
+            faults.append(
+                f"{path.name} line {number}: is '{line.strip()[:60]}', must be a size and a probability"
+            )
+            continue
+        points.append((size, probability))
+    if faults:
+        raise InputError(*faults[:SHOWN_ROWS])
+    if len(points) < 2:
+        raise InputError(
+            f"{path.name}: holds {len(points)} points, needs at least two lines of size and probability"
+        )
+    sizes, shares = np.array(points).T
+    try:
+        return FlowSizes(size_bytes=sizes, probability=shares / 100 if shares[-1] == 100 else shares)
+    except InputError as error:
+        raise InputError(*(f"{path.name}: {fault}" for fault in error.faults)) from None
+
+
+def _faults(size: Floats, probability: Floats) -> Iterator[str]:
+    for point in range(len(size)):
+        where = f"flow sizes, point {point + 1}"
+        if not (np.isfinite(size[point]) and size[point] >= 0):
+            yield f"{where}: size is {size[point]:g} bytes, must be finite and at least 0"
+        elif point and size[point] < size[point - 1]:
+            yield f"{where}: size {size[point]:g} is less than {size[point - 1]:g} before it"
+        if not 0 <= probability[point] <= 1:
+            yield f"{where}: probability is {probability[point]:g}, must be from 0 to 1"
+        elif point and probability[point] < probability[point - 1]:
+            before = probability[point - 1]
+            yield f"{where}: probability {probability[point]:g} is less than {before:g} before it"
+    if probability[-1] < 1:
+        yield f"flow sizes: the last probability is {probability[-1]:g}, must be 1"
+    if size[-1] <= 0:
+        yield "flow sizes: the largest size is 0 bytes"

@@ -23,11 +23,9 @@ from planner.contract import control_loop
 from planner.contract.design import Design
 from planner.options import Options
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.simulation.flow_arrivals import ONE_FLOW_PER_SOURCE, Arrivals
-from planner_models.traffic.simulation.flow_network import FlowNetwork, Start
+from planner_models.traffic.simulation.flow_arrivals import ONE_FLOW_PER_SOURCE, Arrivals, SizeDistribution
+from planner_models.traffic.simulation.flow_network import FlowNetwork, LinkFrames, Start
 from planner_models.traffic.simulation.flow_scheduler import flow_controller
-from planner_models.traffic.simulation.flow_sizes import SizeDistribution
-from planner_models.traffic.simulation.link_frames import LinkFrames
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

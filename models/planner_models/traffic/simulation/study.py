@@ -13,11 +13,9 @@ from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Poisson
+from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Lognormal, Poisson
 from planner_models.traffic.simulation.flow_level_simulation import simulate
-from planner_models.traffic.simulation.flow_network import Start
-from planner_models.traffic.simulation.flow_sizes import Lognormal
-from planner_models.traffic.simulation.link_frames import LinkFrames
+from planner_models.traffic.simulation.flow_network import LinkFrames, Start
 
 METRICS: Final = (
     Metric(name="throughput_mbps", unit="Mbit/s", better="more", about="mean traffic of all flows together"),

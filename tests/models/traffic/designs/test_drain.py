@@ -16,7 +16,7 @@ from planner import Options
 from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import drain, drained_elements, ecmp, maintenance_windows, optimum
+from planner_models.traffic.designs import drain, drain_program, ecmp, optimum
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
@@ -218,14 +218,14 @@ def test_windows_hold_what_can_be_drained_together() -> None:
     table = decision.plan.windows
     assert table is not None
     assert set(table["element"]) == set(names)
-    elements = drained_elements.find_elements(SQUARE, names, ())
+    elements = drain_program.find_elements(SQUARE, names, ())
     for _, share in table[table["window"] > 0].groupby("window"):
-        together = drained_elements.join(SQUARE, {name: elements[name] for name in share["element"]})
-        assert maintenance_windows.fits_without(SQUARE, together, Options())
+        together = drain_program.join(SQUARE, {name: elements[name] for name in share["element"]})
+        assert drain.fits_without(SQUARE, together, Options())
     fits = {
         size: any(
-            maintenance_windows.fits_without(
-                SQUARE, drained_elements.join(SQUARE, {name: elements[name] for name in selected}), Options()
+            drain.fits_without(
+                SQUARE, drain_program.join(SQUARE, {name: elements[name] for name in selected}), Options()
             )
             for selected in itertools.combinations(names, size)
         )

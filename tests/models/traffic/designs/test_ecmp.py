@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.contract.design import Decision
-from planner_models.traffic import Traffic, check, measure
+from planner.contract.proof import Status
+from planner.options import Options
+from planner.runs.evaluation import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Traffic, check, measure
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem import generators
-from tests.models.traffic.networks import both_ways, network, problems
+from tests.models.traffic.networks import as_graph, both_ways, network, problems
 
 DIAMOND = both_ways([("s", "a", 1.0), ("s", "b", 1.0), ("a", "t", 1.0), ("b", "t", 1.0)])
 
@@ -78,3 +83,30 @@ def test_flows_per_target_are_the_sums_of_those_of_demands(route: Any, problem: 
     expected, result = (measure(problem, decision.plan, None) for decision in (by_demand, by_target))
     for name in ("delivered_mbps", "lost_mbps", "shed_mbps", "mean_path_stretch", "min_rate_share"):
         assert result[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9)
+
+
+@given(problem=problems())
+def test_flows_are_the_fewest_links_of_all_demands(problem: Traffic) -> None:
+    hops = dict(nx.all_pairs_shortest_path_length(as_graph(problem)))
+    demands = problem.demands[problem.rate_mbps > 0]
+    expected = sum(
+        hops.get(source, {}).get(target, 0)
+        for source, target in zip(demands["source"], demands["target"], strict=True)
+    )
+    assert ecmp.count_flows(problem) == expected
+
+
+@pytest.mark.parametrize("design", ["ecmp_hash", "mptcp", "drain", "ffc"])
+def test_a_design_says_that_the_limit_is_too_short_and_how_long_it_takes(
+    design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ecmp, "S_PER_FLOW", 0.1)
+    problem = generators.abilene()
+    entry = Entry(label=design, design=SYSTEM.design(design))
+    flows = ecmp.count_flows(problem)
+    run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=0.09 * flows))
+    assert run.plan is None
+    assert run.proof.status is Status.UNDECIDED
+    assert f"on {flows:,} links in all take {0.1 * flows:.0f} s or more" in run.proof.reasons[0]
+    monkeypatch.setattr(ecmp, "S_PER_FLOW", 1e-6)
+    assert evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=30.0)).plan is not None

@@ -20,7 +20,7 @@ from planner_models.traffic.plan.plan import routing_by_target
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.adjustments import adjust
-from planner_models.traffic.problem.duplex_lines import DuplexLines
+from planner_models.traffic.problem.network_elements import DuplexLines
 from tests.models.traffic.networks import both_ways, network, problems
 
 OPTIONS = Options(threads=1)

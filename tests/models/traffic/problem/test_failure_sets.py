@@ -6,8 +6,8 @@ from hypothesis import given
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner_models.traffic.problem.adjustments import adjust
-from planner_models.traffic.problem.duplex_lines import DuplexLines
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set
+from planner_models.traffic.problem.network_elements import DuplexLines
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from tests.models.traffic.networks import problems

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner_models.flows import next_hops
 from planner_models.traffic import Traffic
-from planner_models.traffic.problem import generators, topologies, workloads
+from planner_models.traffic.problem import generators, topologies
 
 
 def kinds(problem: Traffic) -> dict[str, int]:
@@ -58,7 +58,7 @@ def test_the_vl2_of_the_paper() -> None:
 @given(st.integers(2, 40), st.integers(0, 100))
 def test_in_a_permutation_every_host_sends_once_and_receives_once(hosts: int, seed: int) -> None:
     names = [f"h{i}" for i in range(hosts)]
-    drawn = workloads.draw_permutation(names, rate_mbps=2.0, random=np.random.default_rng(seed))
+    drawn = generators.draw_permutation(names, rate_mbps=2.0, random=np.random.default_rng(seed))
     assert drawn["source"].tolist() == names
     assert sorted(drawn["target"]) == sorted(names)
     assert (drawn["source"] != drawn["target"]).all()
@@ -66,20 +66,20 @@ def test_in_a_permutation_every_host_sends_once_and_receives_once(hosts: int, se
 
 
 def test_stride_is_modulo_the_number_of_hosts() -> None:
-    result = workloads.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0)
+    result = generators.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0)
     assert result["target"].tolist() == ["c", "d", "a", "b"]
-    assert workloads.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0, stride=1)["target"].tolist() == list(
-        "bcda"
-    )
+    assert generators.stride_demands(["a", "b", "c", "d"], rate_mbps=1.0, stride=1)[
+        "target"
+    ].tolist() == list("bcda")
 
 
 @given(st.integers(2, 12), st.integers(0, 50), st.integers(1, 200))
 def test_gravity_keeps_the_largest_pairs_and_the_total(hosts: int, seed: int, pairs: int) -> None:
     names = [f"h{i}" for i in range(hosts)]
-    every = workloads.draw_gravity(names, rate_mbps=3.0, random=np.random.default_rng(seed))
+    every = generators.draw_gravity(names, rate_mbps=3.0, random=np.random.default_rng(seed))
     assert len(every) == hosts * (hosts - 1)
     assert every["rate_mbps"].sum() == pytest.approx(3.0 * hosts)
-    gravity = workloads.draw_gravity(names, rate_mbps=3.0, pairs=pairs, random=np.random.default_rng(seed))
+    gravity = generators.draw_gravity(names, rate_mbps=3.0, pairs=pairs, random=np.random.default_rng(seed))
     assert len(gravity) == min(pairs, len(every))
     assert gravity["rate_mbps"].sum() == pytest.approx(3.0 * hosts)
     remaining = every.merge(gravity, on=["source", "target"], suffixes=("", "_kept"))

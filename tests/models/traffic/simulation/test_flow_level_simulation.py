@@ -21,11 +21,10 @@ from planner_models.traffic.designs import localflow
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_level_simulation, flow_scheduler
-from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, ClosedLoop, Poisson
+from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, ClosedLoop, Lognormal, Poisson
 from planner_models.traffic.simulation.flow_level_simulation import FlowRecord
 from planner_models.traffic.simulation.flow_network import FlowNetwork
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters, RouteUpdate
-from planner_models.traffic.simulation.flow_sizes import Lognormal
 from tests.models.traffic.plan.test_deployment import network, rows_of
 
 OPTIMUM = SYSTEM.design("optimum")

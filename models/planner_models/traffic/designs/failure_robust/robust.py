@@ -41,12 +41,6 @@ from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
     refuse_solver_options,
 )
-from planner_models.traffic.designs.failure_robust.failure_networks import (
-    FailureNetwork,
-    free_networks,
-    limited_networks,
-    list_outages,
-)
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     describe_unsafe,
@@ -54,17 +48,22 @@ from planner_models.traffic.designs.failure_robust.plans import (
 )
 from planner_models.traffic.designs.failure_robust.survivable_rates import (
     DEFAULT_GAP,
+    FailureNetwork,
     SurvivableRates,
+    free_networks,
     grow_together,
+    limited_networks,
+    list_outages,
 )
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
-from planner_models.traffic.designs.path_parameters import Choice, PathCount
-from planner_models.traffic.designs.restricted_routes.candidates import (
+from planner_models.traffic.designs.routable import refuse_demands
+from planner_models.traffic.designs.route_choice import (
+    Choice,
+    PathCount,
     describe_lack,
     describe_paths,
     find_candidates,
 )
-from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic

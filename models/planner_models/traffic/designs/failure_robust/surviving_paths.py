@@ -14,7 +14,7 @@ from planner.search.tolerances import NEGLIGIBLE
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.route_choice import find_candidates
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 

@@ -51,8 +51,8 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     fit_reservations,
     largest_on_paths,
 )
-from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
 from planner_models.traffic.designs.routable import refuse_demands
+from planner_models.traffic.designs.route_choice import describe_lack, describe_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic

@@ -19,13 +19,14 @@ from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.oblivious import fixed_shares
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
-from planner_models.traffic.designs.path_parameters import Choice, PathCount
-from planner_models.traffic.designs.restricted_routes.candidates import (
+from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
+from planner_models.traffic.designs.route_choice import (
+    Choice,
+    PathCount,
     describe_paths,
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.fixed_shares import list_matrices, list_shares
 from planner_models.traffic.plan.plan import Routing

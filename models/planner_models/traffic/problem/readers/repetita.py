@@ -31,21 +31,19 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner.io.text_files import read_text
-from planner_models.traffic.problem.readers import Tables, node_labels
+from planner_models.traffic.problem.readers import Tables, table_building
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
-from planner_models.traffic.problem.readers.file_writing import (
-    format_decimal,
-    optional_column,
-    require_endpoints,
-    write_text,
-)
 from planner_models.traffic.problem.readers.table_building import (
     build_table,
     drop_all_zero,
+    format_decimal,
     named_tables,
+    optional_column,
     position_columns,
+    require_endpoints,
     sum_duplicates,
     to_floats,
+    write_text,
 )
 from planner_models.traffic.problem.schema import MOST_MBPS
 
@@ -83,7 +81,7 @@ def read(
             faults += error.faults
     if faults:
         raise InputError(*faults)
-    label = node_labels.make_unique(graph.names, [str(number) for number in range(len(graph.names))])
+    label = table_building.make_unique(graph.names, [str(number) for number in range(len(graph.names))])
     position = position_columns(
         to_floats(graph.x), to_floats(graph.y), geographical=None, faults=FileErrors(path.name)
     )
@@ -128,7 +126,7 @@ def _graph(path: Path) -> tuple[_Graph, list[str]]:
     except InputError as error:
         return graph, [*faults.lines, *error.faults]
     for location, (name, x, y) in _rows(parts["NODES"], 3, faults):
-        graph.names.append(node_labels.decode(name))
+        graph.names.append(table_building.decode(name))
         graph.x.append(_position(faults, location, "x", x))
         graph.y.append(_position(faults, location, "y", y))
     graph.count = len(parts["NODES"])
@@ -255,7 +253,7 @@ def write(
     number = {label: row for row, label in enumerate(nodes["node"])}
     lines = [f"NODES {len(nodes)}", HEADERS["NODES"]]
     x, y = (_degrees(nodes, column) for column in ("longitude", "latitude"))
-    lines += [" ".join(row) for row in zip(map(node_labels.encode, nodes["node"]), x, y, strict=True)]
+    lines += [" ".join(row) for row in zip(map(table_building.encode, nodes["node"]), x, y, strict=True)]
     lines += ["", f"EDGES {len(links)}", HEADERS["EDGES"]]
     columns = zip(
         links["tail"],

@@ -1,8 +1,9 @@
 """SNDlib networks, as XML and in SNDlib's native text format.
 
-A file has nodes; links with a pre-installed capacity and modules (capacity, cost) that may be added;
-and demands with a value in routing units. SNDlib states in a separate model file whether links and
-demands are directed: here this is a parameter.
+A file has nodes; links with a pre-installed capacity and modules (capacity, cost) that may be added; and
+demands with a value in routing units. SNDlib states in a separate model file whether links and demands are
+directed: here this is a parameter. Other statements may be missing too, the module of each link and the unit:
+then assumptions take their place, and are noted.
 
 Source: S. Orlowski, M. Pióro, A. Tomaszewski, R. Wessäly, "SNDlib 1.0: Survivable network design
 library", Networks 55(3), 2010; sndlib.put.poznan.pl (formats).
@@ -11,6 +12,7 @@ library", Networks 55(3), 2010; sndlib.put.poznan.pl (formats).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -24,29 +26,22 @@ from planner.contract.notes import add_note
 from planner.contract.readings import assume_absent
 from planner.errors import InputError
 from planner.io.text_files import require_file
-from planner_models.traffic.problem.readers import Tables, sndlib_native, sndlib_xml
+from planner_models.traffic.problem.readers import Tables, sndlib_files
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
-from planner_models.traffic.problem.readers.file_writing import (
-    format_decimal,
-    optional_column,
-    require_endpoints,
-    write_text,
-)
-from planner_models.traffic.problem.readers.sndlib_assumptions import (
-    add_doubled_links,
-    note_demands,
-    note_links,
-)
-from planner_models.traffic.problem.readers.sndlib_network import Demand, Link, Network, NetworkRows
+from planner_models.traffic.problem.readers.sndlib_files import Demand, Link, Network, NetworkRows
 from planner_models.traffic.problem.readers.table_building import (
     MBPS_EXPONENT,
     RateUnit,
     build_table,
     drop_all_zero,
+    format_decimal,
     named_tables,
+    optional_column,
     position_columns,
+    require_endpoints,
     sum_duplicates,
     to_floats,
+    write_text,
 )
 from planner_models.traffic.problem.schema import LINKS, MOST_MBPS
 
@@ -168,7 +163,7 @@ def parse(path: Path, unit: RateUnit) -> Network:
     require_file(path)
     with path.open("rb") as file:
         start = file.read(1 << 12).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")
-    network = sndlib_xml.parse(path) if start.startswith(b"<") else sndlib_native.parse(path)
+    network = sndlib_files.parse_xml(path) if start.startswith(b"<") else sndlib_files.parse_native(path)
     declared = DECLARED.get((network.unit or "").strip().upper())
     if declared not in (None, unit):
         fault = f": its rates are declared in {shorten(network.unit or '')}; set unit = '{declared}'"
@@ -334,7 +329,7 @@ def write(
     rates = [format_decimal(rate, exponent=exponent) for rate in tables["demands"]["rate_mbps"]]
     demands = list(zip(tables["demands"]["source"], tables["demands"]["target"], rates, strict=True))
     as_xml = path.suffix == ".xml" if syntax is None else syntax == "xml"
-    lines = (sndlib_xml if as_xml else sndlib_native).format_lines(
+    lines = (sndlib_files.format_xml if as_xml else sndlib_files.format_native)(
         NetworkRows(tables["nodes"], written, demands)
     )
     write_text("\n".join([*lines, ""]), path)
@@ -361,3 +356,60 @@ def _pair_opposites(links: pd.DataFrame, cost: Floats) -> list[int]:
             *([f"links: {len(alone) - 5} more without an opposite"] if len(alone) > 5 else []),
         )
     return sorted(pairs)
+
+
+def add_doubled_links(network: Network) -> None:
+    """Add a fault where every link has its opposite: read as links both ways, each line would count twice."""
+    count = Counter((link.source, link.target) for link in network.links)
+    if not count or any(count[ends] != count[ends[::-1]] for ends in count):
+        return
+    first = network.links[0]
+    other = next(link for link in network.links if _is_opposite(link, first))
+    faults = network.faults
+    names = []
+    for link in (first, other):
+        location = link.place.removeprefix(faults.file).lstrip(": ")
+        names.append(f"{location} ({shorten(link.source)} to {shorten(link.target)})")
+    faults.add(
+        faults.file,
+        f": every link has its opposite, such as {' and '.join(names)}: set link_direction: "
+        '"directed" if each is one direction of a line, "bidirected" if each is a line of its own that goes '
+        "both ways",
+    )
+
+
+def _is_opposite(link: Link, other: Link) -> bool:
+    return (link.source, link.target) == (other.target, other.source)
+
+
+def note_links(network: Network, *, link_direction: str | None, module: str | None, unit: str | None) -> None:
+    """Add a note on the assumptions about links and rates; the arguments are the user's, None: not stated."""
+    file = network.faults.file
+    if link_direction is None:
+        add_note(
+            f'assumed: {file}: each link is one link each way (link_direction = "bidirected"), as SNDlib '
+            "files do not say it"
+        )
+    if module is None and any(_has_choice(link) for link in network.links):
+        add_note(
+            f"assumed: {file}: a link has its pre-installed capacity, else that of its smallest module "
+            '(module = "preinstalled")'
+        )
+    if unit is None and not network.unit:
+        add_note(f"assumed: {file}: rates are in Mbit/s, as the file names no unit; unit sets another one")
+
+
+def note_demands(network: Network, *, demand_direction: str | None) -> None:
+    """Add a note on the direction of demands, unless it is said or some pair has demands both ways."""
+    pairs = {(demand.source, demand.target) for demand in network.demands}
+    if demand_direction is None and not any(pair[::-1] in pairs for pair in pairs):
+        add_note(
+            f"assumed: {network.faults.file}: demands go from source to target only, and no pair has one "
+            'each way; demand_direction = "undirected" adds the way back'
+        )
+
+
+def _has_choice(link: Link) -> bool:
+    """Return whether a link has several capacities, of which one is taken; those of 0 are none."""
+    capacities = [link.preinstalled[0], *(capacity for capacity, _ in link.modules)]
+    return len([text for text in capacities if text is not None and text.strip("0. ")]) > 1

@@ -1,19 +1,33 @@
-"""Builders of the tables nodes, links and demands from the contents of a file."""
+"""Builders of the tables nodes, links and demands from the contents of a file, and their way back into one.
+
+Labels of nodes are unique in a network, and encoded for formats that separate words by spaces. Where a file
+has no demands, gravity demands are drawn from a seed.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pandas.api.extensions import ExtensionArray
+from pydantic import Field
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
+from planner.errors import InputError
+from planner.io.file_replacement import replace_file
 from planner_models.traffic.problem.readers import Tables
-from planner_models.traffic.problem.readers.file_errors import FileErrors
+from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 
 RateUnit: TypeAlias = Literal["bps", "kbps", "mbps", "gbps"]
 
@@ -21,6 +35,13 @@ NO_POSITION: Final[dict[str, Floats | None]] = {"latitude": None, "longitude": N
 MBPS_EXPONENT: Final[dict[RateUnit, int]] = {"bps": -6, "kbps": -3, "mbps": 0, "gbps": 3}
 
 log = logging.getLogger(__name__)
+# characters that end a word, begin a comment or a group, or look like an escape
+_UNSAFE = re.compile(r"[\s%()#\x00-\x1f\x7f\ufeff]")
+Seed: TypeAlias = Annotated[int, Field(ge=0, description="seed of the gravity matrix")]
+Pairs: TypeAlias = Annotated[
+    int | None, Field(gt=0, description="number of demands, the largest; default: all")
+]
+MASS_SIGMA: Final = 1.0  # standard deviation of the logarithm of a node's mass, per unit of degree
 
 
 def build_table(**columns: Sequence[str] | ExtensionArray | Floats | None) -> pd.DataFrame:
@@ -85,3 +106,108 @@ def named_tables(file: str, *, nodes: pd.DataFrame, links: pd.DataFrame, demands
     for name, table in tables.items():
         table.attrs.setdefault("where", f"{file}: {name}")
     return tables
+
+
+def make_unique(names: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """Return a label for each node: its name, if it is not blank and no other node has it.
+
+    Otherwise the name followed by the id, or the id alone where there is no name.
+    """
+    count = Counter(names)
+    used = {name for name in names if name.strip() and count[name] == 1}
+    labels = []
+    for name, id_ in zip(names, ids, strict=True):
+        label = name
+        if label not in used or count[name] > 1:
+            label = f"{name} ({id_})" if name.strip() else id_
+            while label in used:
+                label = f"{label} ({id_})"
+            used.add(label)
+        labels.append(label)
+    return labels
+
+
+def encode(label: str) -> str:
+    """Return `label` as one word: blanks, parentheses, `#` and `%` encoded as in a URL (`New%20York`)."""
+    return _UNSAFE.sub(lambda match: quote(match[0], safe=""), label)
+
+
+def decode(word: str) -> str:
+    """Return the label that `encode` made into `word`; a word that is no such encoding stays as it is."""
+    try:
+        return unquote(word, errors="strict")
+    except UnicodeDecodeError:
+        return word
+
+
+def gravity_demands(
+    *, nodes: int, tail: NDArray[np.intp], head: NDArray[np.intp], seed: int, populated: Bools | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Draw demands in proportion to masses of their ends: (source, target, share), shares add up to 1.
+
+    A node's mass is its degree times a lognormal factor, separate for sending and receiving. A pair
+    has a demand where links lead from one node to the other.
+
+    tail, head  (links,) the nodes of each directed link
+    populated   (nodes,) nodes that send and receive; default: all
+    """
+    rng = np.random.default_rng(seed)
+    degree = np.bincount(tail, minlength=nodes) + np.bincount(head, minlength=nodes)
+    mass = np.where(True if populated is None else populated, degree, 0)
+    sent = mass * rng.lognormal(sigma=MASS_SIGMA, size=nodes)
+    received = mass * rng.lognormal(sigma=MASS_SIGMA, size=nodes)
+    matrix = np.outer(sent, received)
+    np.fill_diagonal(matrix, 0)
+    links = csr_array((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
+    components, _ = connected_components(links, connection="strong")
+    if components > 1:
+        matrix[np.isinf(dijkstra(links, unweighted=True))] = 0
+    source, target = np.nonzero(matrix)
+    rate = matrix[source, target]
+    return source, target, rate / rate.sum() if len(rate) else rate
+
+
+def keep_largest(rate: Floats, pairs: int | None) -> NDArray[np.intp]:
+    """Return the positions of the `pairs` largest rates (of equal ones the first), ascending; None: all."""
+    if pairs is None or pairs >= len(rate):
+        return np.arange(len(rate))
+    return np.sort(np.argsort(-rate, kind="stable")[:pairs])
+
+
+def require_endpoints(tables: Tables) -> None:
+    """Raise InputError unless every link and demand ends at nodes, and every node has a label."""
+    nodes = tables["nodes"]["node"]
+    faults = FileErrors("tables")
+    for row in np.flatnonzero((nodes == "").to_numpy()):
+        faults.add(f"nodes row {row + 1}", ": node is empty")
+    for table, columns in (("links", ("tail", "head")), ("demands", ("source", "target"))):
+        for column in columns:
+            values = tables[table][column]
+            for row in np.flatnonzero(~values.isin(nodes).to_numpy()):
+                value, rule = str(values.iloc[row]), f"{column} must be a node"
+                fault = f": {column} is '{shorten(value)}', must be a node"
+                faults.add(f"{table} row {row + 1}", fault, rule=rule, near=(value, nodes))
+    faults.raise_if_any()
+
+
+def optional_column(table: pd.DataFrame, column: str, default: float) -> Floats:
+    """Return a column as an array, filled with `default` where it is absent."""
+    return to_floats(table[column]) if column in table else np.full(len(table), default)
+
+
+def format_decimal(value: float, *, exponent: int = 0) -> str:
+    """Format `value` times 10**exponent exactly, in plain decimals; whole numbers without a point."""
+    return format(Decimal(repr(float(value))).scaleb(exponent).normalize(), "f")
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write UTF-8 text to a file as a whole or not at all; InputError where it cannot be written."""
+    path = Path(path)
+    try:
+        with replace_file(path) as partial:
+            partial.write_bytes(text.encode())
+    except UnicodeEncodeError as error:
+        bad = error.object[error.start]
+        raise InputError(f"{path.name}: character {bad!r} has no place in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None

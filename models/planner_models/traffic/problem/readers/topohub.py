@@ -4,6 +4,8 @@ Source: P. Jurkiewicz, "TopoHub: A repository of reference Gabriel graph and rea
 for networking research", SoftwareX 24 (2023). The networks are part of the package, nothing is
 downloaded. The package has at most one edge between two nodes and one demand each way: of parallel
 ones (in SNDlib's ta1, ta2 and zib54) the last.
+
+Load of each link under shortest-path routing with equal-cost multipath (ECMP).
 """
 
 from __future__ import annotations
@@ -19,20 +21,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
 from planner.contract.notes import add_note
 from planner.errors import InputError, did_you_mean
-from planner_models.traffic.problem.readers import Tables, node_labels
+from planner.search.tolerances import ROUNDING
+from planner_models.traffic.problem.readers import Tables, table_building
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
-from planner_models.traffic.problem.readers.gravity_demands import Pairs, Seed, gravity_demands, keep_largest
-from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
 from planner_models.traffic.problem.readers.table_building import (
+    Pairs,
+    Seed,
     build_table,
+    gravity_demands,
+    keep_largest,
     named_tables,
     position_columns,
     to_floats,
 )
+from planner_models.traffic.problem.tables import lightest_links
 
 CAPACITY_CLASSES_MBPS: Final = np.array([1_000.0, 2_500.0, 4_000.0, 10_000.0])
 KM_PER_MS: Final = 200.0  # light in fibre
@@ -40,6 +47,8 @@ MIN_LENGTH_KM: Final = 1.0  # as a routing metric, which must be positive for no
 PIXEL_NETWORKS: Final = {"sndlib/india35"}  # positions are pixels, though within the range of degrees
 
 Demands = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
+LENGTH_TOLERANCE: Final = ROUNDING  # relative difference of length below which two paths are equally short
+MAX_DISTANCES: Final = 1 << 23  # distances in memory at once (8 bytes each)
 
 
 def read(
@@ -136,7 +145,7 @@ def read(
         capacity_mbps = _smallest_class(np.repeat(load.reshape(-1, 2).max(axis=1), 2) * scale)
 
     stated = [str(node.get("name") or "") for node in graph["nodes"]]
-    label = pd.array(node_labels.make_unique(stated, [str(id_) for id_ in ids]), dtype="str")
+    label = pd.array(table_building.make_unique(stated, [str(id_) for id_ in ids]), dtype="str")
     return named_tables(
         name,
         nodes=build_table(node=label, **position),
@@ -231,3 +240,64 @@ def _smallest_class(load_mbps: Floats) -> Floats:
     # the busiest link is at its class but for rounding
     index = np.searchsorted(CAPACITY_CLASSES_MBPS, load_mbps * (1 - 1e-9))
     return CAPACITY_CLASSES_MBPS[index]
+
+
+def shortest_path_load(
+    *,
+    nodes: int,
+    tail: NDArray[np.intp],
+    head: NDArray[np.intp],
+    weight: Floats,
+    source: NDArray[np.intp],
+    target: NDArray[np.intp],
+    rate: Floats,
+) -> Floats:
+    """Return the load of each link, in the unit of `rate`, when nodes split evenly over shortest next links.
+
+    With equal splits, as in OSPF, the load is a property of the network: it does not depend on how
+    ties between paths are broken. A demand without a path loads nothing.
+
+    tail, head, weight    (links,) directed links; weights are positive, for the order of nodes by distance
+    source, target, rate  (demands,)
+    raises                ValueError for a weight that is not positive
+    """
+    if not np.all(weight > 0):
+        raise ValueError("weights must be positive")
+    load = np.zeros(len(tail))
+    out, first, degree = _links_by_tail(nodes, tail)
+    backwards = lightest_links(nodes, head, tail, weight)
+    targets, column = np.unique(target, return_inverse=True)
+    step = max(1, MAX_DISTANCES // max(nodes, 1))
+    for begin in range(0, len(targets), step):
+        block = targets[begin : begin + step]
+        distance = np.atleast_2d(dijkstra(backwards, indices=block))
+        in_block = (column >= begin) & (column < begin + step)
+        flow = np.zeros(distance.shape)
+        np.add.at(flow, (column[in_block] - begin, source[in_block]), rate[in_block])
+        flow[np.isinf(distance)] = 0
+        # farthest node first: when a node is processed, all traffic through it has arrived
+        by_distance = np.argsort(-distance, axis=1, kind="stable")
+        for node in by_distance[:, : nodes - 1].T:
+            rows = np.flatnonzero(flow[np.arange(len(block)), node])
+            current_node = node[rows]
+            count = degree[current_node]
+            owner = np.repeat(np.arange(len(rows)), count)
+            link = out[
+                np.repeat(first[current_node] - (np.cumsum(count) - count), count) + np.arange(len(owner))
+            ]
+            here, there = distance[rows, current_node][owner], distance[rows[owner], head[link]]
+            short = (there < here) & (np.abs(weight[link] + there - here) <= LENGTH_TOLERANCE * here)
+            owner, link = owner[short], link[short]
+            ways = np.bincount(owner, minlength=len(rows))
+            share = (flow[rows, current_node] / ways)[owner]
+            load += np.bincount(link, share, minlength=len(tail))
+            np.add.at(flow, (rows[owner], head[link]), share)
+    return load
+
+
+def _links_by_tail(
+    nodes: int, tail: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the links sorted by tail, the first position of each node among them, and its out-degree."""
+    degree = np.bincount(tail, minlength=nodes)
+    return np.argsort(tail, kind="stable"), np.cumsum(degree) - degree, degree

@@ -11,7 +11,7 @@ from planner.search.deadline import NEVER
 from planner_models.flows.path_pool import order_demands
 from planner_models.traffic import Traffic
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.path_flows.balanced_paths import BalancedPaths, balance_paths
+from planner_models.traffic.designs.path_flows.max_min import BalancedPaths, balance_paths
 from tests.models.traffic.networks import network, problems
 
 

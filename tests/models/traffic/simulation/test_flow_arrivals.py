@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner_models.traffic.simulation import flow_sizes
-from planner_models.traffic.simulation.flow_sizes import FlowSizes
+from planner_models.traffic.simulation import flow_arrivals
+from planner_models.traffic.simulation.flow_arrivals import FlowSizes
 
 
 def written(folder: Path, text: str) -> Path:
@@ -21,7 +21,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_sizes_between_two_points_are_equally_likely(tmp_path: Path) -> None:
-    sizes = flow_sizes.read(written(tmp_path, "# bytes, probability\n0 0\n100\t0.5\n\n300,1\n"))
+    sizes = flow_arrivals.read(written(tmp_path, "# bytes, probability\n0 0\n100\t0.5\n\n300,1\n"))
     assert sizes.mean_bytes() == 0.5 * 50 + 0.5 * 200
     assert sizes.quantile([0.25, 0.5, 0.75]).tolist() == [50.0, 100.0, 200.0]
     assert sizes.share_below(200) == 0.75
@@ -30,7 +30,7 @@ def test_sizes_between_two_points_are_equally_likely(tmp_path: Path) -> None:
 
 
 def test_percent_and_a_first_point_above_zero(tmp_path: Path) -> None:
-    sizes = flow_sizes.read(written(tmp_path, "10 40\n20 100\n"))
+    sizes = flow_arrivals.read(written(tmp_path, "10 40\n20 100\n"))
     assert sizes.mean_bytes() == pytest.approx(0.4 * 10 + 0.6 * 15)
     assert sizes.share_below(10) == 0.4
     assert sizes.quantile([0.0, 0.4]).tolist() == [10.0, 10.0]
@@ -61,11 +61,11 @@ def test_draws_follow_the_distribution(sizes: FlowSizes, seed: int) -> None:
 
 
 def test_real_distributions(traces: Path) -> None:
-    vl2 = flow_sizes.read(traces / "flowsizes" / "VL2_CDF.txt")
+    vl2 = flow_arrivals.read(traces / "flowsizes" / "VL2_CDF.txt")
     assert vl2.share_below(125e3) == pytest.approx(0.829, abs=0.001)  # published: over 86 percent
     assert vl2.quantile(0.95) == 3_160_000
     for name in ("DCTCP", "FB"):
-        assert flow_sizes.read(traces / "flowsizes" / f"{name}_CDF.txt").mean_bytes() > 0
+        assert flow_arrivals.read(traces / "flowsizes" / f"{name}_CDF.txt").mean_bytes() > 0
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_real_distributions(traces: Path) -> None:
 )
 def test_bad_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        flow_sizes.read(written(tmp_path, text))
+        flow_arrivals.read(written(tmp_path, text))
     assert str(caught.value).splitlines()[0] == message
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        flow_sizes.read(tmp_path / "nothing.txt")
+        flow_arrivals.read(tmp_path / "nothing.txt")

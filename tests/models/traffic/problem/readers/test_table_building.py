@@ -1,4 +1,4 @@
-"""Round trips: readers read back what was written, for any labels and rates; and errors of writers."""
+"""Node labels: encoding as one word, and uniqueness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner_models.traffic.problem.readers import Tables, graphml, repetita, sndlib
+from planner_models.traffic.problem.readers import Tables, graphml, repetita, sndlib, table_building
+from planner_models.traffic.problem.readers.table_building import gravity_demands, keep_largest
 
 ODD = [
     "New York",
@@ -36,6 +37,71 @@ PRINTABLE = st.text(
     st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), min_size=1
 )
 ANY = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+WRITERS: list[tuple[Callable[..., None], str]] = [
+    (repetita.write, "net.graph"),
+    (graphml.write, "net.graphml"),
+    (sndlib.write, "net.xml"),
+    (sndlib.write, "net.txt"),
+]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_label_is_encoded_as_one_word(label: str) -> None:
+    word = table_building.encode(label)
+    assert word.split() == [word]
+    assert not set("()#") & set(word)
+    assert table_building.decode(word) == label
+
+
+@given(st.lists(st.sampled_from(["", " ", "a", "b", "a (1)", "1", "2"]), max_size=6))
+def test_labels_are_unique(names: list[str]) -> None:
+    made = table_building.make_unique(names, [str(index) for index in range(len(names))])
+    assert len(set(made)) == len(names)
+    assert all(label.strip() for label in made)
+    assert all(
+        label == name
+        for label, name in zip(made, names, strict=True)
+        if names.count(name) == 1 and name.strip()
+    )
+
+
+def test_gravity_is_proportional_to_masses_and_the_same_for_a_seed() -> None:
+    tail, head = np.array([0, 1, 1, 2, 0, 2]), np.array([1, 0, 2, 1, 2, 0])
+    source, target, share = gravity_demands(nodes=3, tail=tail, head=head, seed=7)
+    assert list(zip(source.tolist(), target.tolist(), strict=True)) == [
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+    ]
+    assert share.sum() == pytest.approx(1)
+    # sent x received: the product around the triangle is the same either way
+    assert share[0] * share[3] * share[4] == pytest.approx(share[1] * share[5] * share[2])
+    assert np.array_equal(share, gravity_demands(nodes=3, tail=tail, head=head, seed=7)[2])
+    assert not np.array_equal(share, gravity_demands(nodes=3, tail=tail, head=head, seed=8)[2])
+
+
+def test_gravity_draws_no_demand_without_a_path() -> None:
+    # 0 -> 1 -> 2 one way, 3 without links
+    source, target, _ = gravity_demands(nodes=4, tail=np.array([0, 1]), head=np.array([1, 2]), seed=0)
+    assert set(zip(source.tolist(), target.tolist(), strict=True)) == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_gravity_of_no_links_is_empty() -> None:
+    none = np.array([], dtype=np.intp)
+    assert [len(share) for share in gravity_demands(nodes=2, tail=none, head=none, seed=0)] == [0, 0, 0]
+
+
+@given(st.lists(st.integers(0, 5).map(float), max_size=9), st.integers(1, 12))
+def test_largest_keeps_the_largest_in_their_order(rates: list[float], pairs: int) -> None:
+    rate = np.array(rates)
+    selected = keep_largest(rate, pairs)
+    assert len(selected) == min(pairs, len(rates))
+    assert sorted(selected.tolist()) == selected.tolist()
+    assert sorted(rate[selected], reverse=True) == sorted(rates, reverse=True)[: len(selected)]
+    assert keep_largest(rate, None).tolist() == list(range(len(rates)))
 
 
 @st.composite
@@ -153,14 +219,6 @@ def small() -> Tables:
         "links": pd.DataFrame({"tail": ["a"], "head": ["b"], "capacity_mbps": [10.0]}),
         "demands": pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [1.0]}),
     }
-
-
-WRITERS: list[tuple[Callable[..., None], str]] = [
-    (repetita.write, "net.graph"),
-    (graphml.write, "net.graphml"),
-    (sndlib.write, "net.xml"),
-    (sndlib.write, "net.txt"),
-]
 
 
 @pytest.mark.parametrize(("write", "name"), WRITERS)

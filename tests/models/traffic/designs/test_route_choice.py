@@ -23,7 +23,7 @@ from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import utility_maximization
-from planner_models.traffic.designs.restricted_routes.candidates import find_tunnels
+from planner_models.traffic.designs.route_choice import find_tunnels
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.verified_flow import verify_flow
 from tests.models.traffic.designs.test_max_min_fairness import by_programs
