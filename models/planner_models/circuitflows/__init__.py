@@ -64,9 +64,9 @@ from planner_models.circuitflows.plan.plan import PLAN_TABLES, Operation, from_t
 from planner_models.circuitflows.problem import generators
 from planner_models.circuitflows.problem.adjustments import adjust
 from planner_models.circuitflows.problem.drawing import draw_flows
-from planner_models.circuitflows.problem.plain_flows import from_flows
+from planner_models.circuitflows.problem.generators import from_flows
 from planner_models.circuitflows.problem.problem import TABLES, FlowsInTime
-from planner_models.circuitflows.published.targets import TARGETS
+from planner_models.circuitflows.published import TARGETS
 
 COORDINATION = Coordination(
     scenario="circuitflows/coordination",

@@ -48,7 +48,7 @@ from planner_models.circuits import designs, information, plan, problem
 from planner_models.circuits.designs.formulation import formulation
 from planner_models.circuits.designs.table import DESIGNS
 from planner_models.circuits.designs.what_if import explain
-from planner_models.circuits.information.realize import realize
+from planner_models.circuits.information import realize
 from planner_models.circuits.plan.check import check
 from planner_models.circuits.plan.drawing import draw
 from planner_models.circuits.plan.elements import ELEMENTS

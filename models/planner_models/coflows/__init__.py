@@ -50,7 +50,7 @@ from planner_models.coflows import designs, information, plan, problem
 from planner_models.coflows.designs.formulation import formulation
 from planner_models.coflows.designs.table import DESIGNS
 from planner_models.coflows.designs.what_if import explain
-from planner_models.coflows.information.realize import realize
+from planner_models.coflows.information import realize
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.drawing import draw
 from planner_models.coflows.plan.elements import ELEMENTS

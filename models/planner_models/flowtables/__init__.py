@@ -61,7 +61,7 @@ from planner_models.flowtables import designs, information, plan, problem
 from planner_models.flowtables.designs.formulation import formulation
 from planner_models.flowtables.designs.table import DESIGNS
 from planner_models.flowtables.designs.what_if import explain
-from planner_models.flowtables.information.realize import realize
+from planner_models.flowtables.information import realize
 from planner_models.flowtables.plan.check import check
 from planner_models.flowtables.plan.drawing import draw
 from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, measure
@@ -73,8 +73,8 @@ from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.readers import SOURCES
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.flowtables.problem.series import day
-from planner_models.flowtables.published.targets import TARGETS
-from planner_models.flowtables.simulation.study import SIMULATION
+from planner_models.flowtables.published import TARGETS
+from planner_models.flowtables.simulation import SIMULATION
 
 SYSTEM = System(
     name="flowtables",

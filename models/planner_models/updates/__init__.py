@@ -52,7 +52,7 @@ from planner_models.updates import designs, information, plan, problem
 from planner_models.updates.designs.formulation import formulation
 from planner_models.updates.designs.table import DESIGNS
 from planner_models.updates.designs.what_if import explain
-from planner_models.updates.information.realize import realize
+from planner_models.updates.information import realize
 from planner_models.updates.plan.check import check
 from planner_models.updates.plan.drawing import draw, draw_problem
 from planner_models.updates.plan.elements import ELEMENTS
@@ -65,8 +65,8 @@ from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.updates.problem.series import week
 from planner_models.updates.problem.splits import rebalance
-from planner_models.updates.published.targets import TARGETS
-from planner_models.updates.simulation.study import SIMULATION
+from planner_models.updates.published import TARGETS
+from planner_models.updates.simulation import SIMULATION
 
 COORDINATION = Coordination(
     scenario="updates/coordination",

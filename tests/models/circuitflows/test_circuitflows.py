@@ -11,11 +11,11 @@ import pytest
 
 from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.scenario import load
+from planner_models.circuitflows import published as targets
 from planner_models.circuitflows.designs import block_placement, execution
 from planner_models.circuitflows.plan.metrics import Replay, measure_run
 from planner_models.circuitflows.plan.plan import settings_table
 from planner_models.circuitflows.problem import generators
-from planner_models.circuitflows.published import targets
 from tests.commands import planner
 
 

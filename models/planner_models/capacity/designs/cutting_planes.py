@@ -27,9 +27,9 @@ from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.capacity.plan.module_limits import largest_counts, largest_unit
-from planner_models.capacity.plan.routing import FlowProgram, capacity_by_year, down_links, required_rate
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
+from planner_models.capacity.routing import FlowProgram, capacity_by_year, down_links, required_rate
 
 MOST_ROUNDS = 2_000
 MOST_FLOWS = 100_000

@@ -13,9 +13,9 @@ from planner.search.judged import judged, undecided
 from planner.search.tolerances import ROUNDING
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import make_plan
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
+from planner_models.capacity.routing import make_plan
 
 BUDGET_SCOPE: Final = "plans within the budget"
 EQUAL: Final = ROUNDING

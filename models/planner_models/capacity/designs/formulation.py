@@ -9,8 +9,8 @@ import numpy as np
 
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.module_limits import largest_counts
-from planner_models.capacity.plan.routing import Arcs
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.routing import Arcs
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo

@@ -20,15 +20,15 @@ from planner.search.judged import infeasible
 from planner.search.tolerances import STATED_GAP
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.greedy import PurchaseSearch, serve_small_demands
 from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
 from planner_models.capacity.designs.rounding import round_up
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.purchase_search import PurchaseSearch, serve_small_demands
-from planner_models.capacity.plan.routing import make_plan
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
+from planner_models.capacity.routing import make_plan
 
 GAP = STATED_GAP
 """Relative gap of the cost at which a plan counts as optimal, unless the user says otherwise."""

@@ -11,12 +11,12 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.greedy import PurchaseSearch
 from planner_models.capacity.designs.module_choice import cheapest_modules
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.purchase_search import PurchaseSearch
-from planner_models.capacity.plan.routing import capacity_by_year
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.routing import capacity_by_year
 
 KEPT: Final = frozenset({"limits", "capacity"})
 

@@ -14,8 +14,8 @@ from planner.options import Options
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.module_choice import cheapest_modules
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import Arcs, down_links, required_rate
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.routing import Arcs, down_links, required_rate
 
 KEPT: Final = frozenset({"limits", "capacity"})
 NO_NODE: Final = -9999  # of scipy's predecessors

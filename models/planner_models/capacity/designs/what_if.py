@@ -17,6 +17,7 @@ from planner.errors import PlannerError
 from planner.formatting import amount, counted, counted_of, sizes
 from planner.options import Options
 from planner.search.tolerances import ROUNDING
+from planner_models.capacity.designs.greedy import PurchaseSearch, purchase_cost
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.metrics import (
     MOST_FAILURES,
@@ -27,9 +28,8 @@ from planner_models.capacity.plan.metrics import (
     tabulate_failures,
 )
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
-from planner_models.capacity.plan.routing import FlowProgram, capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.routing import FlowProgram, capacity_by_year, shed_by_state
 
 MOST_PROGRAMS: Final = 3_000
 """Linear programs that a ladder may take; larger ones join several links in a step."""

@@ -22,8 +22,8 @@ from planner.errors import PlanRejected, did_you_mean
 from planner.search.tolerances import SOLVER
 from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.routing import capacity_by_year, shed_by_state
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.networks.nodes import find_names
 

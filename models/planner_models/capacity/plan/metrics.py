@@ -18,9 +18,9 @@ from planner.contract.tolerances import allowance
 from planner.formatting import amount
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import FlowProgram, down_links, limit_by_priority
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
+from planner_models.capacity.routing import FlowProgram, down_links, limit_by_priority
 
 MOST_FAILURES: Final = 20
 """Failures that a table shows, the worst first."""

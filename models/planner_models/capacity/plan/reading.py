@@ -12,9 +12,9 @@ from planner.contract.tables import validate_tables
 from planner.errors import InputError
 from planner_models.capacity.plan.check import read_counts
 from planner_models.capacity.plan.plan import Purchases, tabulate_purchases
-from planner_models.capacity.plan.routing import capacity_by_year, route
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import FLOWS, PLAN_TABLES, UNSERVED
+from planner_models.capacity.routing import capacity_by_year, route
 
 FIGURES: Final = ("added_mbps", "cost", "setup_cost")
 """Columns of purchases that follow from the others."""

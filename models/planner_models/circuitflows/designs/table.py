@@ -7,9 +7,9 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
+from planner_models.circuitflows import information as signalling
 from planner_models.circuitflows.designs import operation, queue_tuning
-from planner_models.circuitflows.information import signalling
-from planner_models.circuitflows.information.observe import observe_reports
+from planner_models.circuitflows.information import observe_reports
 
 QUEUE_REPORTS: Final = (
     "racks' switches report queue lengths every week; the scheduler sends its days to both switches"

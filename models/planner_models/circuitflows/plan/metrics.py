@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner_models.circuitflows.packets import Network
+from planner_models.circuitflows.packets.state import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS, SENT
 from planner_models.circuitflows.plan import plan as plans
-from planner_models.circuitflows.plan.packets import Network
-from planner_models.circuitflows.plan.packets.state import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS, SENT
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.metrics import metric

@@ -13,11 +13,11 @@ import pandas as pd
 from planner.contract.table import Table, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected, did_you_mean
-from planner_models.circuitflows.plan import packets
-from planner_models.circuitflows.plan.packets import Network, build_network
-from planner_models.circuitflows.plan.packets.controls import CONTROLS
-from planner_models.circuitflows.plan.packets.network import Changes
-from planner_models.circuitflows.plan.packets.state import Floats, Ints
+from planner_models.circuitflows import packets
+from planner_models.circuitflows.packets import Network, build_network
+from planner_models.circuitflows.packets.controls import CONTROLS
+from planner_models.circuitflows.packets.network import Changes
+from planner_models.circuitflows.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import CONFIGURATIONS
 from planner_models.circuits.problem.racks import END_COLUMNS, MOST_MBPS, MOST_US

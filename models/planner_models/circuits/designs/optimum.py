@@ -40,7 +40,7 @@ from planner_models.circuits.designs import (
 )
 from planner_models.circuits.designs.partial_schedule import choose_day_us
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
-from planner_models.circuits.information.observe import observe_data_units, observe_queues
+from planner_models.circuits.information import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix

@@ -16,8 +16,14 @@ from planner_models.circuits.designs import (
     solstice,
     upper_bound,
 )
-from planner_models.circuits.information import signalling
-from planner_models.circuits.information.observe import observe_data_units, observe_demand, observe_queues
+from planner_models.circuits.information import (
+    count_data_units,
+    count_queue_reports,
+    count_transfers,
+    observe_data_units,
+    observe_demand,
+    observe_queues,
+)
 
 HOST_REPORTS: Final = (
     "hosts report the sizes of the data units that applications send, racks' switches what has left; the "
@@ -32,21 +38,21 @@ ECLIPSE: Final = "Venkatakrishnan et al. 2016 (Eclipse)"
 _on_transfers = partial(
     Design,
     observe=observe_demand,
-    signalling=signalling.count_transfers,
+    signalling=count_transfers,
     mechanism=Mechanism.TRANSPARENCY,
     messages=HOST_REPORTS,
 )
 _on_queues = partial(
     Design,
     observe=observe_queues,
-    signalling=signalling.count_queue_reports,
+    signalling=count_queue_reports,
     mechanism=Mechanism.REACTION,
     messages=QUEUE_REPORTS,
 )
 _on_data_units = partial(
     Design,
     observe=observe_data_units,
-    signalling=signalling.count_data_units,
+    signalling=count_data_units,
     mechanism=Mechanism.TRANSPARENCY,
     messages=HOST_REPORTS,
 )
@@ -106,7 +112,7 @@ DESIGNS: Final = (
     Design(
         name="bound",
         decide=upper_bound.bound_schedules,
-        signalling=signalling.count_transfers,
+        signalling=count_transfers,
         mechanism=Mechanism.TRANSPARENCY,
         messages=HOST_REPORTS,
         source="linear relaxation of the schedule",

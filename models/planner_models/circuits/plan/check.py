@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, allowance, differs, exceeds, falls_short
 from planner.errors import PlanRejected
-from planner_models.circuits.plan.plan import Schedule, port_map
-from planner_models.circuits.problem.packet_switch import fill_links
+from planner_models.circuits.plan.plan import Schedule, fill_links, port_map
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 

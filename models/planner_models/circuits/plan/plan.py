@@ -1,4 +1,7 @@
-"""The plan of system `circuits`: days of circuits, and the traffic of the packet switch."""
+"""The plan of system `circuits`: days of circuits, and the traffic of the packet switch.
+
+Capacity of the packet switch: any traffic that fits each rack's link, in and out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import maximum_flow
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -19,7 +24,6 @@ from planner.formatting import amount
 from planner.options import Options
 from planner.search.judged import gap_of, judged
 from planner.search.tolerances import FEASIBILITY, SUM_ROUNDING
-from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US
 
@@ -66,6 +70,8 @@ PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS, UNSERVED)
 IDLE: Final = -1
 SAME: Final = SUM_ROUNDING  # share by which amounts differ that are the same but for rounding
 SERVED: Final = FEASIBILITY  # share of the demand that may be missing where all is served
+LARGEST: Final = 2**31 - 1
+"""Capacities of scipy's maximum flow are whole numbers of 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,7 +246,7 @@ def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
     for index, day in enumerate(days):
         starts[index] = ends[day.switch] + problem.night_us
         ends[day.switch] = starts[index] + day.duration_us
-    finish_us = max(float(ends.max()), packet.time_needed_us(*problem.pairs, extra, problem.packet_mbps))
+    finish_us = max(float(ends.max()), time_needed_us(*problem.pairs, extra, problem.packet_mbps))
     served = float((problem.pair_bits - remaining + extra).sum())
     return _Placed(days, starts, remaining, extra, served, float(finish_us))
 
@@ -251,7 +257,7 @@ def fill_packet_switch(problem: Circuits, remaining: NDArray[np.float64]) -> NDA
     if problem.window_us is None:
         has_link = problem.packet_mbps > 0
         return np.where(has_link[source] & has_link[target], remaining, 0.0)
-    carried = packet.fill_links(source, target, remaining, problem.packet_mbps * problem.window_us)
+    carried = fill_links(source, target, remaining, problem.packet_mbps * problem.window_us)
     # what whole numbers of the maximum flow round off is carried too, as far as links have capacity
     rounded = remaining - carried <= 1e-9 * problem.pair_bits
     carried[rounded] = remaining[rounded]
@@ -390,3 +396,53 @@ def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Pr
     unserved = amount(unserved_bits, "bits")
     reason = f"this schedule does not serve {unserved} of the demand; another may serve all"
     return replace(proof, status=Status.UNDECIDED, objective=None, reasons=(reason,))
+
+
+def fill_links(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    bits: NDArray[np.float64],
+    budget_bits: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return (m,) the most of `bits` such that no rack sends or receives more than its budget.
+
+    A maximum flow from senders to receivers. Amounts are rounded down to 2^-31 of the largest budget, so
+    that the answer keeps every limit, and is short of the maximum by at most that much a pair.
+
+    source, target  (m,) racks of each pair, by source and then by target
+    bits            (m,) what is wanted
+    budget_bits     (n,) what each rack may send, and as much receive
+    """
+    n = len(budget_bits)
+    sent, received = (np.bincount(end, weights=bits, minlength=n) for end in (source, target))
+    if (sent <= budget_bits).all() and (received <= budget_bits).all():
+        return bits.copy()
+    out, into = np.minimum(sent, budget_bits), np.minimum(received, budget_bits)
+    largest = max(float(out.max()), float(into.max()))
+    if largest <= 0:
+        return np.zeros_like(bits)
+    # all flow leaves one node, where the sum of whole numbers must stay within 32 bits too
+    unit = float(max(out.sum(), into.sum())) / (LARGEST / 2)
+    # rows of the graph: where all flow leaves, senders, receivers, and where it arrives; in order
+    amount = np.floor(np.concatenate([out, np.minimum(bits, largest), into]) / unit).astype(np.int32)
+    head = np.concatenate([np.arange(1, n + 1), target + n + 1, np.full(n, 2 * n + 1)])
+    first = np.cumsum([0, n, *np.bincount(source, minlength=n), *np.ones(n, np.int64), 0])
+    graph = sp.csr_matrix((amount, head.astype(np.int32), first.astype(np.int32)), shape=(2 * n + 2,) * 2)
+    flow = maximum_flow(graph, 0, 2 * n + 1).flow
+    carried = np.asarray(flow[source + 1, target + n + 1]).ravel() * unit
+    filled: NDArray[np.float64] = np.minimum(np.clip(carried, 0.0, None), bits)
+    return filled
+
+
+def time_needed_us(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    bits: NDArray[np.float64],
+    packet_mbps: NDArray[np.float64],
+) -> float:
+    """Return the time that the packet switch takes for (m,) bits of pairs, us; inf where a rate is 0."""
+    n = len(packet_mbps)
+    busiest = np.maximum(*(np.bincount(end, weights=bits, minlength=n) for end in (source, target)))
+    with np.errstate(divide="ignore"):
+        times = np.divide(busiest, packet_mbps, out=np.zeros(n), where=busiest > 0)
+    return float(times.max(initial=0.0))

@@ -1,15 +1,79 @@
-"""Adjustments of a problem: demand, rates and reconfiguration times, in all or by name, and failures."""
+"""Adjustments of a problem: demand, rates and reconfiguration times, in all or by name, and failures.
+
+Adjustments of racks, their links and the demand between them, which several systems have in common.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.problem import MOST_SWITCHES, Circuits, Dark
-from planner_models.circuits.problem.rack_adjustments import NightChange, RackAdjustments
-from planner_models.circuits.problem.racks import require_fit
+from planner_models.circuits.problem.racks import Racks, require_fit
+
+RacksT = TypeVar("RacksT", bound=Racks)
+FlowScale = Annotated[
+    float, Field(gt=0, allow_inf_nan=False, description="every flow's bytes are multiplied by this")
+]
+NightChange = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Field(description="reconfiguration time of circuits, us; none: as given"),
+]
+DemandFactors = Annotated[
+    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+    Field(
+        description="pairs of racks, as source->target, and what their demand is multiplied by; "
+        "0: it is left out"
+    ),
+]
+CircuitFactors = Annotated[
+    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
+]
+FailRacks = Annotated[
+    tuple[str, ...],
+    Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RackAdjustments:
+    """Links of other rates and racks that fail, in all or by name, and demand between pairs of racks."""
+
+    circuit_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every circuit's rate is multiplied by this")
+    ] = 1.0
+    packet_scale: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="the packet switch's rates are multiplied by this; 0: it has failed",
+        ),
+    ] = 1.0
+    demand_factors: DemandFactors = field(default_factory=dict)
+    circuit_factors: CircuitFactors = field(default_factory=dict)
+    packet_factors: Annotated[
+        dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(
+            description="racks, and what the rate of their link to the packet switch is multiplied by; "
+            "0: the link has failed"
+        ),
+    ] = field(default_factory=dict)
+    fail_racks: FailRacks = ()
+
+    def apply(self, problem: RacksT) -> RacksT:
+        """Return the problem with these rates and failures; demand is scaled by the problem itself.
+
+        raises  InputError for a name that is no rack
+        """
+        return problem.with_rates(
+            circuit=self.circuit_scale * problem.rack_factors("circuit_factors", self.circuit_factors),
+            packet=self.packet_scale * problem.rack_factors("packet_factors", self.packet_factors),
+        ).fail(self.fail_racks)
 
 
 @spread(racks=RackAdjustments())

@@ -7,8 +7,12 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.coflows.designs import aalo, hybrid, lower_bound, optimum, sebf, sunflow, windows
-from planner_models.coflows.information import signalling
-from planner_models.coflows.information.observe import observe_arrivals, observe_coflows
+from planner_models.coflows.information import (
+    count_attained_service,
+    count_reports,
+    observe_arrivals,
+    observe_coflows,
+)
 
 COFLOW_REPORTS: Final = "applications report the flows of each coflow with their sizes; "
 CIRCUITS: Final = COFLOW_REPORTS + "the scheduler sends circuits to the circuit switches"
@@ -17,7 +21,7 @@ _on_coflows = partial(
     Design,
     observe=observe_coflows,
     mechanism=Mechanism.TRANSPARENCY,
-    signalling=signalling.count_reports,
+    signalling=count_reports,
 )
 
 DESIGNS: Final = (
@@ -35,7 +39,7 @@ DESIGNS: Final = (
         decide=aalo.schedule,
         observe=observe_arrivals,
         mechanism=Mechanism.REACTION,
-        signalling=signalling.count_attained_service,
+        signalling=count_attained_service,
         messages="racks report what coflows have sent; the scheduler sends priorities to racks",
         source="Chowdhury and Stoica 2015 (Aalo)",
     ),

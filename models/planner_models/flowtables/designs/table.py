@@ -7,8 +7,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.flowtables.designs import fewest_misses, merged, reactive, replanned
-from planner_models.flowtables.information.observe import observe_trace
-from planner_models.flowtables.information.signalling import count_installs
+from planner_models.flowtables.information import count_installs, observe_trace
 
 PAPER: Final = "Pfaff et al. 2015 (Open vSwitch)"
 _reacts = partial(

@@ -16,8 +16,7 @@ import numpy as np
 from planner.arrays import Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, exceeds
-from planner_models.flowtables.plan.layout import read_groups
-from planner_models.flowtables.plan.plan import Cache, read_plan
+from planner_models.flowtables.plan.plan import Cache, read_groups, read_plan
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 from planner_models.flowtables.problem.values import Cube

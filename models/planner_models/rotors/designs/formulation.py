@@ -8,8 +8,7 @@ import numpy as np
 
 from planner.errors import InputError
 from planner_models.rotors.plan.timetable import rotate
-from planner_models.rotors.problem.problem import RotorNetwork
-from planner_models.rotors.problem.rotation import DARK
+from planner_models.rotors.problem.problem import DARK, RotorNetwork
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.rotors.plan.timetable import Timetable
-from planner_models.rotors.problem.rotation import DARK
+from planner_models.rotors.problem.problem import DARK
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,8 +13,7 @@ from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
 from planner.search.tolerances import ROUNDING
 from planner_models.circuits.problem.racks import ENDS
-from planner_models.rotors.problem.problem import RotorNetwork
-from planner_models.rotors.problem.rotation import DARK
+from planner_models.rotors.problem.problem import DARK, RotorNetwork
 
 ROTATION: Final = "rotation"
 SCHEDULE: Final = "schedule"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner_models.circuits.problem.rack_adjustments import CircuitFactors, DemandFactors, FailRacks
+from planner_models.circuits.problem.adjustments import CircuitFactors, DemandFactors, FailRacks
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
 

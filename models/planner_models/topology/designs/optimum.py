@@ -21,7 +21,14 @@ from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import OPTIMALITY, STATED_GAP
 from planner_models.topology.designs.decision import decide, route, route_servable
-from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
+from planner_models.topology.designs.fixed_rules import (
+    approach,
+    count_made,
+    fill_ports,
+    match_demand,
+    match_heaviest,
+    round_links,
+)
 from planner_models.topology.designs.joint_program import (
     JointProgram,
     Paths,
@@ -32,10 +39,9 @@ from planner_models.topology.designs.joint_program import (
     used_paths,
 )
 from planner_models.topology.designs.shorter_routes import shorten, transit_of, transit_program
-from planner_models.topology.designs.whole_links import approach, count_made, fill_ports, round_links
 from planner_models.topology.plan.balance import Routing, balance, loads_of
-from planner_models.topology.plan.link_moves import LinkMoves
 from planner_models.topology.plan.plan import Topology
+from planner_models.topology.plan.steps import LinkMoves
 from planner_models.topology.problem.generators import mesh
 from planner_models.topology.problem.problem import Fabric
 

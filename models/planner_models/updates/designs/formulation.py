@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from planner_models.updates.designs.batch_needs import find_needs
+from planner_models.updates.designs.batch_search import find_needs
 from planner_models.updates.problem.problem import Update
 
 if TYPE_CHECKING:

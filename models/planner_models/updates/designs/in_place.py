@@ -11,8 +11,8 @@ from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.updates.designs import guarantee_rounds
 from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.fewest_rounds import improve, improve_guaranteed
 from planner_models.updates.designs.loop_free_order import (
     MOST_TRIES,
     Rounds,
@@ -51,12 +51,10 @@ def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> De
     The search of small classes also keeps waypoints and paths without rules of both, where rounds exist that
     do. Once a time limit is over, other classes keep their greedy rounds.
     """
-    from planner_models.updates.designs.fewest_rounds import improve  # compiled only for this design
-
     net, may_lose, deadline = as_network(problem), _may_lose(problem), Deadline.of(options)
     greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES, deadline=deadline)
     improved, is_cut = improve(net, greedy, may_lose, deadline)
-    rounds, is_late = guarantee_rounds.improve(problem, _order(problem, improved), deadline)
+    rounds, is_late = improve_guaranteed(problem, _order(problem, improved), deadline)
     return _decide(problem, rounds, options, is_cut=is_cut or is_late)
 
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.updates.designs import batches, congestion_free, in_place, least_loss, per_flow, two_phase
-from planner_models.updates.information.observe import observe_traffic
-from planner_models.updates.information.signalling import count_announcements, count_commands
+from planner_models.updates.information import count_announcements, count_commands, observe_traffic
 
 _centrally = partial(
     Design,

@@ -20,9 +20,9 @@ from planner.runs.evaluation import compile_ahead, evaluate
 from planner.scenarios.scenario import Entry
 from planner.search.deadline import Deadline
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
-from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule
+from planner_models.circuitflows.designs import block_placement, execution, operation
 from planner_models.circuitflows.designs.execution import Datacenter, Observation, QueueResizing
-from planner_models.circuitflows.plan.packets import network
+from planner_models.circuitflows.packets import network
 from planner_models.circuitflows.plan.plan import from_tables
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
@@ -252,7 +252,7 @@ def demands(draw: st.DrawFn) -> NDArray[np.float64]:
 @given(bits=demands(), scheduler=st.sampled_from(["solstice", "eclipse", "hotspot"]))
 def test_weeks_are_whole_weeks_of_matchings(bits: NDArray[np.float64], scheduler: Any) -> None:
     problem = generators.mixed(racks=len(bits), rings=1, horizon_us=1_000.0)
-    days = weekly_schedule.plan_week(problem.week, bits, scheduler=scheduler, fill_share=0.5)
+    days = operation.plan_week(problem.week, bits, scheduler=scheduler, fill_share=0.5)
     for day in days:
         targets = day.target[day.target != IDLE]
         assert len(set(targets.tolist())) == len(targets) > 0
@@ -267,7 +267,7 @@ def test_weeks_are_whole_weeks_of_matchings(bits: NDArray[np.float64], scheduler
 def test_shares_are_max_min_fair(bits: NDArray[np.float64]) -> None:
     """No pair could get more without taking from one that has as little: against linear programs."""
     budget = 1.3e7
-    given_ = weekly_schedule.max_min_shares(bits, budget)
+    given_ = operation.max_min_shares(bits, budget)
     assert (given_ <= bits + 1e-3).all()
     assert (given_.sum(axis=0) <= budget * (1 + 1e-9)).all()
     assert (given_.sum(axis=1) <= budget * (1 + 1e-9)).all()
@@ -293,9 +293,9 @@ def test_shares_are_max_min_fair(bits: NDArray[np.float64]) -> None:
 def test_shallow_queues_are_scaled_up_and_what_is_below_a_day_is_left_out() -> None:
     week = generators.mixed(racks=3, rings=1, horizon_us=1_000.0).week
     bits = np.array([[0, 9e5, 1e5], [0, 0, 0], [0, 0, 0.0]])
-    shown = weekly_schedule.prepare_demand(week, bits, fill_share=0.5) / 80_000
+    shown = operation.prepare_demand(week, bits, fill_share=0.5) / 80_000
     np.testing.assert_allclose(shown, [[0, 900, 0], [0, 0, 0], [0, 0, 0]])
-    assert not weekly_schedule.prepare_demand(week, bits * 0, fill_share=0.5).any()
+    assert not operation.prepare_demand(week, bits * 0, fill_share=0.5).any()
 
 
 def test_queues_grow_before_their_circuit_and_shrink_after_it(small: FlowsInTime) -> None:

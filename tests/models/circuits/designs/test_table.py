@@ -21,7 +21,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner.search.deadline import Deadline
 from planner_models import circuits
-from planner_models.circuits import SYSTEM, Circuits, check, formulation, measure
+from planner_models.circuits import SYSTEM, Circuits, check, formulation, information, measure
 from planner_models.circuits.designs import (
     eclipse,
     matchings,
@@ -31,10 +31,17 @@ from planner_models.circuits.designs import (
     upper_bound,
     week_program,
 )
-from planner_models.circuits.information import observe
 from planner_models.circuits.plan.check import derive_carried
-from planner_models.circuits.plan.plan import Day, Schedule, from_tables, make_plan, order_days, port_map
-from planner_models.circuits.problem import generators, packet_switch
+from planner_models.circuits.plan.plan import (
+    Day,
+    Schedule,
+    fill_links,
+    from_tables,
+    make_plan,
+    order_days,
+    port_map,
+)
+from planner_models.circuits.problem import generators
 from tests.models.circuits.demands import problems
 
 PLANNING = [design for design in SYSTEM.designs if design.name != "bound"]
@@ -295,7 +302,7 @@ def test_beyond_few_matchings_the_optimum_is_no_worse_than_either_heuristic() ->
 def test_the_packet_switch_is_filled_as_a_linear_program_would(problem: Circuits) -> None:
     bits, budget = problem.bits, problem.packet_mbps * 40.0
     ours = np.zeros_like(bits)
-    ours[problem.pairs] = packet_switch.fill_links(*problem.pairs, problem.pair_bits, budget)
+    ours[problem.pairs] = fill_links(*problem.pairs, problem.pair_bits, budget)
     n = len(bits)
     rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
     best = linprog(
@@ -508,9 +515,9 @@ def test_the_optimum_is_that_of_the_whole_integer_program(problem: Circuits) -> 
 
 def test_data_units_are_observed_up_to_what_is_handed_over() -> None:
     problem = generators.rings(racks=4, load=1.0)
-    seen = observe.observe_data_units(problem, unit_bytes=1e4, connections=2)
+    seen = information.observe_data_units(problem, unit_bytes=1e4, connections=2)
     assert set(seen.demands["bits"]) == {160_000.0}
-    assert observe.observe_data_units(problem, unit_bytes=1e9) is problem
+    assert information.observe_data_units(problem, unit_bytes=1e9) is problem
 
 
 # --- plans made elsewhere ---------------------------------------------------------------------

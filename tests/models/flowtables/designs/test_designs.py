@@ -14,8 +14,8 @@ from planner_models.flowtables import SYSTEM, FlowTables, check, measure
 from planner_models.flowtables.designs import fewest_misses
 from planner_models.flowtables.designs.bound import find_incompatible, find_witness
 from planner_models.flowtables.designs.cover import group_headers
-from planner_models.flowtables.designs.least_specific import find_least_masks
 from planner_models.flowtables.designs.pool_search import PoolSearch
+from planner_models.flowtables.designs.reactive import find_least_masks
 from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.classification import classify, find_valid

@@ -13,7 +13,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.circuits.designs import optimum
 from planner_models.rotors import RotorNetwork, Routing, check, formulation, measure
-from planner_models.rotors.designs import demand_aware, path_program, rotor_routing
+from planner_models.rotors.designs import demand_aware, rotor_routing
 from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.problem import generators
 from planner_models.rotors.problem.adjustments import adjust
@@ -113,7 +113,7 @@ def test_some_paths_are_enough() -> None:
     problem = generators.hotspots(racks=9, load=1.2, seed=3)
     full = rotor_routing.route_two_links(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path_program, "ALL_PATHS", 0)
+        patch.setattr(rotor_routing, "ALL_PATHS", 0)
         few = rotor_routing.route_two_links(problem)
     assert few.proof.objective == pytest.approx(full.proof.objective, rel=1e-5)
     assert few.proof.status is Status.OPTIMAL

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 
 import planner
 from planner_models.topology import Fabric
-from planner_models.topology.designs.fixed_rules import match_demand
-from planner_models.topology.designs.whole_links import approach
+from planner_models.topology.designs.fixed_rules import approach, match_demand
 from planner_models.topology.plan.check import evaluate
 from planner_models.topology.plan.steps import order_steps
 from planner_models.topology.problem import generators

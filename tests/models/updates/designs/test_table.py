@@ -16,8 +16,7 @@ from planner.contract.proof import Status
 from planner.errors import PlanRejected
 from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
-from planner_models.updates.designs.batch_needs import find_needs
-from planner_models.updates.designs.batch_search import Prices
+from planner_models.updates.designs.batch_search import Prices, find_needs
 from planner_models.updates.designs.batches import build_program, find_shortage, find_stuck
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation

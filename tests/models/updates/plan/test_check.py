@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError, PlanRejected
 from planner_models.updates import SYSTEM, Update, UpdatePlan, check
+from planner_models.updates.designs.what_if import find_mixture
 from planner_models.updates.plan.check import evaluate
-from planner_models.updates.plan.mixtures import find_mixture
 from planner_models.updates.plan.plan import Step, from_tables, make_plan
 from planner_models.updates.plan.replay import ADD, HOLES, LOOPS, MIXES, REMOVE, SWAP
 from planner_models.updates.problem import generators

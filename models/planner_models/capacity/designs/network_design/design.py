@@ -10,12 +10,15 @@ flows", Mathematical Programming 81, 1998; Raack, Koster, Orlowski and Wessaely,
 for capacitated network design polyhedra", Networks 57, 2011.
 
 Flow of each demand from the flow of commodities, each of which has one root.
+
+Reduction of an instance to the modules and demands that matter, in units that suit solvers.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,16 +29,16 @@ from planner.search.tolerances import NEGLIGIBLE
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.feasibility import Feasibility
 from planner_models.capacity.designs.network_design.incumbent import Incumbent, Plan, Report
-from planner_models.capacity.designs.network_design.instance import Instance, Solution
+from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
+from planner_models.capacity.designs.network_design.lagrangian_relaxation import MultiplierSearch
 from planner_models.capacity.designs.network_design.master import Master, Search
-from planner_models.capacity.designs.network_design.multipliers import MultiplierSearch
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
-from planner_models.capacity.designs.network_design.network import Floats, Network
+from planner_models.capacity.designs.network_design.network import Floats, Ints, Network
 from planner_models.capacity.designs.network_design.plan_building import PlanBuilder
 from planner_models.capacity.designs.network_design.plan_search import PlanSearch
-from planner_models.capacity.designs.network_design.reduction import Reduction, reduce_instance
 from planner_models.capacity.designs.network_design.relaxation import Relaxation
 from planner_models.capacity.designs.network_design.states import States
+from planner_models.capacity.plan.module_limits import largest_unit
 
 MAX_SEARCHES = 16
 """Branch and bounds on the whole master program; the nodes of the last one are enough for any."""
@@ -74,6 +77,8 @@ WHOLE_SHARE = 0.15
 
 ITERATIONS_PER_NODE = 0.25
 """Simplex iterations per row that a node of a branch and bound with flow takes, before one was seen."""
+MOST_UNIT = 50.0
+"""Most capacity that is one unit, in mean demands: else demands are too small for solvers' tolerances."""
 
 
 def solve(
@@ -395,3 +400,122 @@ def _path(network: Network, usable: np.ndarray, root: int, target: int) -> np.nd
         path.append(reached_by[node])
         node = int(network.arc_tail[path[-1]])
     return np.array(path[::-1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reduction:
+    """A smaller instance with the same optimal cost.
+
+    kept  (M',) modules of the original instance that remain
+    pair  (D,) demand of the reduced instance that carries each original one, -1 for none
+    unit  capacity and traffic of the reduced instance are in this unit
+    """
+
+    original: Instance
+    instance: Instance
+    kept: Ints
+    pair: Ints
+    unit: float
+
+    def expand(self, counts: Floats) -> Floats:
+        """Return the modules of the original instance, (M',) to (M,)."""
+        expanded = np.zeros(self.original.modules)
+        expanded[self.kept] = counts
+        return expanded
+
+
+def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
+    """Drop modules that another one replaces at no higher cost, and merge demands of equal ends.
+
+    merge  whether demands of equal ends become one, but for those with tunnels
+    """
+    explicit = instance.explicit
+    setup, module_cost = instance.setup_cost, instance.module_cost
+    upper = instance.module_limit
+    if explicit:  # one module a link: the setup cost belongs to it
+        module_cost, setup = module_cost + setup[instance.module_edge], np.zeros(instance.edges)
+        upper = np.minimum(upper, 1.0)
+    useful_kinds = _undominated(instance, module_cost, upper, explicit)
+    pair, source, target, rate, required = _merge_demands(instance, merge)
+    sizes = instance.module_size[useful_kinds]
+    mean = float(rate[rate > 0].mean()) if (rate > 0).any() else 1.0
+    unit = min(float(np.median(sizes)), MOST_UNIT * mean) if len(sizes) else mean
+    unit = min(unit, largest_unit(sizes, upper[useful_kinds], float(instance.rate.sum())))
+    useful = np.ceil(instance.rate.sum() / instance.module_size[useful_kinds] - 1e-9)
+    return Reduction(
+        original=instance,
+        instance=replace(
+            instance,
+            installed=instance.installed / unit,
+            setup_cost=setup,
+            routing_cost=instance.routing_cost * unit,
+            module_edge=instance.module_edge[useful_kinds],
+            module_size=sizes / unit,
+            module_cost=module_cost[useful_kinds],
+            module_limit=np.floor(np.minimum(upper[useful_kinds], useful) + 1e-9),
+            source=source,
+            target=target,
+            rate=rate / unit,
+            required=required,
+            tunnels=_move_tunnels(instance, pair),
+        ),
+        kept=useful_kinds,
+        pair=pair,
+        unit=unit,
+    )
+
+
+def _undominated(instance: Instance, cost: Floats, upper: Floats, explicit: bool) -> Ints:
+    alive = upper >= 1.0
+    size, edge = instance.module_size, instance.module_edge
+    useful = np.ceil(instance.rate.sum() / size - 1e-9)
+    for m in np.flatnonzero(alive):
+        others = np.flatnonzero((edge == edge[m]) & alive)
+        others = others[others != m]
+        if explicit:
+            copies = np.ones(len(others))
+            can = size[others] >= size[m]
+        else:
+            copies = np.maximum(np.ceil(size[m] / size[others] - 1e-9), 1.0)
+            can = upper[others] >= useful[others]
+        price = copies * cost[others]
+        better = price < cost[m]
+        same = (price == cost[m]) & ((copies * size[others] > size[m]) | (size[others] <= size[m]))
+        alive[m] = not (can & (better | same)).any()
+    return np.flatnonzero(alive)
+
+
+def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, Floats, Floats | None]:
+    source, target = instance.source, instance.target
+    if instance.direction == "undirected":
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    bound = np.full(len(source), -1)
+    if instance.tunnels is not None:
+        bound[instance.tunnels.demand] = instance.tunnels.demand
+    key = np.column_stack([source, target, bound])
+    if not merge:
+        key = np.column_stack([key, np.arange(len(source))])
+    real = (instance.rate > 0) & (source != target)
+    pair: Ints = np.full(len(source), -1)
+    if real.any():
+        _, first, pair[real] = np.unique(key[real], axis=0, return_index=True, return_inverse=True)
+    else:
+        first = np.zeros(0, dtype=np.int64)
+    rate = np.zeros(len(first))
+    np.add.at(rate, pair[real], instance.rate[real])
+    first = np.flatnonzero(real)[first]
+    if instance.required is None:
+        return pair, source[first], target[first], rate, None
+    required = np.zeros((len(instance.failures), len(first)))
+    rows = np.flatnonzero(real)
+    np.add.at(required.T, pair[rows], (instance.required[:, rows] * instance.rate[rows]).T)
+    return pair, source[first], target[first], rate, required / rate
+
+
+def _move_tunnels(instance: Instance, pair: Ints) -> Tunnels | None:
+    """Return the tunnels of the reduced demands; None where no demand that is left has one."""
+    if instance.tunnels is None:
+        return None
+    demand = pair[instance.tunnels.demand]
+    rows = np.flatnonzero(demand >= 0)
+    return Tunnels(demand=demand[rows], arcs=instance.tunnels.arcs[rows]) if len(rows) else None

@@ -8,11 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from planner.search.tolerances import SOLVER
-from planner_models.capacity.designs.network_design.feasibility import OVERLOAD_TOLERANCE, Feasibility
+from planner_models.capacity.designs.network_design.feasibility import (
+    OVERLOAD_TOLERANCE,
+    Feasibility,
+    OverloadProgram,
+)
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
 from planner_models.capacity.designs.network_design.network import Floats
-from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
 
 ROUNDING = SOLVER
 """Share of a required capacity that is rounding of a solver."""

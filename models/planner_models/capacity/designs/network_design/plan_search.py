@@ -6,6 +6,12 @@ later combines both: where they agree, links keep their modules.
 
 Reference: Fischetti and Lodi, "Local branching", Mathematical Programming 98, 2003; Lourenco, Martin and
 Stuetzle, "Iterated local search", Handbook of Metaheuristics, 2003.
+
+Choice of arcs that flow may take near a plan, a part of all, so that programs with flow are small.
+
+The traffic of a root takes arcs that lie on paths little longer than the shortest one, and those that it
+takes in the plan, which so stays feasible. A search without the other arcs can miss better plans, and finds
+those that it does not miss several times sooner.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ from typing import Literal
 import numpy as np
 
 from planner.search.deadline import Deadline, Stopwatch
-from planner_models.capacity.designs.network_design.arc_choice import ArcChoice
+from planner.search.tolerances import NEGLIGIBLE
+from planner_models.capacity.designs.network_design.feasibility import Feasibility
 from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
@@ -130,6 +137,9 @@ Model = Literal["capacities", "flow", "routes", "radius"]
 """What a neighbourhood of a plan is searched in: the master program, the one with flow, single routes, or the
 master program with all links free, of which few may change.
 """
+MAX_DETOUR = 1.5
+"""Most detour of a path over an arc, in lengths of mean links."""
+LEAST_FLOW = NEGLIGIBLE
 
 
 class PlanSearch:
@@ -465,3 +475,38 @@ class PlanSearch:
                 break
         self.plans.repair_candidate(candidate)
         return "limit"
+
+
+class ArcChoice:
+    """Chooses arcs by their detours and by the flow of the current plan.
+
+    lengths  (E,) cost of a unit of capacity on each link
+    """
+
+    def __init__(self, feasibility: Feasibility, lengths: Floats) -> None:
+        self.feasibility, self.network = feasibility, feasibility.network
+        self.lengths = lengths / max(float(lengths.mean()), 1e-12)
+        self._plan: Plan | None = None
+        self._used: Bools | None = None
+
+    def choose(self, plan: Plan, free: Bools) -> Bools | None:
+        """Return the arcs that the flow of each root may take, (K, A); None for all, where time runs out.
+
+        free  (E,) links that may have capacity besides those of the plan
+        """
+        used = self._used_arcs(plan)
+        if used is None:
+            return None
+        usable = free | (self.feasibility.capacity(plan.point) > 0)
+        detours = self.network.detours(self.lengths[self.network.capacity_edge], usable)
+        return used | (detours <= MAX_DETOUR)
+
+    def _used_arcs(self, plan: Plan) -> Bools | None:
+        """Return the arcs that the flow of each root takes in a plan, (K, A)."""
+        if self._plan is not plan:
+            oracle, capacity = self.feasibility.oracle, self.feasibility.capacity(plan.point)
+            rate, left_s = self.feasibility.instance.rate, self.feasibility.incumbent.left_s()
+            if oracle.solve(capacity, rate, left_s) is None:
+                return None
+            self._plan, self._used = plan, oracle.flows() > LEAST_FLOW
+        return self._used

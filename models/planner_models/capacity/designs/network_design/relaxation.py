@@ -19,12 +19,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from planner_models.capacity.designs.network_design.cutsets import TOLERANCE, round_down
 from planner_models.capacity.designs.network_design.feasibility import Feasibility
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.network import Floats, Ints, Network
 from planner_models.capacity.designs.network_design.partitions import PartitionSeparator
-from planner_models.capacity.designs.network_design.rounding import TOLERANCE, round_down
 
 STALL_ROUNDS = 4
 """Rounds of cutset separation without a row after which the search for them ends."""

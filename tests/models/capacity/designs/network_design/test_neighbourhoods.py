@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from planner_models.capacity.designs.network_design.design import reduce_instance
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.neighbourhoods import MAX_KEPT, MOST_ABOVE, Neighbourhoods
 from planner_models.capacity.designs.network_design.network import Network
-from planner_models.capacity.designs.network_design.reduction import reduce_instance
 from tests.models.capacity.designs.network_design.instances import instances
 from tests.models.capacity.designs.network_design.test_design import dense
 

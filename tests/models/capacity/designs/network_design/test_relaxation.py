@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 from planner.contract.proof import Status
+from planner_models.capacity.designs.network_design.design import reduce_instance
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.network import Network
-from planner_models.capacity.designs.network_design.reduction import reduce_instance
 from planner_models.capacity.designs.network_design.relaxation import FlowRowSeparator
 from tests.models.capacity.designs.network_design.instances import instances, solve_extended
 from tests.models.capacity.designs.network_design.test_design import ring

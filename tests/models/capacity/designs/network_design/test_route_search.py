@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.contract.proof import Status
+from planner_models.capacity.designs.network_design.design import reduce_instance
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Network
 from planner_models.capacity.designs.network_design.plan_building import Purchase
-from planner_models.capacity.designs.network_design.reduction import reduce_instance
 from planner_models.capacity.designs.network_design.route_search import RouteSearch, build_staircases
 from tests.models.capacity.designs.network_design.instances import can_route, instances, solve_extended
 

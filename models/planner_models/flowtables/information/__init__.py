@@ -1,1 +1,0 @@
-"""Information of control planes of system `flowtables`, and signalling between datapath and userspace."""

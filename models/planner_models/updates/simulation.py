@@ -1,0 +1,505 @@
+"""Updates in time: switches make their changes in random order and after random delays.
+
+Simulation of a plan many times: frequency and duration of loops, losses and overload of links.
+
+Forwarding at each moment of an update: traffic that loops, is lost, and loads links, change by change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Bools, Floats, Ints
+from planner.compiled import inner, kernel, run_small_in_python
+from planner.contract.control_loop import ROUND_COLUMNS
+from planner.contract.design import Design
+from planner.contract.drawing import Curve
+from planner.contract.metrics import Headline, less
+from planner.contract.simulation import Simulation, SimulationResult
+from planner.contract.tolerances import exceeds
+from planner.options import Options
+from planner_models.updates.information import realize
+from planner_models.updates.plan.check import Evaluation, evaluate
+from planner_models.updates.plan.plan import DRAIN, S_PER_MS, UpdatePlan, as_network, read_shares
+from planner_models.updates.plan.replay import ENTERS_OLD, FLIP, SPLIT, Network, change, uses
+from planner_models.updates.problem.problem import Update
+
+METRICS: Final = (
+    less("lost_traffic_mbit", "Mbit", "traffic in loops, without a rule, and beyond capacity; mean of runs"),
+    less("runs_with_loops_share", "", "runs in which packets loop"),
+    less("runs_with_black_holes_share", "", "runs in which packets are lost for want of a rule"),
+    less("runs_with_overload_share", "", "runs in which a link is overloaded"),
+    less("loops_ms", "ms", "time in which packets of some class loop; mean of runs"),
+    less("black_holes_ms", "ms", "time in which packets of some class are lost; mean of runs"),
+    less("overload_ms", "ms", "time in which some link is overloaded; mean of runs"),
+    less("looping_classes", "classes", "classes with packets that loop; mean of runs"),
+    less("duration_ms", "ms", "time from the first change to the last; mean of runs"),
+)
+LEAST: float = 1e-9  # part of a class's packets; less is rounding
+
+
+class Run(NamedTuple):
+    """Events of one run: times of trouble, as arrays of starts and ends, and traffic that is lost."""
+
+    end_s: float
+    loops: tuple[Floats, Floats]
+    holes: tuple[Floats, Floats]
+    overload: tuple[Floats, Floats]
+    looping_classes: int
+    lost_mbit: float
+
+
+def simulate(
+    problem: Update,
+    *,
+    design: Design[Update, UpdatePlan],
+    information: Mapping[str, Any],
+    decision_parameters: Mapping[str, Any],
+    options: Options,
+    runs: Annotated[int, Field(ge=1, le=10_000, description="runs with other orders and delays")] = 50,
+    spread: Annotated[
+        float,
+        Field(ge=0, le=3, description="standard deviation of the logarithm of the time for each change"),
+    ] = 0.5,
+    answer_ms: Annotated[
+        float,
+        Field(ge=0, allow_inf_nan=False, description="time from a switch's last change to the next step, ms"),
+    ] = 2.5,
+    seed: Annotated[int, Field(ge=0, description="seed of orders and delays")] = 0,
+) -> SimulationResult:
+    """Simulate a plan: switches make the changes of a step one after another, in random order and time.
+
+    A step begins when all switches have answered. Packets are taken to cross the network at once.
+    """
+    observed = design.observe(problem, **information)
+    decided = design.run(observed, options=options, parameters=decision_parameters).plan
+    rounds = [(design.name, 0.0, 0.0, 0.0, "unchanged" if decided is None else "applied")]
+    frame = pd.DataFrame(rounds, columns=list(ROUND_COLUMNS))
+    if decided is None:
+        return SimulationResult(
+            metrics=dict.fromkeys(metric.name for metric in METRICS), tables={}, rounds=frame
+        )
+    evaluation = evaluate(problem, realize(problem, observed, decided))
+    random = np.random.default_rng(seed)
+    made = [play_once(evaluation, random, spread=spread, answer_s=answer_ms * S_PER_MS) for _ in range(runs)]
+    table = pd.DataFrame(
+        {
+            "run": np.arange(1, runs + 1),
+            "duration_ms": [1e3 * run_.end_s for run_ in made],
+            "loops_ms": [1e3 * measure_union(*run_.loops) for run_ in made],
+            "black_holes_ms": [1e3 * measure_union(*run_.holes) for run_ in made],
+            "overload_ms": [1e3 * measure_union(*run_.overload) for run_ in made],
+            "looping_classes": [run_.looping_classes for run_ in made],
+            "lost_traffic_mbit": [run_.lost_mbit for run_ in made],
+        }
+    )
+    mean = table.drop(columns="run").mean()
+    shares = {
+        f"runs_with_{name}_share": float((table[f"{name}_ms"] > 0).mean())
+        for name in ("loops", "black_holes", "overload")
+    }
+    return SimulationResult(
+        metrics={**{str(name): float(value) for name, value in mean.items()}, **shares},
+        tables={"runs": table},
+        rounds=frame,
+        drawings=(_draw(made),),
+    )
+
+
+def play_once(evaluation: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float) -> Run:
+    """Return the events of one run of a plan, with random orders and times of changes."""
+    problem, ops = evaluation.problem, evaluation.ops
+    time_s, end_s = draw_times(evaluation, random, spread=spread, answer_s=answer_s)
+    owner = problem.slots.owner[ops.slot]
+    order = np.lexsort((time_s, owner))
+    first = np.flatnonzero(np.r_[True, owner[order][1:] != owner[order][:-1]]) if len(order) else order
+    starts = np.append(first, len(order)).astype(np.int64)
+    step_of, owner_of, share_of = read_shares(problem, evaluation.plan)
+    share_at = dict(zip(zip(step_of.tolist(), owner_of.tolist(), strict=True), share_of, strict=True))
+    share = np.array(
+        [share_at.get(key, 1.0) for key in zip(ops.step.tolist(), owner.tolist(), strict=True)], dtype=float
+    )
+    events = Events(ops.slot[order], ops.action[order], time_s[order], share[order])
+    slots = problem.slots
+    has_now = slots.now.has_rule()
+    course = play(
+        as_network(problem),
+        has_now.copy(),
+        np.zeros(len(has_now), dtype=bool),
+        events,
+        starts,
+        evaluation.is_stamped,
+        slots.now.share,
+        slots.next.share,
+        problem.traffic_mbps,
+        len(problem.links),
+    )
+    until = np.append(events.time_s[1:], end_s)
+    until[starts[1:] - 1] = end_s
+    loops, holes = course.loop > 0, course.hole > 0
+    traffic = problem.traffic_mbps[owner[order]]
+    spans, excess = _find_overload(problem, course, end_s)
+    return Run(
+        end_s=end_s,
+        loops=(events.time_s[loops], until[loops]),
+        holes=(events.time_s[holes], until[holes]),
+        overload=spans,
+        looping_classes=len(np.unique(owner[order][loops & (until > events.time_s)])),
+        lost_mbit=float(((course.loop + course.hole) * traffic * (until - events.time_s)).sum()) + excess,
+    )
+
+
+def draw_times(
+    evaluation: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float
+) -> tuple[Floats, float]:
+    """Return the (M,) time of each operation, s, and that of the last.
+
+    The time of a change is lognormal, in the mean that of the switch for its entries. Steps in which packets
+    leave last as planned.
+    """
+    problem, ops = evaluation.problem, evaluation.ops
+    switch = problem.slots.switch[ops.slot]
+    mean_s = problem.rule_ms[switch] * problem.slots.rules[ops.slot] * ops.parts * S_PER_MS
+    takes_s = mean_s * random.lognormal(-(spread**2) / 2, spread, len(mean_s))
+    order = np.lexsort((random.random(len(switch)), switch, ops.step))
+    total = np.cumsum(takes_s[order])
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = (np.diff(switch[order]) != 0) | (np.diff(ops.step[order]) != 0)
+    before = np.where(is_first, total - takes_s[order], -np.inf)
+    times = np.empty(len(order))
+    times[order] = total - np.maximum.accumulate(before) if len(order) else total
+    kinds = evaluation.plan.steps.sort_values("step", kind="stable")["kind"].to_numpy(object)
+    now = last = 0.0
+    for step, kind in enumerate(kinds):
+        if kind == DRAIN:
+            now += float(evaluation.end_s[step] - evaluation.start_s[step])
+            continue
+        of_step = ops.step == step
+        times[of_step] += now
+        last = float(times[of_step].max(initial=now))
+        now = last + answer_s
+    return times, last
+
+
+def _find_overload(problem: Update, course: Course, end_s: float) -> tuple[tuple[Floats, Floats], float]:
+    """Return the starts and ends of times in which a link is overloaded, s, and the traffic beyond, Mbit."""
+    limit = problem.load_limit_mbps
+    empty = np.zeros(0)
+    if not len(course.link):
+        return (empty, empty), 0.0
+    order = np.lexsort((course.time_s, course.link))
+    link, time_s = course.link[order], course.time_s[order]
+    total = np.cumsum(course.rise_mbps[order])
+    first = np.flatnonzero(np.r_[True, link[1:] != link[:-1]])
+    count = np.diff(np.append(first, len(link)))
+    base = np.repeat(np.r_[0.0, total[first[1:] - 1]], count)
+    load = problem.link_loads[0][link] + total - base
+    until = np.append(time_s[1:], end_s)
+    until[np.append(first[1:] - 1, len(link) - 1)] = end_s
+    over: Bools = exceeds(load, limit[link]) & (until > time_s)
+    excess = float(((load[over] - limit[link[over]]) * (until - time_s)[over]).sum())
+    return (time_s[over], until[over]), excess
+
+
+def measure_union(start: Floats, end: Floats) -> float:
+    """Return the length of the union of intervals."""
+    order: Ints = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    if not len(start):
+        return 0.0
+    reach = np.maximum.accumulate(end)
+    covered = np.r_[-np.inf, reach[:-1]]
+    return float(np.maximum(reach - np.maximum(start, covered), 0.0).sum())
+
+
+def _draw(made: list[Run]) -> Curve:
+    """Return the part of the runs in trouble of each kind over time."""
+    last = max(run_.end_s for run_ in made)
+    times = np.linspace(0.0, last, 101)
+    columns = {}
+    for name, spans in (
+        ("loops", [run_.loops for run_ in made]),
+        ("black_holes", [run_.holes for run_ in made]),
+        ("overload", [run_.overload for run_ in made]),
+    ):
+        inside = [
+            ((start[:, None] <= times) & (times < end[:, None])).any(axis=0)
+            if len(start)
+            else np.zeros(len(times), dtype=bool)
+            for start, end in spans
+        ]
+        columns[name] = np.mean(inside, axis=0)
+    frame = pd.DataFrame({"time_ms": 1e3 * times, **columns})
+    return Curve(title="Runs with loops, lost packets and overload", frame=frame, units={"time_ms": "ms"})
+
+
+SIMULATION: Final = Simulation(
+    run=simulate,
+    metrics=METRICS,
+    headline=Headline(metric="lost_traffic_mbit", verb="loses {} in the mean"),
+)
+
+
+class Events(NamedTuple):
+    """Changes by class and, within a class, by time; M of them.
+
+    slot, action  (M,) as in `Operations`
+    time_s        (M,) when the change takes effect
+    share         (M,) part of the packets that get the new version, where the action splits them
+    """
+
+    slot: Ints
+    action: Ints
+    time_s: Floats
+    share: Floats
+
+
+class Scratch(NamedTuple):
+    """Arrays that `_forward` uses.
+
+    flow     (N,) packets at each slot
+    waits    (N,) rules that lead to it and were not followed yet; -1 where no packet comes
+    queue    (N,) slots in order
+    slot_at  (S,) slot of the class at each switch; -1 for none
+    """
+
+    flow: Floats
+    waits: Ints
+    queue: Ints
+    slot_at: Ints
+
+
+class Course(NamedTuple):
+    """Course of classes over time.
+
+    loop, hole  (M,) part of the class's packets that loop, that are lost, after each change
+    time_s, link, rise_mbps  (R,) changes of the load of links
+    """
+
+    loop: Floats
+    hole: Floats
+    time_s: Floats
+    link: Ints
+    rise_mbps: Floats
+
+
+@inner
+def _choose_rule(slot: int, stamp: int, old: Bools, new: Bools, is_stamped: bool) -> int:
+    """Return the rule that packets of a stamp use at a switch: of `now` (0), of `next` (1), or none (-1)."""
+    if uses(stamp, 0, old[slot], new[slot], is_stamped):
+        return 0
+    return 1 if uses(stamp, 1, old[slot], new[slot], is_stamped) else -1
+
+
+@inner
+def _forward(  # noqa: C901
+    net: Network,
+    class_id: int,
+    old: Bools,
+    new: Bools,
+    shares: Floats,
+    is_stamped: bool,
+    doors: int,
+    old_share: Floats,
+    new_share: Floats,
+    scratch: Scratch,
+    load: Floats,
+) -> tuple[float, float]:
+    """Send one unit of a class's packets; return its looping and lost parts, and add to `load` of links.
+
+    Switches are served in order of their rules; those that are left are on a cycle, or behind one. Packets
+    that reach these count as looping, on every link there.
+    """
+    flow, waits, queue, slot_at = scratch.flow, scratch.waits, scratch.queue, scratch.slot_at
+    low, high = net.start[class_id], net.start[class_id + 1]
+    loop, hole = 0.0, 0.0
+    for stamp in range(2):
+        reached = 0
+        for slot in range(low, high):
+            flow[slot], waits[slot] = 0.0, -1
+        for slot in range(low, high):
+            sent = (shares[slot] if stamp == 1 else 1.0 - shares[slot]) / doors
+            if not net.entering[slot] or sent <= 0.0:
+                continue
+            has_next = net.new_start[slot + 1] > net.new_start[slot]
+            if stamp == 1 and not has_next:
+                continue  # dropped where it enters
+            if _choose_rule(slot, stamp, old, new, is_stamped) >= 0:
+                flow[slot], waits[slot] = sent, 0
+                queue[low + reached] = slot
+                reached += 1
+            elif has_next and net.old_start[slot + 1] > net.old_start[slot]:
+                hole += sent
+        settled = 0
+        while settled < reached:  # all switches that packets reach, and how many rules lead to each
+            slot = queue[low + settled]
+            settled += 1
+            rule = _choose_rule(slot, stamp, old, new, is_stamped)
+            if rule < 0:
+                continue
+            start, hops = (net.old_start, net.old_hop) if rule == 0 else (net.new_start, net.new_hop)
+            for entry in range(start[slot], start[slot + 1]):
+                target = slot_at[hops[entry]]
+                if hops[entry] == net.egress[class_id] or target < 0:
+                    continue
+                if waits[target] < 0:
+                    waits[target] = 0
+                    queue[low + reached] = target
+                    reached += 1
+                waits[target] += 1
+        ready = 0
+        for slot in range(low, high):
+            if waits[slot] == 0:
+                queue[low + ready] = slot
+                ready += 1
+        settled = 0
+        while settled < ready:
+            slot = queue[low + settled]
+            settled += 1
+            waits[slot] = -1
+            rule = _choose_rule(slot, stamp, old, new, is_stamped)
+            if rule < 0:
+                hole += flow[slot]
+                continue
+            start = net.old_start if rule == 0 else net.new_start
+            for entry in range(start[slot], start[slot + 1]):
+                sent = flow[slot] * (old_share[entry] if rule == 0 else new_share[entry])
+                load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += sent
+                hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
+                if hop == net.egress[class_id]:
+                    continue
+                target = slot_at[hop]
+                if target < 0:
+                    hole += sent
+                    continue
+                flow[target] += sent
+                waits[target] -= 1
+                if waits[target] == 0:
+                    queue[low + ready] = target
+                    ready += 1
+        caught = 0.0
+        for slot in range(low, high):
+            if waits[slot] > 0:
+                caught += flow[slot]
+        if caught > LEAST:
+            loop += caught
+            for slot in range(low, high):
+                if waits[slot] > 0:
+                    rule = _choose_rule(slot, stamp, old, new, is_stamped)
+                    start = net.old_start if rule == 0 else net.new_start
+                    for entry in range(start[slot], start[slot + 1] if rule >= 0 else start[slot]):
+                        load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += caught
+    return loop, hole
+
+
+@run_small_in_python(max_elements=1_000)
+@kernel
+def play(  # noqa: C901
+    net: Network,
+    old: Bools,
+    new: Bools,
+    events: Events,
+    starts: Ints,
+    is_stamped: Bools,
+    old_share: Floats,
+    new_share: Floats,
+    traffic_mbps: Floats,
+    links: int,
+) -> Course:
+    """Return the events of the classes as rules change; `old` and `new` become the rules afterwards.
+
+    starts  (G + 1,) first change of each class that changes
+    """
+    count = len(events.slot)
+    loops, holes = np.zeros(count), np.zeros(count)
+    shares, entry = np.zeros(len(net.switch)), np.full(len(net.switch), ENTERS_OLD)
+    slots = len(net.switch)
+    scratch = Scratch(
+        np.zeros(slots),
+        np.zeros(slots, dtype=np.int64),
+        np.zeros(slots, dtype=np.int64),
+        np.full(net.switches, -1),
+    )
+    slot_at = scratch.slot_at
+    before, after = np.zeros(links), np.zeros(links)
+    size = 0
+    for group in range(len(starts) - 1):
+        class_id = net.owner[events.slot[starts[group]]]
+        low, high = net.start[class_id], net.start[class_id + 1]
+        hops = net.old_start[high] - net.old_start[low] + net.new_start[high] - net.new_start[low]
+        size += hops * (starts[group + 1] - starts[group])
+    time, link, rise = np.empty(size), np.empty(size, dtype=np.int64), np.empty(size)
+    count_found = 0
+    for group in range(len(starts) - 1):
+        class_id = net.owner[events.slot[starts[group]]]
+        low, high, doors = net.start[class_id], net.start[class_id + 1], 0
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = slot
+            doors += 1 if net.entering[slot] else 0
+        doors = max(doors, 1)
+        stamped = is_stamped[class_id]
+        _forward(
+            net,
+            class_id,
+            old,
+            new,
+            shares,
+            stamped,
+            doors,
+            old_share,
+            new_share,
+            scratch,
+            before,
+        )
+        for event in range(starts[group], starts[group + 1]):
+            slot, action = events.slot[event], events.action[event]
+            is_only = net.ingress[class_id] == net.switch[slot]
+            has_next = net.new_start[slot + 1] > net.new_start[slot]
+            old[slot], new[slot], entry[slot] = change(
+                action, old[slot], new[slot], entry[slot], is_only, has_next
+            )
+            if action == SPLIT:
+                shares[slot] = events.share[event]
+            elif action == FLIP:
+                shares[slot] = 1.0
+            loops[event], holes[event] = _forward(
+                net,
+                class_id,
+                old,
+                new,
+                shares,
+                stamped,
+                doors,
+                old_share,
+                new_share,
+                scratch,
+                after,
+            )
+            for other_slot in range(low, high):
+                for side in range(2):
+                    first = net.old_start[other_slot] if side == 0 else net.new_start[other_slot]
+                    last = net.old_start[other_slot + 1] if side == 0 else net.new_start[other_slot + 1]
+                    for hop in range(first, last):
+                        edge = net.old_link[hop] if side == 0 else net.new_link[hop]
+                        step = (min(after[edge], 1.0) - min(before[edge], 1.0)) * traffic_mbps[class_id]
+                        if abs(step) > 0.0:
+                            time[count_found], link[count_found], rise[count_found] = (
+                                events.time_s[event],
+                                edge,
+                                step,
+                            )
+                            count_found += 1
+                        before[edge] = after[edge]
+            for other_slot in range(low, high):
+                after[net.old_link[net.old_start[other_slot] : net.old_start[other_slot + 1]]] = 0.0
+                after[net.new_link[net.new_start[other_slot] : net.new_start[other_slot + 1]]] = 0.0
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = -1
+            before[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = 0.0
+            before[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = 0.0
+    return Course(loops, holes, time[:count_found], link[:count_found], rise[:count_found])

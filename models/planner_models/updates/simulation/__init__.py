@@ -1,1 +1,0 @@
-"""Updates in time: switches make their changes in random order and after random delays."""
