@@ -24,9 +24,8 @@ from benchmarks.common import machine, parser_of
 from planner.backends import solve
 from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
-from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering import SYSTEM, Brokering, information
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.information import observe
 from planner_models.brokering.problem.generators import world
 
 RUNS = 3
@@ -41,7 +40,7 @@ def time_decision(
     seconds, reached = [], []
     for _ in range(runs):
         started = time.perf_counter()
-        observed = observe.marketplace(problem)
+        observed = information.marketplace(problem)
         decision = assignment.assign(observed, options=Options(gap=gap, time_limit_s=limit_s, seed=1))
         seconds.append(time.perf_counter() - started)
         assert decision.plan is not None
@@ -57,7 +56,7 @@ def time_decision(
 
 def time_solvers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None:
     """Print times and gaps of general solvers on the same program."""
-    model = assignment.build_model(observe.marketplace(problem))
+    model = assignment.build_model(information.marketplace(problem))
     linear = replace(model, integer=None)
     print(f"  program: {model.shape[0]:,} rows, {model.shape[1]:,} variables")
     for name, program, backend in (
@@ -92,7 +91,7 @@ def heavy_tailed(clients: int, seed: int = 1) -> Brokering:
 
 def time_heavy_tail(clients: int) -> None:
     """Print time and gap of one decision on heavy-tailed bitrates, within 20 s."""
-    problem = observe.estimate(heavy_tailed(clients))
+    problem = information.estimate(heavy_tailed(clients))
     started, cpu = time.perf_counter(), time.process_time()
     options = Options(gap=1e-3, time_limit_s=HEAVY_LIMIT_S, seed=1)
     decision = assignment.assign(problem, options=options)

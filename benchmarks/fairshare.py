@@ -22,7 +22,7 @@ from benchmarks.common import machine, parser_of
 from planner.options import Options
 from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.designs import fair_rates, moves, optimum, placement, weights
-from planner_models.fairshare.designs.program import share_dominant
+from planner_models.fairshare.designs.fair_rates import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement
 from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import count_moves

@@ -29,7 +29,7 @@ from planner.backends import solve
 from planner.contract.design import Decision
 from planner_models.livevideo import LiveVideo, Trees
 from planner_models.livevideo.designs import ladders
-from planner_models.livevideo.designs.decomposition.warm_up import get_ready
+from planner_models.livevideo.designs.decomposition.decomposition import get_ready
 from planner_models.livevideo.designs.integer_program import build_program
 from planner_models.livevideo.problem import generators
 from planner_models.livevideo.problem.adjustments import adjust

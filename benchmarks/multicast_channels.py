@@ -29,13 +29,8 @@ from benchmarks.common import machine, median_time, parser_of
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
 from planner.compiled import njit
-from planner_models.multicast.designs import edge_bound
-from planner_models.multicast.designs.channelization import (
-    agglomerative_clustering,
-    algorithm2,
-    incremental,
-    p_median,
-)
+from planner_models.multicast.designs import partitioned
+from planner_models.multicast.designs.channelization import algorithm2, local_search, p_median
 from planner_models.multicast.plan import group_capacity, meta_groups
 from planner_models.multicast.problem import workloads
 
@@ -169,7 +164,7 @@ def compare_switches(quick: bool) -> None:
         }
         ways |= {
             f"agglomerative, {rounds} round{'s' * (rounds != 1)}": partial(
-                agglomerative_clustering.aggregate, table_size=size, rounds=rounds
+                local_search.aggregate, table_size=size, rounds=rounds
             )
             for rounds in ((0, 1, 4) if quick else (0, 1))
         }
@@ -352,10 +347,7 @@ def compare_with_bound(quick: bool) -> None:
         sets = len(np.unique(port_sets))
         size = round(entries * sets / all_sets)
         demand_mbps = float(traffic @ np.bitwise_count(port_sets))
-        plans = [
-            agglomerative_clustering.aggregate(port_sets, traffic, table_size=size, rounds=n)
-            for n in (8, 1, 0)
-        ]
+        plans = [local_search.aggregate(port_sets, traffic, table_size=size, rounds=n) for n in (8, 1, 0)]
         extras = [meta_groups.extra_mbps(port_sets, traffic, meta) for meta in plans]
         by_pass = min(
             meta_groups.extra_mbps(
@@ -369,7 +361,7 @@ def compare_with_bound(quick: bool) -> None:
         bound = bound_traffic(port_sets, traffic, size, plans[0], ports, limit) - demand_mbps
         took = time.perf_counter() - begin
         unicast = np.full(len(port_sets), np.inf)
-        near = float(edge_bound.bound_extra_mbps([edge_bound.Switch(port_sets, traffic, unicast, size)])[0])
+        near = float(partitioned.bound_extra_mbps([partitioned.Switch(port_sets, traffic, unicast, size)])[0])
         assert max(bound, near) <= min(extras)
         assert extras[0] <= extras[1]
         assert max(extras) < by_pass
@@ -392,9 +384,7 @@ def report_gaps(quick: bool) -> None:
         size = PORTS + 5
         best = p_median.certify(masks, rates, table_size=6, seconds=20)
         assert best.gap < 1e-6
-        by_pairs = meta_groups.extra_mbps(
-            masks, rates, agglomerative_clustering.aggregate(masks, rates, table_size=6)
-        )
+        by_pairs = meta_groups.extra_mbps(masks, rates, local_search.aggregate(masks, rates, table_size=6))
         # single ports and all ports have entries of their own in Algorithm 2: they are set aside here too
         several = (np.bitwise_count(masks) > 1) & (np.bitwise_count(masks) < PORTS)
         by_pass = algorithm2.aggregate(masks[several], rates[several], table_size=size + 2, ports=PORTS)
@@ -434,7 +424,7 @@ def time_changes(quick: bool) -> None:
     masks, rates = generate_groups(1000)
     for name, drift in (("never", float("inf")), ("where it drifts 0.5%", 0.005), ("at every rise", -1.0)):
         count = min(events, 200) if drift < 0 else events
-        tracker = incremental.SharingTracker(masks=masks, rates=rates, table_size=200, drift=drift)
+        tracker = algorithm2.SharingTracker(masks=masks, rates=rates, table_size=200, drift=drift)
         rng = np.random.default_rng(5)
         begin = time.perf_counter()
         for _ in range(count):

@@ -25,7 +25,7 @@ import pandas as pd
 from benchmarks.common import machine, median_time, parser_of
 from planner.io.table_files import write_table
 from planner_models.multicast import Multicast
-from planner_models.multicast.plan import forwarding, rerouting, switch_updates, tree_repair
+from planner_models.multicast.plan import forwarding, rerouting, switch_groups
 from planner_models.multicast.plan.plan import build_plan
 from planner_models.multicast.problem import address_allocation, churn, failures, generators, topology
 
@@ -47,7 +47,7 @@ def count_churn(quick: bool) -> None:
     problem = generate_datacenter(10_000 if quick else 100_000)
     events = 100_000 if quick else 1_000_000
     total_s, _ = median_time(
-        lambda: switch_updates.count_updates(problem, events=events, rng=np.random.default_rng(1))
+        lambda: switch_groups.count_updates(problem, events=events, rng=np.random.default_rng(1))
     )
     rng = np.random.default_rng(2)
     few = events // 100
@@ -112,7 +112,7 @@ def rebuild_trees(quick: bool) -> None:
         state = failures.find_working_links(
             problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
         )
-        repair = partial(tree_repair.repair_trees, problem, plan, state, strangers=False)
+        repair = partial(rerouting.repair_trees, problem, plan, state, strangers=False)
         greedy_s, greedy = median_time(partial(repair, exact=False), 1, warm=False)
         exact_s, exact = median_time(repair, 1, warm=False)
         assert greedy.table["cost"].sum() >= exact.table["cost"].sum() - 1e-6

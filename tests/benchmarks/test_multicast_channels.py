@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.multicast_channels import bound_traffic
-from planner_models.multicast.designs.channelization import agglomerative_clustering, p_median
+from planner_models.multicast.designs.channelization import local_search, p_median
 
 PORTS = 8
 ENTRIES = 8
@@ -22,6 +22,6 @@ def test_the_bound_over_all_unions_is_near_the_optimum_and_never_above(seed: int
     rates = rng.uniform(1, 10, 40)
     best = p_median.certify(masks, rates, table_size=ENTRIES, seconds=20)
     assert best.gap < 1e-9
-    meta = agglomerative_clustering.aggregate(masks, rates, table_size=ENTRIES)
+    meta = local_search.aggregate(masks, rates, table_size=ENTRIES)
     bound = bound_traffic(masks, rates, ENTRIES, meta, PORTS, limit=20.0)
     assert 0.99 * best.total_mbps <= bound <= best.total_mbps * (1 + 1e-9)

@@ -83,14 +83,14 @@ from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, mea
 from planner_models.analytics.plan.plan import PLAN_TABLES, Levels
 from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.adjustments import adjust
+from planner_models.analytics.problem.generated_queries import PRESETS
 from planner_models.analytics.problem.generators import small
-from planner_models.analytics.problem.presets import PRESETS
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.readers import read_regions
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.analytics.problem.windows import generate_windows, read_windows
-from planner_models.analytics.published.targets import TARGETS
-from planner_models.analytics.simulation.study import SIMULATION
+from planner_models.analytics.published import TARGETS
+from planner_models.analytics.simulation import SIMULATION
 
 COORDINATION = Coordination(
     scenario="analytics/coordination",

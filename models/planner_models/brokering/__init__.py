@@ -101,13 +101,13 @@ from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.elements import ELEMENTS
 from planner_models.brokering.plan.metrics import METRICS, measure
 from planner_models.brokering.plan.plan import Assignment, from_tables
-from planner_models.brokering.problem import generators, samples, series
+from planner_models.brokering.problem import generators, series
 from planner_models.brokering.problem.adjustments import adjust
 from planner_models.brokering.problem.drawing import draw as draw_problem
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.schema import OPTIONAL, PLAN_TABLES, TABLES
 from planner_models.brokering.published.targets import TARGETS
-from planner_models.brokering.simulation.market import SIMULATION
+from planner_models.brokering.simulation import SIMULATION
 
 SYSTEM = System(
     name="brokering",
@@ -127,7 +127,7 @@ SYSTEM = System(
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,
-        sample=samples.tight_market,
+        sample=generators.tight_market,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

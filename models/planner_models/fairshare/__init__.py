@@ -70,7 +70,7 @@ from planner_models.fairshare import designs, information, plan, problem
 from planner_models.fairshare.designs.formulation import formulation
 from planner_models.fairshare.designs.table import DESIGNS
 from planner_models.fairshare.designs.what_if import explain
-from planner_models.fairshare.information.realize import realize
+from planner_models.fairshare.information import realize
 from planner_models.fairshare.plan.check import check
 from planner_models.fairshare.plan.drawing import draw, draw_demand
 from planner_models.fairshare.plan.elements import ELEMENTS

@@ -4,10 +4,10 @@ Switches of a fat tree hold few multicast entries. The address space is cut into
 cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation switches whose tables
 overflow, groups share an entry that goes to all ports of any of them (equation (6)): by Algorithm 2, also
 with convex congestion, by agglomerative clustering, with a proven bound (`p_median`) or as groups change
-(`incremental`). Other groups go by unicast: those that save the least, and those whose shared entries cost
+(`algorithm2`). Other groups go by unicast: those that save the least, and those whose shared entries cost
 more. Design `joint` makes that choice of unicast, own and shared entries for all groups together, with a
 bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal model);
-`designs.edge_bound` bounds every plan with table entries. Designs `elmo` and `bier` put trees into the
+`designs.partitioned` bounds every plan with table entries. Designs `elmo` and `bier` put trees into the
 headers of packets (`plan.headers`); `link_traffic_mbps` counts all links, headers included. The objective,
 and headline, is the traffic that hosts send and receive. `group_capacity` gives the number of groups that fit
 before a table overflows, for any table size; `planner explain` is a capacity report.
@@ -23,12 +23,12 @@ and `header_rules`; `forwarding.compare_plans` lists the differences of two plan
 `forwarding.send_packet` sends a packet through a plan's compiled tables.
 
 A controller may decide on an observation: memberships of a while ago and rates measured with noise or in
-sums (`information`); switches then carry the plan on among the true members. `signalling` counts the
+sums (`information`); switches then carry the plan on among the true members. `information` counts the
 messages between hosts, switches and controllers.
 
-Failures are rerouted around locally (`rerouting`) until trees are rebuilt (`tree_repair`); plans are made
+Failures are rerouted around locally (`rerouting`) until trees are rebuilt (`repair_trees`); plans are made
 without knowledge of failures, unless `partitioned_aggregated` plans around them (`around_failures`).
-`switch_updates` counts the table updates of joins and leaves; `planner simulate` runs a fabric in time, with
+`switch_groups` counts the table updates of joins and leaves; `planner simulate` runs a fabric in time, with
 joins and leaves, under a controller.
 
 Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
@@ -66,7 +66,7 @@ from planner_models.multicast import designs, information, plan, problem, publis
 from planner_models.multicast.designs.formulation import formulation
 from planner_models.multicast.designs.table import DESIGNS
 from planner_models.multicast.designs.what_if import explain
-from planner_models.multicast.information.realize import realize
+from planner_models.multicast.information import realize
 from planner_models.multicast.plan.check import check
 from planner_models.multicast.plan.drawing import draw
 from planner_models.multicast.plan.elements import ELEMENTS
@@ -78,7 +78,7 @@ from planner_models.multicast.problem.drawing import draw_fabric
 from planner_models.multicast.problem.problem import OPTIONAL_TABLES, TABLES, Multicast
 from planner_models.multicast.problem.sets import from_sets
 from planner_models.multicast.published.targets import TARGETS
-from planner_models.multicast.simulation.churn_simulation import SIMULATION
+from planner_models.multicast.simulation import SIMULATION
 
 SYSTEM = System(
     name="multicast",

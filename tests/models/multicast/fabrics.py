@@ -12,7 +12,7 @@ import pandas as pd
 
 from planner_models.multicast import SYSTEM, Multicast
 from planner_models.multicast.designs import partitioned_aggregated
-from planner_models.multicast.problem import addresses, generators, topology
+from planner_models.multicast.problem import generators, topology
 
 # the designs that make plans, and one whose aggregation switches share entries too
 PLANNING = (
@@ -82,7 +82,7 @@ def of_one_tenant(problem: Multicast) -> Multicast:
 
 
 def require_distribution(
-    wires: topology.Wiring, held: addresses.Distribution, core_copies: int, aggregation_copies: int
+    wires: topology.Wiring, held: topology.Distribution, core_copies: int, aggregation_copies: int
 ) -> None:
     """Require exact replication, equal shares, and a path from every core of a partition into every pod."""
     assert (held.core.sum(axis=0) == core_copies).all()

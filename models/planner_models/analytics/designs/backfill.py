@@ -16,8 +16,7 @@ from planner.search.judged import gap_of, infeasible, judged, undecided
 from planner.search.tolerances import COARSE_GAP, ROUNDING, STATED_GAP
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
-from planner_models.analytics.designs.decision import decide
-from planner_models.analytics.designs.interval_deadline import IntervalDeadline
+from planner_models.analytics.designs.decision import IntervalDeadline, decide
 from planner_models.analytics.designs.shedding import SCOPE as LEFT_OUT
 from planner_models.analytics.designs.shedding import fit_interval
 from planner_models.analytics.designs.time_prices import Waiting, find_time_prices

@@ -1,4 +1,7 @@
-"""Decisions of rules without a bound, with their proof."""
+"""Decisions of rules without a bound, with their proof.
+
+The time limit of designs that plan one interval after another, with time reserved for those to come.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.deadline import Deadline, Stopwatch
 from planner.search.judged import feasible, infeasible, undecided
 from planner_models.analytics.designs.choices import Choices
-from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.designs.shedding import explain_shortage
 from planner_models.analytics.plan.answers import follow_sources
 from planner_models.analytics.plan.metrics import measure_levels
 from planner_models.analytics.plan.plan import Levels, make_plan
@@ -21,6 +25,7 @@ RULES_ONLY: Final = frozenset({"rules"})
 """Guarantees of designs that overload uplinks: sites only send levels that they may send."""
 BUT_ANSWERS: Final = frozenset({"capacity", "error", "storage", "rules"})
 """Guarantees of plans that leave out answers, as uplinks carry not even the coarsest levels of all."""
+REPAIR: Final = 4.0  # times the seconds of building an interval's choices, which its shortest plan takes
 
 
 def say_shortages(choices: Choices) -> tuple[str, ...]:
@@ -76,3 +81,28 @@ def _prove_short(problem: Analytics, figures: dict[str, float | None]) -> Proof:
     lost = (figures["no_data_loss"] or 0.0) + (figures["late_loss"] or 0.0)
     reason = f"this plan loses {amount(lost, 'USD')} without data in time; another may answer all queries"
     return undecided(reason, metric="value")
+
+
+class IntervalDeadline:
+    """The seconds for searches of intervals, without those reserved for short plans of later ones."""
+
+    def __init__(self, options: Options, intervals: int) -> None:
+        self.deadline, self.building = Deadline.of(options), Stopwatch()
+        self.remaining, self.build_s = intervals, 0.0
+
+    def start_interval(self) -> None:
+        """Note that the choices of the next interval are being built."""
+        self.building = Stopwatch()
+        self.remaining -= 1
+
+    def end_build(self) -> None:
+        """Note that the choices of the interval are built."""
+        self.build_s = self.building.seconds
+
+    def remaining_options(self, options: Options) -> Options:
+        """Return the options with the time that is left, as they are without a limit."""
+        return self.deadline.options(options)
+
+    def search_s(self) -> float:
+        """Return the seconds left for searches of this interval and later ones; 0 or less when late."""
+        return self.deadline.left_s - REPAIR * self.build_s * self.remaining

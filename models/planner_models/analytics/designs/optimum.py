@@ -18,8 +18,7 @@ from planner.search.judged import gap_of, infeasible, judged, undecided
 from planner.search.tolerances import OPTIMALITY, STATED_GAP
 from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
-from planner_models.analytics.designs.decision import BUT_ANSWERS, say_shortages
-from planner_models.analytics.designs.interval_deadline import IntervalDeadline
+from planner_models.analytics.designs.decision import BUT_ANSWERS, IntervalDeadline, say_shortages
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
 from planner_models.analytics.designs.shedding import SCOPE, fit_interval, leave_out

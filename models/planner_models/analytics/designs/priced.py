@@ -13,11 +13,10 @@ from planner.options import Options
 from planner.search.judged import infeasible
 from planner_models.analytics.designs import prices, search
 from planner_models.analytics.designs.choices import Choices
-from planner_models.analytics.designs.decision import decide
-from planner_models.analytics.designs.interval_deadline import IntervalDeadline
+from planner_models.analytics.designs.decision import IntervalDeadline, decide
 from planner_models.analytics.designs.optimum import plan, read_prices
 from planner_models.analytics.designs.shedding import fit_interval
-from planner_models.analytics.information.signalling import PRICE_ROUNDS, PROPOSALS
+from planner_models.analytics.information import PRICE_ROUNDS, PROPOSALS
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
 

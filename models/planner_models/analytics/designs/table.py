@@ -7,9 +7,9 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
+from planner_models.analytics import information
 from planner_models.analytics.designs import backfill, optimum, priced, rules, site_values
-from planner_models.analytics.information import signalling
-from planner_models.analytics.information.observe import observe_bandwidth
+from planner_models.analytics.information import observe_bandwidth
 
 PAPER: Final = "Rabkin et al. 2013"
 
@@ -27,7 +27,7 @@ DESIGNS: Final = (
         name="optimum",
         decide=optimum.plan,
         observe=observe_bandwidth,
-        signalling=signalling.count_reports,
+        signalling=information.count_reports,
         mechanism=Mechanism.TRANSPARENCY,
         messages="uplinks report bandwidth, sites report volumes; the controller sends levels",
         source=f"{PAPER}, sections 3 and 4 (the problem); Geoffrion 1974 (Lagrangian relaxation)",
@@ -46,7 +46,7 @@ DESIGNS: Final = (
         name="coarsest",
         decide=site_values.choose_by_coarsest,
         observe=observe_bandwidth,
-        signalling=signalling.count_coarsest,
+        signalling=information.count_coarsest,
         mechanism=Mechanism.TRANSPARENCY,
         messages="sites report the levels that they would send, and get the coarsest of others",
         source=f"{PAPER}, section 4 (optimizing across queries)",
@@ -55,7 +55,7 @@ DESIGNS: Final = (
         name="priced",
         decide=priced.choose_by_prices,
         observe=observe_bandwidth,
-        signalling=signalling.count_prices,
+        signalling=information.count_prices,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="uplinks send prices and get their loads; each query chooses its levels",
         source="Geoffrion 1974 (Lagrangian relaxation)",
@@ -64,7 +64,7 @@ DESIGNS: Final = (
         name="backfill",
         decide=backfill.send_later,
         observe=observe_bandwidth,
-        signalling=signalling.count_reports,
+        signalling=information.count_reports,
         mechanism=Mechanism.TRANSPARENCY,
         messages="uplinks report bandwidth, sites report volumes; the controller sends levels",
         source=f"{PAPER}, section 3 (backfill to improve data)",

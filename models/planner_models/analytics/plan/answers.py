@@ -9,7 +9,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints, read_only
 from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.problem.problem import Analytics
-from planner_models.analytics.problem.query_volume import QueryVolume, read_volume
+from planner_models.analytics.problem.tables import QueryVolume, read_volume
 
 
 class Answers(NamedTuple):

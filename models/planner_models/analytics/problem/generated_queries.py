@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
@@ -19,9 +20,11 @@ from planner_models.analytics.problem.generators import (
     Seed,
     Sites,
     Variation,
+    diurnal,
     draw_days,
     draw_places,
     set_bandwidth,
+    small,
     tabulate_intervals,
     tabulate_pops,
     tabulate_volume,
@@ -314,3 +317,12 @@ def _assemble(
         merging=merging if merging is not None and len(merging) else None,
     )
     return set_bandwidth(problem, bandwidth, variation, rng)
+
+
+PRESETS: Final[Mapping[str, Callable[..., Analytics]]] = {
+    "diurnal": diurnal,
+    "cdn": cdn,
+    "latency_histogram": latency_histogram,
+    "sensors": sensors,
+    "small": small,
+}

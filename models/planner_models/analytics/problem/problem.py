@@ -16,10 +16,9 @@ from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.analytics.problem import reuse, validation
-from planner_models.analytics.problem.level_order import find_refinements
-from planner_models.analytics.problem.query_volume import QueryVolume
+from planner_models.analytics.problem.reuse import find_refinements
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES, WORST
-from planner_models.analytics.problem.tables import QueryTables
+from planner_models.analytics.problem.tables import QueryTables, QueryVolume
 
 TIMELESS: Final = (
     "site_names", "pop_names", "link_names", "query_names", "pop_of", "cube_of", "is_sum", "value_usd",

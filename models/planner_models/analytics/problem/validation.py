@@ -13,8 +13,7 @@ from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
-from planner_models.analytics.problem.level_order import NESTED, find_unnested
-from planner_models.analytics.problem.reuse import find_reuse_faults
+from planner_models.analytics.problem.reuse import NESTED, find_reuse_faults, find_unnested
 from planner_models.analytics.problem.schema import (
     BUCKETS,
     COARSEST,

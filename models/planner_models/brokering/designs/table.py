@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from planner.contract.design import Design, Mechanism
+from planner_models.brokering import information
 from planner_models.brokering.designs import learning_bidders, several_brokers
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.information import observe, signalling
 
 
 def _design(
@@ -17,7 +17,7 @@ def _design(
     messages: str,
     source: str,
     mechanism: Mechanism = Mechanism.PRIORITY_RANKING,
-    count: Callable[..., Any] = signalling.count_rounds,
+    count: Callable[..., Any] = information.count_rounds,
     decide: Callable[..., Any] = assignment.assign,
 ) -> Design[Any, Any]:
     """Return a design with brokers that decide on that observation; the formal model is of one broker's."""
@@ -36,81 +36,81 @@ def _design(
 DESIGNS: Final = (
     _design(
         "marketplace",
-        observe.marketplace,
+        information.marketplace,
         "the broker shares its clients; CDNs bid several clusters for each, with performance, price and "
         "residual capacity; the broker says which bids it accepts",
         "3.4.2 (Marketplace)",
     ),
     _design(
         "omniscient",
-        observe.omniscient,
+        information.omniscient,
         "CDNs announce every cluster, cost and capacity to the broker",
         "3.5.1 (Omniscient)",
         Mechanism.TRANSPARENCY,
-        signalling.count_full_information,
+        information.count_full_information,
     ),
     _design(
         "brokered",
-        observe.brokered,
+        information.brokered,
         "none; a contract's price is agreed on for months",
         "3.4.2 (Brokered)",
         Mechanism.REACTION,
     ),
     _design(
         "multicluster",
-        observe.multicluster,
+        information.multicluster,
         "CDNs announce several clusters for each location",
         "3.4.2 (Multicluster)",
     ),
     _design(
         "dynamic_pricing",
-        observe.dynamic_pricing,
+        information.dynamic_pricing,
         "CDNs announce the cost of the cluster they would use for each location",
         "3.4.2 (DynamicPricing)",
     ),
     _design(
         "dynamic_multicluster",
-        observe.dynamic_multicluster,
+        information.dynamic_multicluster,
         "CDNs announce several clusters for each location, with their costs",
         "3.4.2 (DynamicMulticluster)",
     ),
     _design(
         "best_lookup",
-        observe.best_lookup,
+        information.best_lookup,
         "CDNs announce several clusters for each location, with costs and capacities",
         "3.4.2 (BestLookup)",
     ),
     _design(
         "protocol",
-        observe.protocol,
+        information.protocol,
         "any choice of what is shared, matched and announced",
         "Table 3.2",
     ),
     _design(
         "several_brokers",
-        observe.marketplace,
+        information.marketplace,
         "as marketplace, with each of several brokers, none of which knows of the others",
         "3.4.2 (overbooking)",
         decide=several_brokers.assign_independently,
     ),
     _design(
         "transactions",
-        observe.marketplace,
+        information.marketplace,
         "as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
         "3.4.2 (Transactions)",
-        count=signalling.count_transactions,
+        count=information.count_transactions,
         decide=several_brokers.assign_in_transactions,
     ),
     _design(
         "learning_bidders",
-        observe.marketplace,
+        information.marketplace,
         "as marketplace; CDNs change prices and promises by the bids that were accepted",
         "3.6.1 and 3.6.3 (Accept)",
         decide=learning_bidders.assign,
     ),
     _design(
         "performance_only",
-        observe.brokered,
+        information.brokered,
         "none",
         "Fig. 3.10 with wc = 0",
         Mechanism.REACTION,

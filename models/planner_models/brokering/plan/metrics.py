@@ -1,17 +1,33 @@
-"""Metrics of system `brokering`, computed from the true problem and the plan."""
+"""Metrics of system `brokering`, computed from the true problem and the plan.
+
+Relief of overloaded clusters: the plan that results when clients without capacity have moved.
+
+A broker moves clients whose cluster fails them during playback (Mukerjee 2018, 3.2.2 and 3.6.3). So the
+objective of a plan that overloads clusters, or leaves clients out, is counted after these moves, and
+clients that fit nowhere then are without service.
+
+Traffic, cost, price and profit of each CDN and each country.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.contract.metrics import Metric, less
-from planner_models.brokering.plan import billing, overload_relief, profit
-from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
+from planner_models.brokering.plan import billing
+from planner_models.brokering.plan.check import AssignmentArrays, ClientKinds, is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment, read_bids
+from planner_models.brokering.plan.transportation import (
+    CAPACITY_TOLERANCE,
+    TransportationProblem,
+    client_cost,
+    transportation_problem,
+)
 from planner_models.brokering.problem.problem import Brokering
 
 TABLE_3_3: Final = "Mukerjee 2018, Table 3.3"
@@ -122,6 +138,18 @@ METRICS: Final = (
         "Mukerjee 2018, 3.4.2 (Transactions)",
     ),
 )
+NOT_ON_OFFER_COST = 1e300  # a client that should not be there at all loses nothing by moving
+_relieved: WeakKeyDictionary[Brokering, tuple[tuple[Ints, ...], Relief]] = WeakKeyDictionary()
+"""The plan of each problem that was relieved last, and its relief."""
+MARKUP: Final = 1.2  # of a CDN on a price that only covers its cost
+COLUMNS: Final = (
+    "traffic_mbps",
+    "cost_per_hour",
+    "flat_price_per_hour",
+    "price_to_cost",
+    "profit_at_flat_price",
+    "profit_at_cluster_price",
+)
 
 
 def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -> dict[str, float | None]:
@@ -134,7 +162,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     terms = problem.terms
     overloaded = is_overloaded(problem, assignment.load_mbps)
     served = float(count.sum())
-    by_cdn = profit.profit_by_cdn(problem, plan)
+    by_cdn = profit_by_cdn(problem, plan)
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
@@ -180,7 +208,7 @@ def objective_of(problem: Brokering, plan: Assignment) -> float:
     return relief.weighted_cost + relief.penalty
 
 
-def relieved_cost(problem: Brokering, assignment: AssignmentArrays) -> overload_relief.Relief:
+def relieved_cost(problem: Brokering, assignment: AssignmentArrays) -> Relief:
     """Return the weighted cost of an assignment, and the clients that overloaded clusters do not serve."""
     count, terms = assignment.count.astype(float), problem.terms
     cells = assignment.location, assignment.cluster
@@ -189,9 +217,9 @@ def relieved_cost(problem: Brokering, assignment: AssignmentArrays) -> overload_
     priced = problem.priced_bitrate_mbps(assignment.location, assignment.bitrate_mbps)
     weighted_money = float((problem.price[cells] * count) @ priced) * terms.units_per_mbps_hour
     weighted = terms.performance_weight * performance + terms.cost_weight * weighted_money
-    if overload_relief.is_needed(problem, assignment):
-        return overload_relief.relieve_plan(problem, assignment)
-    return overload_relief.Relief(weighted, 0, 0.0)
+    if is_needed(problem, assignment):
+        return relieve_plan(problem, assignment)
+    return Relief(weighted, 0, 0.0)
 
 
 def weighted_median(values: Floats, weights: Floats) -> float | None:
@@ -204,7 +232,7 @@ def weighted_median(values: Floats, weights: Floats) -> float | None:
 
 
 def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
-    bill = float(by_cdn["flat_price_per_hour"].sum(skipna=False)) / profit.MARKUP
+    bill = float(by_cdn["flat_price_per_hour"].sum(skipna=False)) / MARKUP
     return None if np.isnan(bill) else bill
 
 
@@ -239,3 +267,127 @@ def moved_traffic_percent(
         common = float(totals.to_numpy(float) @ totals.index.get_level_values("bitrate_kbps").to_numpy(float))
         shares.append(100 * (1 - stays / common) if common > 0 else None)
     return shares[0], shares[1]
+
+
+def is_needed(problem: Brokering, result: AssignmentArrays) -> bool:
+    """Return whether a cluster is overloaded, or a client has no cluster."""
+    return bool(is_overloaded(problem, result.load_mbps).any() or result.count.sum() < problem.count.sum())
+
+
+class Relief(NamedTuple):
+    """The outcome of relief.
+
+    weighted_cost  weights times scores and hourly costs, over the clients that are served then
+    unserved       clients without service
+    penalty        what they count in the objective: each costs more than all clients could
+    """
+
+    weighted_cost: float
+    unserved: int
+    penalty: float
+
+
+def relieve_plan(problem: Brokering, assignment: AssignmentArrays) -> Relief:
+    """Return the result of a plan after all clients without capacity have moved."""
+    arrays = (assignment.kind, assignment.cluster, assignment.count)
+    last = _relieved.get(problem)  # a design, the engine and explanations ask for the same plan
+    if last and all(np.array_equal(*pair) for pair in zip(last[0], arrays, strict=True)):
+        return last[1]
+    cost = client_cost(problem)
+    transport = transportation_problem(problem, cost.copy())
+    assigned, waiting = relieve(transport, count_by_group(problem, assignment))
+    unserved = int(waiting.sum())
+    penalty = unserved * transport.unserved_cost if unserved else 0.0
+    np.nan_to_num(cost, copy=False)  # no client is where there is no price
+    relief = Relief(float(np.multiply(cost, assigned, out=cost).sum()), unserved, penalty)
+    _relieved[problem] = (tuple(array.copy() for array in arrays), relief)
+    return relief
+
+
+def count_by_group(problem: Brokering, assignment: AssignmentArrays) -> Ints:
+    """Return the clients of each group that a plan sends to each cluster, (G, C)."""
+    groups, kinds = problem.groups, ClientKinds(problem)
+    group = np.full(len(kinds.demand), -1, dtype=np.int64)
+    group[kinds.look_up(problem.clients)] = groups.of_row
+    assigned = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int64)
+    used = assignment.count > 0
+    np.add.at(assigned, (group[assignment.kind[used]], assignment.cluster[used]), assignment.count[used])
+    return assigned
+
+
+def relieve(transport: TransportationProblem, assigned: Ints) -> tuple[Ints, Ints]:
+    """Return the assignment (G, C) after relief, and the clients (G,) that fit nowhere.
+
+    An overloaded cluster first loses the clients whose cost rises least by Mbit/s. They, and clients
+    that had no cluster, then go to their cheapest cluster that they fit in, the largest bitrates first.
+
+    assigned  (G, C) clients of each group in each cluster; not changed
+    """
+    assigned = assigned.copy()
+    bitrate, cost = transport.bitrate_mbps, transport.cost
+    capacity = transport.capacity_mbps * (1 + CAPACITY_TOLERANCE) + CAPACITY_TOLERANCE
+    residual = capacity - bitrate @ assigned
+    fits = residual >= bitrate.min(initial=np.inf)
+    elsewhere = np.where(fits, cost, np.inf).min(axis=1, initial=np.inf)
+    for cluster in np.flatnonzero(residual < 0):
+        groups = np.flatnonzero(assigned[:, cluster])
+        here = cost[groups, cluster]
+        rise = elsewhere[groups] - np.where(np.isfinite(here), here, NOT_ON_OFFER_COST)
+        for group in groups[np.argsort(rise / bitrate[groups], kind="stable")]:
+            leave = min(int(np.ceil(-residual[cluster] / bitrate[group])), int(assigned[group, cluster]))
+            assigned[group, cluster] -= leave
+            residual[cluster] += leave * bitrate[group]
+            if residual[cluster] >= 0:
+                break
+    unserved = transport.count - assigned.sum(axis=1)
+    waiting = np.flatnonzero(unserved)
+    for group in waiting[np.argsort(-bitrate[waiting], kind="stable")]:
+        fitting = np.flatnonzero((residual >= bitrate[group]) & np.isfinite(cost[group]))
+        for cluster in fitting[np.argsort(cost[group, fitting], kind="stable")]:
+            if not unserved[group]:
+                break
+            join = min(int(unserved[group]), int(max(residual[cluster], 0.0) / bitrate[group]))
+            assigned[group, cluster] += join
+            residual[cluster] -= join * bitrate[group]
+            unserved[group] -= join
+    return assigned, unserved
+
+
+def profit_by_cdn(problem: Brokering, plan: Assignment, *, markup: float = MARKUP) -> pd.DataFrame:
+    """Return one row per CDN: its traffic, and cost, price and profit of an hour of it.
+
+    flat_price_per_hour      markup times its contract price; NaN where it has none for a client
+    price_to_cost            flat price over cost; below 1 it loses money; NaN without traffic
+    profit_at_flat_price     flat price less cost
+    profit_at_cluster_price  the same at markup times its clusters' costs
+    source                   Mukerjee 2018, 3.7.1, Fig. 3.11 to 3.13
+    """
+    return _profit_by_owner(problem, plan, problem.cdn, problem.cdn_names, "cdn", markup)
+
+
+def profit_by_country(problem: Brokering, plan: Assignment, *, markup: float = MARKUP) -> pd.DataFrame:
+    """Return the same with one row per country with clusters, by the country that serves the traffic.
+
+    source  Mukerjee 2018, 3.7.1, Fig. 3.14 to 3.16
+    """
+    names, country = np.unique(problem.country[problem.cluster_location].astype(str), return_inverse=True)
+    return _profit_by_owner(problem, plan, country, names.tolist(), "country", markup)
+
+
+def _profit_by_owner(
+    problem: Brokering, plan: Assignment, owner: Ints, names: list[str], column: str, markup: float
+) -> pd.DataFrame:
+    assignment = read_assignment(problem, plan)
+    traffic = assignment.count * assignment.bitrate_mbps
+    per_hour = problem.terms.units_per_mbps_hour
+    owner_of_row = owner[assignment.cluster]
+
+    def total(amount: Floats) -> Floats:
+        return np.bincount(owner_of_row, weights=amount, minlength=len(names)).astype(float)
+
+    cost = total(traffic * problem.unit_cost[assignment.cluster]) * per_hour
+    flat_price = problem.contract_price[assignment.location, problem.cdn[assignment.cluster]]
+    paid = total(np.where(traffic > 0, traffic * flat_price, 0.0)) * per_hour * markup
+    ratio = np.divide(paid, cost, out=np.full(len(names), np.nan), where=cost > 0)
+    columns = (total(traffic), cost, paid, ratio, paid - cost, (markup - 1) * cost)
+    return pd.DataFrame({column: names, **dict(zip(COLUMNS, columns, strict=True))})

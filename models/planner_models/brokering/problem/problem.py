@@ -1,4 +1,7 @@
-"""The problem of system `brokering`: clients by location, clusters of CDNs, costs and scores."""
+"""The problem of system `brokering`: clients by location, clusters of CDNs, costs and scores.
+
+Client groups count clients together that are alike to the broker's objective.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,38 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import validate_fields
+from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.brokering.problem import (
-    contract_prices,
-    geography,
-    restrictions,
-    score_regression,
-    validation,
-)
-from planner_models.brokering.problem.client_groups import ClientGroups
-from planner_models.brokering.problem.schema import OPTIONAL, TABLES
+from planner_models import geonames
+from planner_models.brokering.problem import geography, missing_values, restrictions
+from planner_models.brokering.problem.schema import MOST_CLIENTS, OPTIONAL, TABLES
 from planner_models.brokering.problem.terms import Terms
 
 REQUIRED_TABLES = ("clients", "locations", "clusters")
 OPTIONAL_TABLES = ("scores", "contracts", "bids", "pinned", "forbidden")
+NAMING_COLUMNS: Final = {
+    "clients": ("location",),
+    "locations": ("country",),
+    "clusters": ("location",),
+    "scores": ("location", "cluster"),
+    "contracts": ("cdn", "region"),
+    "bids": ("location", "cluster"),
+}
+RULES: Final = {
+    "location": "no location of the problem",
+    "cluster": "no cluster of the problem",
+    "cdn": "no CDN of the problem",
+    "country": "no country's code (ISO 3166, two letters)",
+    "region": "no region: a country's code, a continent's, or world",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +102,8 @@ class Brokering:
     def _find_faults(self) -> Iterator[Iterable[str]]:
         """Yield the faults of each check; each relies on those before it."""
         yield validate_fields(self, (table for table in TABLES if table.name != "terms"))
-        yield validation.too_many_clients(self.clients)
-        yield validation.unknown_names(vars(self))
+        yield too_many_clients(self.clients)
+        yield unknown_names(vars(self))
         rules = {"pinned": self.pinned, "forbidden": self.forbidden}
         yield restrictions.unmatched_rules(rules, self.clients, self.clusters)
 
@@ -324,7 +336,7 @@ class Brokering:
         if self.scores is not None:
             measured[self.locate_pairs(self.scores)] = self.scores["score"].to_numpy(float)
         announced = self.bid_matrices[1]
-        complete = score_regression.fill_missing_scores(measured, self.distance_km)
+        complete = missing_values.fill_missing_scores(measured, self.distance_km)
         return complete if announced is None else np.where(np.isnan(announced), complete, announced)
 
     @cached_property
@@ -362,7 +374,7 @@ class Brokering:
     def contract_of(self) -> Ints:
         """(L, D) row of `contract_terms` that holds for each location and CDN; -1: none."""
         countries = self.locations["country"].tolist()
-        return contract_prices.find_contracts(self.contracts, self.cdn_names, countries)
+        return missing_values.find_contracts(self.contracts, self.cdn_names, countries)
 
     @cached_property
     def contract_terms(self) -> pd.DataFrame:
@@ -387,7 +399,7 @@ class Brokering:
     @cached_property
     def derived_price(self) -> Floats:
         """(D,) average cost of each CDN if it served all clients."""
-        return contract_prices.derived_prices(
+        return missing_values.derived_prices(
             self.score, self.unit_cost, self.cdn, self.bid_matrices[0], self.demand_mbps
         )
 
@@ -416,3 +428,88 @@ class Brokering:
 
 def _rows_of(index: pd.Index, names: pd.Series) -> Ints:
     return index.get_indexer(pd.Index(names)).astype(np.int64)
+
+
+def too_many_clients(clients: pd.DataFrame) -> Iterator[str]:
+    """Yield a fault where the clients of all rows together are more than can be counted."""
+    total = float(clients["clients"].sum())
+    if total > MOST_CLIENTS:
+        yield f"clients: has {total:,.0f} clients in all rows, must have at most {MOST_CLIENTS:,}"
+
+
+def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
+    """Yield the faults of names in the problem's tables that are no location, cluster, CDN or region."""
+    countries = set(geonames.continent_by_country())
+    locations, clusters = tables["locations"], tables["clusters"]
+    assert locations is not None
+    assert clusters is not None
+    names_of = {
+        "location": set(locations["location"]),
+        "cluster": set(clusters["cluster"]),
+        "cdn": set(clusters["cdn"]),
+        "country": countries,
+        "region": {*geography.REGION_NAMES, *geography.CONTINENTS, *countries},
+    }
+    for table, columns in NAMING_COLUMNS.items():
+        frame = tables[table]
+        if frame is not None:
+            for column in columns:
+                yield from report_unknown_names(frame, table, column, names_of[column], RULES[column])
+    yield from _unclear_regions(locations, tables["contracts"])
+
+
+def _unclear_regions(locations: pd.DataFrame, contracts: pd.DataFrame | None) -> Iterator[str]:
+    """Yield an error for each region with the code of both a continent and a country with locations."""
+    if contracts is None:
+        return
+    present = set(locations["country"])
+    faults = []
+    for row, code in enumerate(contracts["region"].astype(str)):
+        country = geography.COUNTRIES_BESIDE_CONTINENTS.get(code)
+        if country is not None and code in present:
+            continent = geography.CONTINENTS[code]
+            faults.append(
+                f"{row_name(contracts, 'contracts', row)}: region '{code}' is {country}, which has "
+                f"locations, or {continent}: write {country} or {continent}"
+            )
+    yield from shorten_faults(faults, file_name(contracts, "contracts"), "of such regions")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClientGroups:
+    """G groups of clients of one location, bitrate and restriction class, whatever content they want.
+
+    location           (G,) row of `locations`
+    bitrate_mbps       (G,) of each client
+    restriction_class  (G,) row of the problem's `restriction_classes`
+    count              (G,) clients, all above 0
+    of_row             (R,) the group of each row of clients; -1 for rows without clients
+    """
+
+    location: Ints
+    bitrate_mbps: Floats
+    restriction_class: Ints
+    count: Ints
+    of_row: Ints
+
+    @classmethod
+    def of(cls, location: Ints, bitrate_mbps: Floats, count: Ints, restriction_class: Ints) -> ClientGroups:
+        """Return the groups of rows of clients, each argument (R,)."""
+        levels, level = np.unique(bitrate_mbps, return_inverse=True)
+        kinds = int(restriction_class.max(initial=0)) + 1
+        key = (location * np.int64(len(levels)) + level.ravel()) * kinds + restriction_class
+        group_keys, group = np.unique(np.where(count > 0, key, -1), return_inverse=True)
+        group = group.ravel()
+        if len(group_keys) and group_keys[0] == -1:
+            group_keys, group = group_keys[1:], group - 1
+        clients = np.zeros(len(group_keys), dtype=np.int64)
+        used = group >= 0
+        np.add.at(clients, group[used], count[used])
+        location_row, level = np.divmod(group_keys // kinds, max(len(levels), 1))
+        return cls(
+            location=location_row,
+            bitrate_mbps=levels[level],
+            restriction_class=group_keys % kinds,
+            count=clients,
+            of_row=group.astype(np.int64),
+        )

@@ -9,32 +9,27 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.targets import read_targets
-from planner_models.brokering.published import (
-    figures_3_4_to_3_8_market,
-    figures_3_11_to_3_17_profit,
-    table_3_2_protocol,
-    table_3_3_designs,
-)
+from planner_models.brokering.published import figures_3_4_to_3_17, tables_3_2_and_3_3
 
 TARGETS: Final = read_targets(
     "brokering",
     {
-        "table_3_1": figures_3_4_to_3_8_market.find_table_3_1,
-        "table_3_2": table_3_2_protocol.find_table_3_2,
-        "overbooking": table_3_2_protocol.find_overbooking,
-        "table_3_3": table_3_3_designs.find_table_3_3,
-        "figure_3_4": figures_3_4_to_3_8_market.find_figure_3_4,
-        "figure_3_5": figures_3_4_to_3_8_market.find_figure_3_5,
-        "figure_3_6": figures_3_4_to_3_8_market.find_figure_3_6,
-        "figure_3_8": figures_3_4_to_3_8_market.find_figure_3_8,
-        "figure_3_10": table_3_2_protocol.find_figure_3_10,
-        "messages": table_3_2_protocol.find_message_formats,
-        "figures_3_11_to_3_13": figures_3_11_to_3_17_profit.find_figures_3_11_to_3_13,
-        "profits": figures_3_11_to_3_17_profit.find_profit_formulas,
-        "figures_3_14_to_3_16": figures_3_11_to_3_17_profit.find_figures_3_14_to_3_16,
-        "figure_3_17": figures_3_11_to_3_17_profit.find_figure_3_17,
-        "figure_3_18": table_3_3_designs.find_figure_3_18,
-        "figure_3_19": table_3_3_designs.find_figure_3_19,
-        "savings": table_3_3_designs.find_savings,
+        "table_3_1": figures_3_4_to_3_17.find_table_3_1,
+        "table_3_2": tables_3_2_and_3_3.find_table_3_2,
+        "overbooking": tables_3_2_and_3_3.find_overbooking,
+        "table_3_3": tables_3_2_and_3_3.find_table_3_3,
+        "figure_3_4": figures_3_4_to_3_17.find_figure_3_4,
+        "figure_3_5": figures_3_4_to_3_17.find_figure_3_5,
+        "figure_3_6": figures_3_4_to_3_17.find_figure_3_6,
+        "figure_3_8": figures_3_4_to_3_17.find_figure_3_8,
+        "figure_3_10": tables_3_2_and_3_3.find_figure_3_10,
+        "messages": tables_3_2_and_3_3.find_message_formats,
+        "figures_3_11_to_3_13": figures_3_4_to_3_17.find_figures_3_11_to_3_13,
+        "profits": figures_3_4_to_3_17.find_profit_formulas,
+        "figures_3_14_to_3_16": figures_3_4_to_3_17.find_figures_3_14_to_3_16,
+        "figure_3_17": figures_3_4_to_3_17.find_figure_3_17,
+        "figure_3_18": tables_3_2_and_3_3.find_figure_3_18,
+        "figure_3_19": tables_3_2_and_3_3.find_figure_3_19,
+        "savings": tables_3_2_and_3_3.find_savings,
     },
 )

@@ -9,6 +9,14 @@ box of the least cost is halved; before, its levels are cut where the same proof
 
 source  Tuy, SIAM Journal on Optimization 2000 (monotonic optimization: branch, reduce and bound); Kivinen and
         Warmuth, Information and Computation 1997 (exponentiated gradient steps, for the multipliers)
+
+Bound on the bill of one region by branching on the sum of its billed levels.
+
+What a free window adds is limited by what the levels leave of its traffic, which depends on their sum alone.
+Where the sum is known to lie in an interval, the relaxation cannot share a free window out among several
+windows that each need only a part of it. Intervals are halved, the one of the least bound first.
+
+source  Land and Doig, Econometrica 1960 (branch and bound)
 """
 
 from __future__ import annotations
@@ -18,11 +26,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
+from planner.contract.proof import Status
+from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
-from planner_models.contracts.designs.interval_bound import IntervalBound
+from planner_models.contracts.designs import program
 from planner_models.contracts.designs.program import Region, group_windows
 
 MOST_LEVELS: Final = 6  # contracts that are not billed by the mean
@@ -38,6 +49,8 @@ FIRST_STEP: Final = 0.3  # of the logarithms of multipliers
 STEP_DECAY: Final = 0.15
 BEYOND: Final = 2e-4  # of the bill: levels up to so much above it stay in a box, which else may be empty
 CARRIED: Final = -np.inf
+INTERVAL_GROUPS: Final = 60  # of windows
+MOST_INTERVALS: Final = 120
 
 
 class _Groups(NamedTuple):
@@ -339,3 +352,45 @@ def _cheapest_set(load, price, traffic, mean, order, mean_price):  # type: ignor
         if remaining <= 0 and cost < best:
             best, best_set = cost, subset
     return best, best_set
+
+
+class IntervalBound(NamedTuple):
+    """A bound on the bill, and levels (N,) of the relaxation of the interval that it comes from."""
+
+    bound: float
+    level: Floats | None
+
+
+def find_interval_bound(
+    region: Region, *, lower: float, enough: float, options: Options, deadline: Deadline
+) -> IntervalBound:
+    """Return a bound on the bill of the region, at least `lower`.
+
+    lower      a bound that is proven already
+    enough     bound at which the search stops
+    deadline   when the search ends
+    """
+    paid = ~region.is_mean
+    lowest, highest = (float(limit[paid].sum()) for limit in region.level_limits)
+    open_intervals: list[tuple[float, float, float, Floats | None]] = [(lower, lowest, highest, None)]
+    for _ in range(MOST_INTERVALS):
+        bound, low, high, level = open_intervals[0]
+        if bound >= enough or deadline.is_over or high - low <= 1e-6 * max(highest, 1.0):
+            break
+        heapq.heappop(open_intervals)
+        middle = (low + high) / 2
+        for interval in ((low, middle), (middle, high)):
+            entry: tuple[float, float, float, Floats | None]
+            built = program.build(region, groups=INTERVAL_GROUPS, total=interval)
+            solution = backends.solve(built.program, options)
+            if solution.x is not None and solution.bound is not None:
+                entry = (max(bound, solution.bound), *interval, built.level.values(solution.x))
+            elif solution.status is Status.INFEASIBLE:
+                continue
+            else:
+                entry = (bound, *interval, level)
+            heapq.heappush(open_intervals, entry)
+        if not open_intervals:
+            return IntervalBound(lower, None)
+    bound, _, _, level = open_intervals[0]
+    return IntervalBound(bound, level)

@@ -1,4 +1,7 @@
-"""Loads by fixed rules, as operators set them: cheapest contract first, commitments first, fixed shares."""
+"""Loads by fixed rules, as operators set them: cheapest contract first, commitments first, fixed shares.
+
+Where all traffic must be carried and contracts cannot carry it, they prove so.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
+from planner.contract.proof import Proof
+from planner.formatting import amount
 from planner.options import Options
-from planner.search.judged import feasible
+from planner.search.judged import feasible, infeasible
 from planner_models.contracts.designs.program import Region
-from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure
 from planner_models.contracts.plan.plan import Loads, make_plan
 from planner_models.contracts.problem.problem import Month
@@ -75,3 +79,18 @@ def _plan(problem: Month, rule: Callable[[Region], Floats], options: Options) ->
     objective = measure(problem, made, None)["objective"]
     proof = feasible(objective, metric="objective", backend=BACKEND)
     return Decision(plan=made, proof=proof)
+
+
+def prove_shortage(problem: Month, options: Options) -> Proof | None:
+    """Return the proof that no plan carries all traffic; None where one does, or where it need not."""
+    shortage = problem.traffic_mbps - problem.servable_mbps
+    if options.service != "all" or shortage.max() <= 1e-9 * max(float(problem.traffic_mbps.max()), 1.0):
+        return None
+    window, region = np.unravel_index(int(shortage.argmax()), shortage.shape)
+    traffic = float(problem.traffic_mbps[window, region])
+    reason = (
+        f"window {window + 1} has {amount(traffic, 'Mbit/s')} of traffic in region "
+        f"'{problem.regions[int(region)]}'; its contracts carry at most "
+        f"{amount(float(problem.servable_mbps[window, region]), 'Mbit/s')}"
+    )
+    return infeasible(reason, metric="objective")

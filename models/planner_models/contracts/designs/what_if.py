@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import percent, sizes
 from planner.options import Options
-from planner_models.contracts.designs import cents
+from planner_models.contracts.designs import optimum
 from planner_models.contracts.designs.optimum import (
     DEFAULT_TIME_LIMIT_S,
     RegionDecision,
@@ -21,8 +21,7 @@ from planner_models.contracts.designs.optimum import (
     relaxed_bill,
 )
 from planner_models.contracts.designs.program import Region
-from planner_models.contracts.plan.bill import bill
-from planner_models.contracts.plan.plan import Loads, read_loads
+from planner_models.contracts.plan.plan import Loads, bill, read_loads
 from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 
 CENT: Final = 0.005  # smaller amounts of money are shown as 0.00
@@ -182,7 +181,7 @@ def _find_savings(
         now, bound = bounds[region], relaxed_bill(changed, region, options)
         if now is None or bound is None or now - bound <= LEAST_SAVING * max(now, 1e-9):
             continue
-        lowest = cents.least_bill([Region.of(changed, region)], bound)
+        lowest = optimum.least_bill([Region.of(changed, region)], bound)
         at_most = max(_paid(problem, bills, region) - lowest, 0.0)
         savings.append(Saving(name, term, changed, region, now - bound, at_most))
     return sorted(savings, key=lambda saving: -saving.estimate)
@@ -207,7 +206,7 @@ def _plan_again(
         saved = np.nan if again.cost is None else round(today[saving.region] - again.cost, 2) + 0.0
         at_most = saving.at_most
         if again.bound is not None:
-            lowest = cents.least_bill([Region.of(saving.changed, saving.region)], again.bound)
+            lowest = optimum.least_bill([Region.of(saving.changed, saving.region)], again.bound)
             at_most = min(at_most, paid - lowest)
         savings_found.append(saved)
         limited.append(saving._replace(at_most=max(at_most, 0.0 if np.isnan(saved) else saved)))

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.drawing import Curve, Drawing
-from planner_models.contracts.plan.bill import bill
-from planner_models.contracts.plan.plan import Loads, read_loads
+from planner_models.contracts.plan.plan import Loads, bill, read_loads
 from planner_models.contracts.problem.problem import Month
 
 MOST_POINTS: Final = 720  # of a curve: longer months show the mean of consecutive windows

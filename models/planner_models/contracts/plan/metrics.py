@@ -8,9 +8,8 @@ import numpy as np
 
 from planner.contract.metrics import Headline, Metric, less
 from planner.search.tolerances import ROUNDING
-from planner_models.contracts.plan.bill import bill
 from planner_models.contracts.plan.check import moved_mbps, region_loads
-from planner_models.contracts.plan.plan import Loads, read_loads
+from planner_models.contracts.plan.plan import Loads, bill, read_loads
 from planner_models.contracts.problem.problem import PEAK, Month
 
 NINETY_FIVE: Final = "Mukerjee 2018, 3.2.1 (95/5 model)"

@@ -17,9 +17,8 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan, place_as
 from planner_models.fairshare.plan.service import Served, fit_rates
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, find_memory_shortage
 from planner_models.fairshare.problem.tables import add_up
-from planner_models.fairshare.problem.validation import find_memory_shortage
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""

@@ -41,9 +41,8 @@ from planner_models.fairshare.designs.placement_rules import (
 )
 from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, find_memory_shortage
 from planner_models.fairshare.problem.tables import add_up
-from planner_models.fairshare.problem.validation import find_memory_shortage
 
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges

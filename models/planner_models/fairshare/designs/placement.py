@@ -28,9 +28,8 @@ from planner_models.fairshare.designs.placement_rules import (
     start_state,
 )
 from planner_models.fairshare.plan.plan import Replicas
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, find_memory_shortage
 from planner_models.fairshare.problem.tables import add_up
-from planner_models.fairshare.problem.validation import find_memory_shortage
 
 TARGET_GAP: Final = INTERIOR_POINT
 MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place

@@ -7,13 +7,13 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
-from planner_models.fairshare.designs import mechanisms, moves, optimum, program
-from planner_models.fairshare.information.observe import observe_demand
-from planner_models.fairshare.information.signalling import (
+from planner_models.fairshare.designs import fair_rates, mechanisms, moves, optimum
+from planner_models.fairshare.information import (
     count_everything,
     count_flow_weights,
     count_placement,
     count_weights,
+    observe_demand,
 )
 
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
@@ -36,7 +36,7 @@ DESIGNS: Final = (
         messages="nodes report demand; the controller sends placement, weights and splits",
         source=f"{PISCES}, Table 1; Megiddo 1974, Fujishige 1980",
         signalling=count_everything,
-        model=program.build_model,
+        model=fair_rates.build_model,
     ),
     _alone(name="unmodified", decide=mechanisms.serve_first_come, source=f"{PISCES}, 4.1 (Membase)"),
     _alone(

@@ -390,7 +390,7 @@ def share_max_min(
 ) -> MaxMin:
     """Return the lexicographically largest rates over the tenants' fair shares, for given replicas.
 
-    Requests are the only resource here; see `program.share_dominant` for several.
+    Requests are the only resource here; see `fair_rates.share_dominant` for several.
 
     due          (T,) rates at level 1; default: `entitlement`
     most_levels  levels after which the search ends, with rates of their tenants alone; default: all

@@ -1,4 +1,7 @@
-"""Admission of streams one by one: first the pinned streams, at the end a decision without a bound."""
+"""Admission of streams one by one: first the pinned streams, at the end a decision without a bound.
+
+Order of channels in time: the order in which uncoordinated designs send their objects.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -14,8 +20,7 @@ from planner.search.tolerances import COARSE_GAP
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
-from planner_models.livevideo.plan.plan import Trees
-from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.plan.plan import Streams, Trees
 from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.validation import report_unreachable
@@ -124,3 +129,16 @@ def _report_missing(problem: LiveVideo, streams: Streams) -> tuple[str, ...]:
         return ()
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return (f"pinned: {missing[0]}{more} cannot be carried",)
+
+
+def order_by_first_request(problem: LiveVideo) -> Ints:
+    """Return the objects, (O,), by the first request of their channel, and within it by their own.
+
+    Objects without requests come last among those of their channel.
+    """
+    channel = problem.channel_number
+    first_s = np.full(len(channel), np.inf)
+    np.minimum.at(first_s, problem.object, problem.arrival_s)
+    first_of_channel = np.full(channel.max(initial=-1) + 1, np.inf)
+    np.minimum.at(first_of_channel, channel, first_s)
+    return np.lexsort((first_s, first_of_channel[channel]))

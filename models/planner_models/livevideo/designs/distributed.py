@@ -16,8 +16,7 @@ from planner_models.livevideo.designs.admission import (
     conclude,
 )
 from planner_models.livevideo.information.observe import ClusterView
-from planner_models.livevideo.plan.plan import Trees
-from planner_models.livevideo.plan.streams import SLACK, Streams, requests_by_arrival
+from planner_models.livevideo.plan.plan import SLACK, Streams, Trees, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
 Period = Annotated[

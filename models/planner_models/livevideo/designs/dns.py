@@ -11,8 +11,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
 from planner_models.livevideo.information.observe import ClusterView
-from planner_models.livevideo.plan.plan import Trees
-from planner_models.livevideo.plan.streams import SLACK, Streams, requests_by_arrival
+from planner_models.livevideo.plan.plan import SLACK, Streams, Trees, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
 CDN_TTL_S: Final = 30.0

@@ -11,10 +11,8 @@ from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.livevideo.designs.admission import admit_pinned, conclude
-from planner_models.livevideo.designs.channel_order import order_by_first_request
-from planner_models.livevideo.plan.plan import Trees
-from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.designs.admission import admit_pinned, conclude, order_by_first_request
+from planner_models.livevideo.plan.plan import Streams, Trees
 from planner_models.livevideo.problem.problem import LiveVideo
 
 

@@ -11,10 +11,9 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs import distributed, ladders
 from planner_models.livevideo.designs.admission import ALL_GUARANTEES, STALE_GUARANTEES, conclude
-from planner_models.livevideo.information import observe, realize
+from planner_models.livevideo.information import observe
 from planner_models.livevideo.plan.check import compute_delivery
-from planner_models.livevideo.plan.plan import Trees, build_waits
-from planner_models.livevideo.plan.streams import Streams, requests_by_arrival
+from planner_models.livevideo.plan.plan import Streams, Trees, build_waits, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
 
@@ -40,11 +39,11 @@ def distribute(
     central = ladders.distribute(observed, options=options, previous=previous)
     if central.plan is None:
         return central
-    if realize.is_exact(problem, observed):
+    if observe.is_exact(problem, observed):
         streams, refused = Streams(problem), np.zeros(0, dtype=np.int64)
         streams.add_plan(central.plan)
     else:
-        streams, refused = realize.admit_plan(problem, observed, central.plan)
+        streams, refused = observe.admit_plan(problem, observed, central.plan)
     age_s = 0.0 if view is None else view.age_s
     is_new = observe.is_unreported(problem, age_s)
     random = np.random.default_rng(seed)

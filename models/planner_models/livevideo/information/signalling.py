@@ -17,8 +17,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.livevideo.information.observe import window_end_s
 from planner_models.livevideo.plan.check import compute_delivery
-from planner_models.livevideo.plan.plan import Trees
-from planner_models.livevideo.plan.streams import Streams, requests_by_arrival
+from planner_models.livevideo.plan.plan import Streams, Trees, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
 OBJECT_BYTES: Final = NAME + FIGURE  # channel and bitrate

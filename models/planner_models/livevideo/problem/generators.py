@@ -1,6 +1,8 @@
 """Synthetic problems, calibrated to sections 4.7.1 and 4.7.2 of Mukerjee 2018; each function is a preset.
 
 A preset hands all its arguments on: `locals()`, before any other name is bound.
+
+A tiny problem on which each design reaches all of its compiled kernels.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ Seed = Annotated[int, Field(ge=0, description="seed of network and requests")]
 
 WINDOW_S = 60.0
 TESTBED_KBPS = (600.0, 200.0)  # bitrates below the highest, 1,400 kbit/s (4.7.2)
+GROUPS = 10  # groups that request the first object: more than any dynamic program over sets of groups takes
 
 
 def heavy_tail(
@@ -246,3 +249,24 @@ def _generate(
         lower_bitrates=lower_bitrates,
     )
     return LiveVideo(clusters=drawn.clusters, links=drawn.links, objects=objects, requests=requests)
+
+
+def create_sample() -> LiveVideo:
+    """Return a problem of two objects, one with many requests, over links that can carry one."""
+    groups = [f"group{n}" for n in range(GROUPS)]
+    above = [("source", "reflector"), ("reflector", "edge")]
+    return LiveVideo(
+        clusters=pd.DataFrame(
+            [("source", "source"), ("reflector", "reflector"), ("edge", "edge")]
+            + [(group, "group") for group in groups],
+            columns=["cluster", "tier"],
+        ),
+        links=pd.DataFrame(above + [("edge", group) for group in groups], columns=["tail", "head"]).assign(
+            capacity_mbps=1.0
+        ),
+        objects=pd.DataFrame({"channel": ["many", "one"], "bitrate_kbps": [1000.0, 500.0]}),
+        requests=pd.DataFrame(
+            [(group, "many", 1000.0) for group in groups] + [(groups[0], "one", 500.0)],
+            columns=["group", "channel", "bitrate_kbps"],
+        ),
+    )

@@ -1,18 +1,25 @@
-"""Random networks of sources, reflectors, edge clusters and client groups after Mukerjee 2018 (4.7.1)."""
+"""Random networks of sources, reflectors, edge clusters and client groups after Mukerjee 2018 (4.7.1).
+
+Largest cities of a country with their coordinates: the places of clusters and client groups.
+"""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.errors import InputError
-from planner_models.livevideo.problem import cities
-from planner_models.livevideo.problem.cities import FIBER_KM_PER_MS
+from planner_models import geonames, globe
 
 TIERS = ("source", "reflector", "edge", "group")
+EARTH_KM = 6371.0
+distance_km: Final = functools.partial(globe.distance_km, radius_km=EARTH_KM)
+FIBER_KM_PER_MS = 200.0  # speed of light in fibre, about
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,7 +77,7 @@ def draw_network(
     for name, value, other, limit, reason in limits:
         if value > limit:
             raise InputError(f"{name} is {value:g}, must be at most {other}, {limit}{reason}")
-    city = cities.largest_cities(groups, country)
+    city = largest_cities(groups, country)
     city_rows = np.concatenate(
         [
             random.choice(edges, sources, replace=sources > edges),
@@ -102,7 +109,7 @@ def draw_network(
     else:
         sr = _draw_pairs(reflectors, sources, sources_per_reflector * reflectors, random)[:, ::-1]
     re = _draw_pairs(edges, reflectors, round(reflectors_per_edge * edges), random)[:, ::-1]
-    distance = cities.distance_km(
+    distance = distance_km(
         city.latitude[:groups], city.longitude[:groups], city.latitude[:edges], city.longitude[:edges]
     )
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :edges_per_group]
@@ -171,4 +178,54 @@ def _pairwise_km(
     a, b = np.radians(latitude), np.radians(other_latitude)
     difference = np.radians(other_longitude - longitude)
     half = np.sin((b - a) / 2) ** 2 + np.cos(a) * np.cos(b) * np.sin(difference / 2) ** 2
-    return np.asarray(2 * cities.EARTH_KM * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))
+    return np.asarray(2 * EARTH_KM * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cities:
+    """Cities in descending order of population.
+
+    name        (n,) unique: a name that occurs twice is followed by its state
+    latitude    (n,) degrees north
+    longitude   (n,) degrees east
+    population  (n,)
+    """
+
+    name: list[str]
+    latitude: Floats
+    longitude: Floats
+    population: Floats
+
+
+def largest_cities(count: int, country: str = "US") -> Cities:
+    """Return the largest cities of a country, or of the world ("*").
+
+    raises  InputError for an unknown country, or one with fewer cities
+    source  GeoNames, places of over 15,000 people
+    """
+    world = geonames.cities()
+    cities = world if country == "*" else world[world["country"] == country]
+    if cities.empty:
+        raise InputError(
+            f"country is '{country}': no city is known there; name it by two letters, such as US"
+        )
+    if len(cities) < count:
+        raise InputError(f"{count} cities are wanted, {len(cities)} are known in country '{country}'")
+    cities = cities.sort_values(["population", "geonameid"], ascending=[False, True])[:count]
+    names: list[str] = []
+    used: set[str] = set()
+    for name, region, number in zip(cities["name"], cities["region"], cities["geonameid"], strict=True):
+        names.append(
+            next(
+                candidate
+                for candidate in (name, f"{name} {region}", f"{name} {number}")
+                if candidate not in used
+            )
+        )
+        used.add(names[-1])
+    return Cities(
+        name=names,
+        latitude=cities["latitude"].to_numpy(float),
+        longitude=cities["longitude"].to_numpy(float),
+        population=cities["population"].clip(lower=1).to_numpy(float),
+    )

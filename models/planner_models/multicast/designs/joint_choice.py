@@ -3,7 +3,7 @@
 The search starts from the best plan of the heuristics. A Lagrangian relaxation (`joint_bound`) bounds every
 choice, and the unions that it opens make further plans: each group takes the cheapest open union at each of
 its edge switches where that costs less than unicast, and a drop-add search goes on from there. Last, the
-integer program over the unions that a better plan may open (`joint_optimum`) is solved, where these are few.
+integer program over the unions that a better plan may open (`joint_bound`) is solved, where these are few.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner.search.ascent import Ascent
 from planner.search.deadline import Deadline
-from planner_models.multicast.designs import joint_bound, joint_optimum
+from planner_models.multicast.designs import joint_bound
 from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
 from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, select_groups, widen_bound
 from planner_models.multicast.designs.partitioned_aggregated import Sharing, edge_frame, search_edges
@@ -51,10 +51,10 @@ def edge_limits(problem: Multicast) -> TableLimits:
 
 def joint_program(problem: Multicast, *, service: Service = "best") -> LinearProgram:
     """Return the integer program of the joint choice; InputError where port sets have too many unions."""
-    assignments = joint_optimum.list_assignments(problem)
+    assignments = joint_bound.list_assignments(problem)
     if assignments is None:
         raise InputError("problem: port sets have too many unions for the joint choice as one model")
-    program = joint_optimum.joint_model(problem, edge_limits(problem), assignments)
+    program = joint_bound.joint_model(problem, edge_limits(problem), assignments)
     about = "the traffic that hosts receive, groups without entries included"
     program = program.describe(about, metric="host_traffic_mbps", unit="Mbit/s")
     if service == "best":
@@ -205,17 +205,17 @@ class _JointSearch:
             return
         unions = relaxed.list_candidates(self.tables.total_mbps)
         if unions is None:
-            assignments = joint_optimum.list_assignments(self.problem)
+            assignments = joint_bound.list_assignments(self.problem)
         else:
             pairs = zip(relaxed.switches, unions, strict=True)
-            assignments = joint_optimum.assign_unions(
+            assignments = joint_bound.assign_unions(
                 self.problem, [(switch.number, self._with_own(switch, some)) for switch, some in pairs]
             )
         if assignments is None:
             return
         remaining_s = self.deadline.left_s
         limited = replace(self.options, time_limit_s=float(np.clip(remaining_s, 0.1, MAX_PROGRAM_S)))
-        solved = joint_optimum.solve(self.problem, self.limits, limited, found=assignments)
+        solved = joint_bound.solve(self.problem, self.limits, limited, found=assignments)
         if solved is None:
             return
         tables, proof = solved

@@ -22,7 +22,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.multicast.designs.channelization import agglomerative_clustering
+from planner_models.multicast.designs.channelization import local_search
 from planner_models.multicast.designs.partitioned import saved_mbps
 from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables
 from planner_models.multicast.plan.adaptation import adapt_plan
@@ -313,7 +313,7 @@ class _LimitedSearch:
         tables = self.tables
         rows, before = self._rows(switch)
         ports, rate = tables.ports[rows], tables.rate[tables.group[rows]]
-        fresh = agglomerative_clustering.aggregate(ports, rate, table_size=int(tables.size[switch]))
+        fresh = local_search.aggregate(ports, rate, table_size=int(tables.size[switch]))
         threshold = extra_mbps(ports, rate, before) * (1 - 1e-9)
         if extra_mbps(ports, rate, fresh) >= threshold:
             return False

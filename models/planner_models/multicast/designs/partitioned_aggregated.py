@@ -19,13 +19,8 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
-from planner_models.multicast.designs import joint_optimum, limited_changes
-from planner_models.multicast.designs.channelization import (
-    agglomerative_clustering,
-    algorithm2,
-    incremental,
-    p_median,
-)
+from planner_models.multicast.designs import joint_bound, limited_changes
+from planner_models.multicast.designs.channelization import algorithm2, local_search, p_median
 from planner_models.multicast.designs.partitioned import (
     BOUND_SCOPE,
     METRIC,
@@ -34,7 +29,7 @@ from planner_models.multicast.designs.partitioned import (
     widen_bound,
 )
 from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables, improve
-from planner_models.multicast.plan.address_layouts import choose_layout
+from planner_models.multicast.plan.group_capacity import choose_layout
 from planner_models.multicast.plan.meta_groups import (
     LINEAR,
     Congestion,
@@ -52,7 +47,7 @@ from planner_models.multicast.plan.switch_groups import (
     rank_keys,
 )
 from planner_models.multicast.plan.table_limits import TableLimits, build_limits, join_limits
-from planner_models.multicast.problem.capacity_equations import list_layouts
+from planner_models.multicast.problem.equations import list_layouts
 from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
@@ -178,7 +173,7 @@ def partition_and_share(
     if "edge" in layers:
         weighs = weigh_unicast and sharing.congestion.is_linear and options.service == "best"
         if method == "optimum" and weighs:
-            exact = joint_optimum.solve(problem, limits, options)
+            exact = joint_bound.solve(problem, limits, options)
         if exact is not None:
             tables, proof = exact
         else:
@@ -354,8 +349,8 @@ class Sharing:
                 if exact is not None:
                     return exact
         elif old is not None and (old >= 0).any():
-            return incremental.update_sharing(masks, rates, old, table_size=size, keep=self.keep)
-        return agglomerative_clustering.aggregate(masks, rates, table_size=size, rounds=self.rounds)
+            return algorithm2.update_sharing(masks, rates, old, table_size=size, keep=self.keep)
+        return local_search.aggregate(masks, rates, table_size=size, rounds=self.rounds)
 
     def share_layer(self, stored: StoredGroups, switches: Bools | None = None) -> tuple[Ints, Bools]:
         """Return the entry of each stored group, (pairs,), and whether each switch shares entries.

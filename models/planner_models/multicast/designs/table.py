@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.multicast.designs.bound import bound_host_traffic, relaxation_model
+from planner_models.multicast import information
 from planner_models.multicast.designs.joint_choice import choose_jointly, joint_program
 from planner_models.multicast.designs.partitioned import (
+    bound_host_traffic,
     partition_addresses,
+    relaxation_model,
     selection_program,
     store_everywhere,
 )
 from planner_models.multicast.designs.partitioned_aggregated import choose_copies, partition_and_share
 from planner_models.multicast.designs.source_routing import replicate_by_index, route_by_source
-from planner_models.multicast.information import observe, signalling
 
 DESIGNS: Final = (
     Design(
         name="partitioned_aggregated",
         decide=partition_and_share,
-        observe=observe.observe_groups,
-        signalling=signalling.count_controller,
+        observe=information.observe_groups,
+        signalling=information.count_controller,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         keeps_previous=lambda parameters: parameters.get("most_changes") is not None,
         messages="as of partitioned; the controller also tells the switches above and the hosts or switches "
@@ -31,8 +32,8 @@ DESIGNS: Final = (
     Design(
         name="partitioned",
         decide=partition_addresses,
-        observe=observe.observe_groups,
-        signalling=signalling.count_controller,
+        observe=information.observe_groups,
+        signalling=information.count_controller,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="hosts tell a controller the groups they join and what they send; it gives each switch its "
         "part of the addresses once, each new group an address, and switches their entries",
@@ -42,7 +43,7 @@ DESIGNS: Final = (
     Design(
         name="per_switch",
         decide=store_everywhere,
-        signalling=signalling.count_joins,
+        signalling=information.count_joins,
         mechanism=Mechanism.NONE,
         messages="switches forward joins and leaves up the tree",
         source="Scaling IP Multicast on Datacenter Topologies, section 2",
@@ -50,8 +51,8 @@ DESIGNS: Final = (
     Design(
         name="joint",
         decide=choose_jointly,
-        observe=observe.observe_groups,
-        signalling=signalling.count_controller,
+        observe=information.observe_groups,
+        signalling=information.count_controller,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="as of partitioned_aggregated",
         source="p-median of unions of port sets, and selection of groups: Cornuejols, Fisher, Nemhauser 1977",
@@ -60,8 +61,8 @@ DESIGNS: Final = (
     Design(
         name="elmo",
         decide=route_by_source,
-        observe=observe.observe_groups,
-        signalling=signalling.count_headers,
+        observe=information.observe_groups,
+        signalling=information.count_headers,
         mechanism=Mechanism.TRANSPARENCY,
         messages="hosts tell a controller the groups they join; it gives each source the header of its "
         "packets, and switches the entries that headers are too short for",
@@ -70,8 +71,8 @@ DESIGNS: Final = (
     Design(
         name="bier",
         decide=replicate_by_index,
-        observe=observe.observe_groups,
-        signalling=signalling.count_headers,
+        observe=information.observe_groups,
+        signalling=information.count_headers,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches tell the edge switches of sources the groups that they have members of",
         source="RFC 8279, RFC 8296",
@@ -79,8 +80,8 @@ DESIGNS: Final = (
     Design(
         name="bound",
         decide=bound_host_traffic,
-        observe=observe.observe_groups,
-        signalling=signalling.count_controller,
+        observe=information.observe_groups,
+        signalling=information.count_controller,
         mechanism=Mechanism.TRANSPARENCY,
         messages="all groups and their members",
         source="linear relaxation; port sets that a table has no room for",
@@ -90,8 +91,8 @@ DESIGNS: Final = (
     Design(
         name="chosen_copies",
         decide=choose_copies,
-        observe=observe.observe_groups,
-        signalling=signalling.count_controller,
+        observe=information.observe_groups,
+        signalling=information.count_controller,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="as of partitioned_aggregated; the controller partitions the addresses anew where groups "
         "need other numbers of copies",

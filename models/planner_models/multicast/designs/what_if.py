@@ -13,11 +13,10 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import counted, counted_of
 from planner.options import Options
-from planner_models.multicast.plan import address_layouts, forwarding, group_capacity, metrics, switch_updates
+from planner_models.multicast.plan import forwarding, group_capacity, metrics, switch_groups
 from planner_models.multicast.plan.plan import Channels
-from planner_models.multicast.plan.rerouting import reroute_groups, rerouting_cost
-from planner_models.multicast.plan.tree_repair import repair_trees
-from planner_models.multicast.problem import address_allocation, capacity_equations
+from planner_models.multicast.plan.rerouting import repair_trees, reroute_groups, rerouting_cost
+from planner_models.multicast.problem import address_allocation, equations
 from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
@@ -56,14 +55,14 @@ def explain(
         _describe_links(problem, plan),
     ]
     if not problem.is_tree:
-        choice = address_layouts.choose_layout(problem)
-        parts.append((address_layouts.describe_choice(choice), " ".join(choice.sentences())))
+        choice = group_capacity.choose_layout(problem)
+        parts.append((group_capacity.describe_choice(choice), " ".join(choice.sentences())))
     if problem.is_tree or problem.holds is not None:
         held = problem.distribution(problem.aggregation_copies)
         parts.append((address_allocation.describe_allocation(problem.wiring, held, rows=5 * SHOWN_ROWS), ""))
     if events:
         seed = options.seed or 0
-        parts.append(switch_updates.describe_updates(problem, events=events, batch=batch, seed=seed))
+        parts.append(switch_groups.describe_updates(problem, events=events, batch=batch, seed=seed))
     if problem.has_failures and len(plan.partitions):
         parts.append(describe_failures(problem, plan, options=options))
     parts.append(_describe_rules(problem, plan, decided))
@@ -183,7 +182,7 @@ def _list_changes(problem: Multicast, need: pd.DataFrame, larger: float) -> Iter
     yield Change(name=f"all tables x {larger:g}", problem=_enlarge(problem, LAYERS, larger))
     if problem.is_tree or problem.holds is not None:
         return
-    for layout in capacity_equations.list_layouts(problem.k):
+    for layout in equations.list_layouts(problem.k):
         if layout.aggregation_copies != problem.aggregation_copies:
             name = f"ra = {layout.aggregation_copies}, rc = {layout.core_copies}, n = {layout.partitions}"
             yield Change(name=name, problem=problem.with_layout(layout))

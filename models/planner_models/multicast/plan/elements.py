@@ -13,7 +13,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
-from planner_models.multicast.plan import loads, metrics, table_limits
+from planner_models.multicast.plan import drawing, metrics, table_limits
 from planner_models.multicast.plan.drawing import lost_at_edges, plan_entries
 from planner_models.multicast.plan.plan import Channels, round_robin_partitions
 from planner_models.multicast.plan.rerouting import find_missed_members
@@ -65,7 +65,7 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
     layer = str(problem.wiring.layers[row])
     switch_row = row - int(np.argmax(problem.wiring.layers == layer))
     size, occupied = (float(values[row]) for values in problem.table_sizes)
-    stored = loads.list_groups(problem, plan, layer)
+    stored = drawing.list_groups(problem, plan, layer)
     own_groups = stored.of_switch(switch_row)
     traffic = stored.traffic_mbps(problem)[stored.switch == switch_row]
     saved = float(saved_by_tables(problem, plan)[row])
@@ -155,7 +155,7 @@ def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:
     """Report the switches that hold a group, layer by layer."""
     parts = []
     for layer in problem.wiring.layer_names:
-        stored = loads.list_groups(problem, plan, layer)
+        stored = drawing.list_groups(problem, plan, layer)
         is_holder = stored.group == group
         names = problem.wiring.switches[problem.wiring.layers == layer]
         parts.append(

@@ -25,10 +25,9 @@ from planner_models.multicast.plan.switch_groups import (
     groups_at_aggregations,
     groups_at_edges,
 )
-from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.failures import WorkingLinks, find_working_links
 from planner_models.multicast.problem.problem import Multicast
-from planner_models.multicast.problem.topology import Wiring, find_rows
+from planner_models.multicast.problem.topology import Distribution, Wiring, find_rows
 
 SHARED_MATCH: Final = -1  # the match of every shared entry: their numbers are arbitrary
 

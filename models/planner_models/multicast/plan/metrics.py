@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints, distinct
 from planner.compiled import njit, run_small_in_python
 from planner.contract.metrics import Metric, less
-from planner_models.multicast.plan import adaptation, rerouting, tree_repair
+from planner_models.multicast.plan import adaptation, rerouting
 from planner_models.multicast.plan.forwarding import compare_plans, compile_tables
 from planner_models.multicast.plan.headers import IN_TABLE
 from planner_models.multicast.plan.link_traffic import Trees, measure_headers, nothing
@@ -197,7 +197,7 @@ def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None
     lost = float(problem.rate_mbps[problem.group_of[missed]].sum())
     if not len(plan.partitions):
         return dict.fromkeys(names) | {"lost_mbps": lost}
-    trees = tree_repair.repair_trees(problem, plan, state, exact=False).table
+    trees = rerouting.repair_trees(problem, plan, state, exact=False).table
     got = np.isfinite(reached.stretch)
     values = (
         lost,

@@ -1,4 +1,13 @@
-"""Groups that switches store, with the ports of members there: the input of shared entries."""
+"""Groups that switches store, with the ports of members there: the input of shared entries.
+
+Table updates of switches as hosts join and leave groups, event by event or in batches.
+
+A join or leave changes the edge switch of the host; the aggregation switches of the pod that hold the
+group's partition (ra) where the host is the group's first or last member at its edge switch; the cores
+that hold it (rc) where it is the first or last in the pod. A batch changes each switch at most once.
+
+Source: "Scaling IP Multicast on Datacenter Topologies", section 4.3.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +18,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Ints
-from planner_models.multicast.problem.addresses import Distribution
+from planner.contract.studies import Section
+from planner.errors import InputError
+from planner_models.multicast.problem.churn import draw_events
+from planner_models.multicast.problem.equations import Updates
 from planner_models.multicast.problem.problem import Multicast
-from planner_models.multicast.problem.topology import find_rows
+from planner_models.multicast.problem.topology import Distribution, find_rows
+
+LAYERS = ("edge", "aggregation", "core")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,3 +158,155 @@ def rank_keys(key: Ints, size: int) -> tuple[Ints, Ints]:
     is_used[key] = True
     rank = np.cumsum(is_used) - 1
     return np.flatnonzero(is_used), rank[key]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UpdateCounts:
+    """Updates that joins and leaves of many groups cause.
+
+    joins, leaves     updates an event, where switches change at once
+    events            number of joins and of leaves
+    batched           updates an event of either kind, where switches change once a batch
+    switch_updates    (switches,) updates of each, batched, in the order of `wiring.switches`
+    """
+
+    joins: Updates
+    leaves: Updates
+    events: tuple[int, int]
+    batched: Updates
+    switch_updates: Ints
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows of the paper's Table 2: one a layer, columns join and leave."""
+        rows = ["events", *LAYERS, "total"]
+        columns = {
+            name: [float(count), *(getattr(each, layer) for layer in (*LAYERS, "total"))]
+            for name, count, each in zip(
+                ("join", "leave"), self.events, (self.joins, self.leaves), strict=True
+            )
+        }
+        return pd.DataFrame(columns, index=pd.Index(rows, name="updates"))
+
+
+def count_updates(
+    problem: Multicast,
+    *,
+    events: int,
+    rng: np.random.Generator,
+    copies: int | None = None,
+    batch: int = 1,
+) -> UpdateCounts:
+    """Draw joins and leaves in all groups of a problem (see `churn`), and count the updates they cause.
+
+    copies   ra; default: that of the fabric
+    batch    consecutive events, of all groups, announced to switches together: a change that is undone
+             within a batch updates nothing, and a switch changes each group's entry once at most
+    raises   InputError for a problem without the hosts of each group's tenant
+    source   section 4.3.2, Table 2; groups take partitions in turn, our choice, which changes no average
+    """
+    if batch < 1:
+        raise InputError(f"batch is {batch}, must be at least 1")
+    held = problem.distribution(problem.aggregation_copies if copies is None else copies)
+    drawn = draw_events(problem, events, rng)
+    partition = drawn.group % held.partitions
+    edge = problem.edge_of_host[drawn.host]
+    pod = problem.wiring.edge_pod[edge]
+    holders = np.zeros((problem.pods, held.partitions), dtype=np.int64)
+    np.add.at(holders, problem.wiring.aggregation_pod, held.aggregation)
+    each = np.column_stack(
+        [
+            np.ones(events),
+            drawn.edge_flips * holders[pod, partition],
+            drawn.pod_flips * held.core.sum(axis=0)[partition],
+        ]
+    )
+    means = [
+        each[rows].mean(axis=0).tolist() if rows.any() else [0.0, 0.0, 0.0]
+        for rows in (drawn.is_join, ~drawn.is_join)
+    ]
+    joins, leaves = (Updates(edge=e, aggregation=a, core=c) for e, a, c in means)
+    # within a batch, an even number of changes is no change
+    when = drawn.group * (events // batch + 1) + drawn.time // batch
+    changes = (
+        _net_changes(when, drawn.host, np.ones(events, dtype=bool), edge),
+        _net_changes(when, edge, drawn.edge_flips, pod),
+        _net_changes(when, pod, drawn.pod_flips, np.zeros(events, dtype=np.int64)),
+    )
+    switches = _switch_updates(problem, held, (partition, edge, pod), changes)
+    layers = [float(switches[problem.wiring.layers == layer].sum()) / events for layer in LAYERS]
+    return UpdateCounts(
+        joins=joins,
+        leaves=leaves,
+        events=(int(drawn.is_join.sum()), int((~drawn.is_join).sum())),
+        batched=Updates(edge=layers[0], aggregation=layers[1], core=layers[2]),
+        switch_updates=switches,
+    )
+
+
+def describe_updates(problem: Multicast, *, events: int, batch: int, seed: int) -> tuple[Section, str]:
+    """Return updates by joins and leaves as a section of an explanation, one row a layer, and a sentence."""
+    counts = count_updates(problem, events=events, rng=np.random.default_rng(seed), batch=batch)
+    rows = []
+    for layer in LAYERS:
+        of_layer = problem.wiring.layers == layer
+        updates = counts.switch_updates[of_layer]
+        busiest = int(updates.argmax())
+        rows.append(
+            {
+                "layer": layer,
+                "join": getattr(counts.joins, layer),
+                "leave": getattr(counts.leaves, layer),
+                "batched": getattr(counts.batched, layer),
+                "mean": float(updates.mean()),
+                "most": int(updates[busiest]),
+                "busiest": problem.wiring.switches[of_layer][busiest],
+            }
+        )
+    sentence = (
+        f"A join changes {counts.joins.total:.2f} switches and a leave {counts.leaves.total:.2f} on average"
+        + (f", or {counts.batched.total:.2f} in batches of {batch:,} events." if batch > 1 else ".")
+    )
+    units = dict.fromkeys(("join", "leave", "batched"), "updates an event")
+    return (
+        Section(
+            title=f"updates of {events:,} joins and leaves",
+            frame=pd.DataFrame(rows),
+            units=units | dict.fromkeys(("mean", "most"), "updates of a switch"),
+            note="join, leave: where switches change at once; batched, mean, most: once a batch",
+        ),
+        sentence,
+    )
+
+
+def _net_changes(when: Ints, thing: Ints, changes: Bools, item: Ints) -> Ints:
+    """Return events, one for each batch and place, where some `thing` changed an odd number of times.
+
+    when     a number for each group and batch
+    changes  events that count
+    """
+    rows = np.flatnonzero(changes)
+    key = when[rows] * (int(thing.max()) + 1) + thing[rows]
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    rows = rows[first[times % 2 == 1]]
+    batch_and_place = when[rows] * (int(item.max()) + 1) + item[rows]
+    return np.asarray(rows[np.unique(batch_and_place, return_index=True)[1]], dtype=np.int64)
+
+
+def _switch_updates(
+    problem: Multicast, held: Distribution, where: tuple[Ints, Ints, Ints], changes: tuple[Ints, Ints, Ints]
+) -> Ints:
+    """Return the updates of each switch, shape (switches,).
+
+    where    partition, edge switch and pod of each event
+    changes  events that change the edge switch; the pod's aggregation switches that hold the partition;
+             the cores that hold it
+    """
+    (partition, edge, pod), (at_edge, in_pod, at_core), wires = where, changes, problem.wiring
+    in_pods = np.zeros((wires.pods, held.partitions), dtype=np.int64)
+    np.add.at(in_pods, (pod[in_pod], partition[in_pod]), 1)
+    updates = [
+        held.core @ np.bincount(partition[at_core], minlength=held.partitions),
+        (held.aggregation * in_pods[wires.aggregation_pod]).sum(axis=1),
+        np.bincount(edge[at_edge], minlength=problem.edge_count),
+    ]
+    return np.concatenate(updates).astype(np.int64)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from planner.arrays import Bools, Ints
 from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.plan.plan import round_robin_partitions
-from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.problem import LAYERS, Multicast
-from planner_models.multicast.problem.topology import Wiring
+from planner_models.multicast.problem.topology import Distribution, Wiring
 from planner_models.multicast.problem.workloads import Spread
 
 

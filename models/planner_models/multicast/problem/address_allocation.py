@@ -10,8 +10,7 @@ import pandas as pd
 
 from planner.contract.studies import Section
 from planner.errors import InputError
-from planner_models.multicast.problem.addresses import Distribution
-from planner_models.multicast.problem.topology import Wiring
+from planner_models.multicast.problem.topology import Distribution, Wiring
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

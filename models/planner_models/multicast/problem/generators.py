@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner_models.multicast.problem import workloads
-from planner_models.multicast.problem.capacity_equations import find_layout_faults
+from planner_models.multicast.problem.equations import find_layout_faults
 from planner_models.multicast.problem.problem import Multicast, list_hosts
 
 Kind = Annotated[

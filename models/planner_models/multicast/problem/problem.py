@@ -16,11 +16,17 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.multicast.problem import address_allocation, two_tiers, validation
-from planner_models.multicast.problem.addresses import Distribution, Kind, distribute_addresses
-from planner_models.multicast.problem.capacity_equations import Layout
+from planner_models.multicast.problem import address_allocation, topology, validation
+from planner_models.multicast.problem.equations import Layout
 from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
-from planner_models.multicast.problem.topology import LAYERS, Wiring, find_rows
+from planner_models.multicast.problem.topology import (
+    LAYERS,
+    Distribution,
+    Kind,
+    Wiring,
+    distribute_addresses,
+    find_rows,
+)
 from planner_models.multicast.problem.workloads import Spread, collect_spread
 
 # cached properties that depend on members, stale when they change
@@ -95,11 +101,11 @@ class Multicast:
         is_tree = len(self.fabric) == 1 and self.is_tree
         if not is_tree or switches is None or links is None or "layer" not in switches:
             return
-        switches = two_tiers.name_layers(switches)
+        switches = topology.name_layers(switches)
         object.__setattr__(self, "switches", switches)
-        if not two_tiers.is_two_tiers(switches):
+        if not topology.is_two_tiers(switches):
             return
-        merged = two_tiers.merge_pods(self.fabric, switches, links, self.hosts)
+        merged = topology.merge_pods(self.fabric, switches, links, self.hosts)
         self._require(merged.faults)
         for name in ("fabric", "switches", "hosts"):
             object.__setattr__(self, name, getattr(merged, name))

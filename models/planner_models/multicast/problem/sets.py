@@ -8,8 +8,8 @@ from typing import Final
 import pandas as pd
 
 from planner.errors import InputError
-from planner_models.multicast.problem.addresses import Kind
 from planner_models.multicast.problem.problem import Multicast, list_hosts
+from planner_models.multicast.problem.topology import Kind
 
 MOST_PORTS: Final = 64
 

@@ -1,21 +1,45 @@
-"""Wiring of switches: fat trees by their kind, any other multi-rooted tree by its tables."""
+"""Wiring of switches: fat trees by their kind, any other multi-rooted tree by its tables.
+
+Leaf-spine fabrics: two tiers of switches as one pod, with the spines as aggregation switches.
+
+Address distribution on the three kinds of fat tree: the switches that hold each partition.
+
+Cores form a square of k/2 by k/2. An aggregation switch of a pod connects to a line of it: a row in
+every pod (standard), a row or a column in turn (AB), or a line with its own slope (PortLand).
+Algorithm 1 cuts the square into blocks of ra by ra, which rows and columns meet in equal shares;
+sloped lines meet residues instead of blocks in equal shares.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Ints
+from planner.contract.notes import add_note
 from planner.contract.tables import report_unknown_names, row_name, shorten_faults
-from planner_models.multicast.problem.addresses import Kind, connected_cores
 
 LAYERS: Final = ("core", "aggregation", "edge")
 MAX_PODS: Final = 64  # pods, and edge switches of a pod: sets of them are 64-bit masks
+LAYER_WORDS: Final[Mapping[str, str]] = {
+    "leaf": "edge",
+    "tor": "edge",
+    "access": "edge",
+    "distribution": "aggregation",
+    "superspine": "core",
+    "super-spine": "core",
+    "super_spine": "core",
+}
+"""Layers by other words for them; a spine is in the middle where there are cores, else at the top."""
+OF_SPINES: Final = {"aggregation_copies": "core_copies", "aggregation_entries": "core_entries"}
+"""Numbers of a fabric for its aggregation switches, and those that two tiers give for their spines."""
+Kind = Literal["ab", "standard", "portland"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,3 +220,147 @@ def find_rows(index: pd.Index, names: pd.Series) -> Ints:
         row = index.get_indexer(names.cat.categories).astype(np.int64)
         return np.asarray(row[names.cat.codes.to_numpy()], dtype=np.int64)
     return np.asarray(index.get_indexer(pd.Index(names)), dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoTiers:
+    """Tables of a leaf-spine fabric, in the form of a tree with one pod and no core.
+
+    faults  of the links and hosts; the tables are not to be used then
+    """
+
+    fabric: pd.DataFrame
+    switches: pd.DataFrame
+    hosts: pd.DataFrame
+    faults: list[str]
+
+
+def name_layers(switches: pd.DataFrame) -> pd.DataFrame:
+    """Return the table `switches` with layers core, aggregation and edge for other usual words."""
+    words = switches["layer"].astype(str).str.strip().str.lower()
+    layers = words.replace(dict(LAYER_WORDS))
+    has_core = bool((layers == "core").any())
+    return switches.assign(layer=layers.replace({"spine": "aggregation" if has_core else "core"}))
+
+
+def is_two_tiers(switches: pd.DataFrame) -> bool:
+    """Return whether switches of a tree have leaves and one layer of spines, called core."""
+    layers = set(switches["layer"])
+    return layers == {"core", "edge"}
+
+
+def merge_pods(
+    fabric: pd.DataFrame, switches: pd.DataFrame, links: pd.DataFrame, hosts: pd.DataFrame
+) -> TwoTiers:
+    """Return a leaf-spine fabric as one pod, and note this reading.
+
+    Each leaf must be linked to each spine. The numbers that `fabric` gives for cores are those of spines.
+    """
+    spines = switches.loc[switches["layer"] == "core", "switch"].astype(str).tolist()
+    leaves = switches.loc[switches["layer"] == "edge", "switch"].astype(str).tolist()
+    pairs = set(zip(links["lower"].astype(str), links["upper"].astype(str), strict=True))
+    absent = [
+        f"links: leaf '{leaf}' must be linked to spine '{spine}': in two tiers each leaf meets each spine"
+        for leaf in leaves
+        for spine in spines
+        if (leaf, spine) not in pairs
+    ]
+    faults = shorten_faults(absent, "links", "without a link")
+    moved, more = _move_hosts(hosts, switches)
+    add_note(
+        f"assumed: two tiers: each of {len(leaves)} leaves reaches the others over any of {len(spines)} "
+        "spines; spines are shown as layer aggregation of one pod, with the numbers of layer core"
+    )
+    return TwoTiers(
+        fabric=fabric.assign(**{ours: fabric[theirs] for ours, theirs in OF_SPINES.items()}),
+        switches=switches.assign(layer=switches["layer"].replace({"core": "aggregation"}), pod=0.0),
+        hosts=moved,
+        faults=faults + more,
+    )
+
+
+def _move_hosts(hosts: pd.DataFrame, switches: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return hosts with a pod and edge, if given, that count the leaves of the one pod; and their errors."""
+    if "switch" in hosts or "pod" not in hosts or "edge" not in hosts or "pod" not in switches:
+        return hosts, []
+    leaves = switches[switches["layer"] == "edge"]
+    number = leaves.groupby("pod").cumcount()
+    position = {key: row for row, key in enumerate(zip(leaves["pod"], number, strict=True))}
+    row = [position.get(key, -1) for key in zip(hosts["pod"], hosts["edge"], strict=True)]
+    outside = [
+        f"{row_name(hosts, 'hosts', row_number)}: there is no leaf {hosts['edge'].iloc[row_number]:g} in pod "
+        f"{hosts['pod'].iloc[row_number]:g}"
+        for row_number in np.flatnonzero(np.array(row) < 0).tolist()
+    ]
+    return hosts.assign(pod=0.0, edge=np.array(row, dtype=float)), shorten_faults(
+        outside, "hosts", "at no leaf"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Distribution:
+    """Switches that hold each partition.
+
+    core         (cores, n) bool
+    aggregation  (aggregation switches, n) bool, pod by pod
+    """
+
+    core: Bools
+    aggregation: Bools
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions."""
+        return int(self.core.shape[1])
+
+
+def connected_cores(kind: Kind, k: int) -> Ints:
+    """Return the cores that each aggregation switch of each pod connects to, shape (k, k/2, k/2).
+
+    PortLand: switch a of pod p connects to the cores (i, j) with i + p j = a, modulo k/2.
+
+    source  section 3.1.2; the trees of Fig. 1 for 4-port switches
+    """
+    half = k // 2
+    grid = np.arange(half**2).reshape(half, half)
+    if kind == "portland":
+        column = np.arange(half)
+        row = (column[None, :, None] - np.arange(k)[:, None, None] * column[None, None, :]) % half
+        return np.asarray(grid[row, column], dtype=np.int64)
+    return np.stack([grid.T if kind == "ab" and pod % 2 else grid for pod in range(k)])
+
+
+def core_partition(k: int, copies: int, kind: Kind = "ab") -> Ints:
+    """Return the partition that each core holds, shape (k^2/4,); `copies` is ra."""
+    half = k // 2
+    count = half // copies  # partitions in each aggregation switch
+    row, column = np.divmod(np.arange(half**2), half)
+    if kind == "portland":
+        return np.asarray(row % count * count + column % count, dtype=np.int64)
+    return np.asarray(row // copies * count + column // copies, dtype=np.int64)
+
+
+def aggregation_partitions(kind: Kind, k: int, copies: int) -> Bools:
+    """Return whether each aggregation switch holds each partition, shape (k, k/2, n).
+
+    A switch holds the partitions of the cores that it connects to.
+    """
+    half = k // 2
+    held = np.zeros((k, half, (half // copies) ** 2), dtype=bool)
+    partition = core_partition(k, copies, kind)[connected_cores(kind, k)]
+    pod, switch, _ = np.indices(partition.shape)
+    held[pod, switch, partition] = True
+    return held
+
+
+def distribute_addresses(kind: Kind, k: int, copies: int) -> Distribution:
+    """Return the distribution of Algorithm 1, or its like for standard and PortLand trees.
+
+    rc = ra^2 and n = (k / 2 ra)^2.
+    """
+    held = aggregation_partitions(kind, k, copies)
+    count = held.shape[2]
+    return Distribution(
+        core=core_partition(k, copies, kind)[:, None] == np.arange(count),
+        aggregation=held.reshape(-1, count),
+    )

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from planner.arrays import Ints
 from planner.contract.tables import report_unknown_names, row_name, shorten_faults
-from planner_models.multicast.problem.addresses import Kind
-from planner_models.multicast.problem.capacity_equations import find_layout_faults
-from planner_models.multicast.problem.topology import Wiring, fat_tree, find_rows, read_tree
+from planner_models.multicast.problem.equations import find_layout_faults
+from planner_models.multicast.problem.topology import Kind, Wiring, fat_tree, find_rows, read_tree
 
 HOST_COLUMNS: Final = ("pod", "edge", "port")
 KINDS: Final = ("ab", "standard", "portland", "tree")

@@ -19,8 +19,7 @@ from planner.contract.targets import Curve, Study, TargetValues
 from planner_models.multicast.designs.channelization import algorithm2
 from planner_models.multicast.plan import group_capacity, meta_groups, table_limits
 from planner_models.multicast.problem import workloads
-from planner_models.multicast.problem.addresses import distribute_addresses
-from planner_models.multicast.problem.topology import Wiring, fat_tree
+from planner_models.multicast.problem.topology import Wiring, distribute_addresses, fat_tree
 from planner_models.multicast.problem.workloads import Spread, Workload
 
 K: Final = 48

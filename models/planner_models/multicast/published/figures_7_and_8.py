@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.targets import Curve, Study, TargetValues
-from planner_models.multicast.plan import rerouting, switch_updates
+from planner_models.multicast.plan import rerouting, switch_groups
 from planner_models.multicast.plan.plan import build_plan
-from planner_models.multicast.problem import failures, generators, update_equations
+from planner_models.multicast.problem import equations, failures, generators
 from planner_models.multicast.problem.problem import Multicast
 
-TENANT: Final = update_equations.Tenant(pods=8, edges=24, hosts=24, aggregation_copies=3, core_copies=9)
+TENANT: Final = equations.Tenant(pods=8, edges=24, hosts=24, aggregation_copies=3, core_copies=9)
 
 
 def find_figure_7(study: Study) -> TargetValues:  # noqa: ARG001
@@ -22,24 +22,20 @@ def find_figure_7(study: Study) -> TargetValues:  # noqa: ARG001
     curve = pd.DataFrame(
         {
             "members": sizes,
-            "burst of joins": [
-                update_equations.burst_updates(TENANT, size, batched=False).total for size in sizes
-            ],
-            "burst, batched": [
-                update_equations.burst_updates(TENANT, size, batched=True).total for size in sizes
-            ],
-            "next join": [update_equations.join_updates(TENANT, size).total for size in sizes],
-            "next leave": [update_equations.leave_updates(TENANT, size).total for size in sizes],
+            "burst of joins": [equations.burst_updates(TENANT, size, batched=False).total for size in sizes],
+            "burst, batched": [equations.burst_updates(TENANT, size, batched=True).total for size in sizes],
+            "next join": [equations.join_updates(TENANT, size).total for size in sizes],
+            "next leave": [equations.leave_updates(TENANT, size).total for size in sizes],
         }
     )
     return TargetValues(
         values={
             "mcast_f7_hosts": float(TENANT.size),
             "mcast_f7_edges": float(TENANT.pods * TENANT.edges),
-            "mcast_f7_nobatch": update_equations.burst_updates(TENANT, 300, batched=False).total,
-            "mcast_f7_batch": update_equations.burst_updates(TENANT, 300, batched=True).total,
-            "mcast_f7_join": update_equations.join_updates(TENANT, 300).total,
-            "mcast_f7_leave": update_equations.leave_updates(TENANT, 300).total,
+            "mcast_f7_nobatch": equations.burst_updates(TENANT, 300, batched=False).total,
+            "mcast_f7_batch": equations.burst_updates(TENANT, 300, batched=True).total,
+            "mcast_f7_join": equations.join_updates(TENANT, 300).total,
+            "mcast_f7_leave": equations.leave_updates(TENANT, 300).total,
         },
         curves=(
             Curve(
@@ -74,7 +70,7 @@ def find_table_2(study: Study) -> TargetValues:
         ("b", "random", 30_000, 300_000),
     ):
         problem = generate_datacenter("near" if placement == "near" else "random", groups // divisor)
-        counts = switch_updates.count_updates(problem, events=events // divisor, rng=np.random.default_rng(1))
+        counts = switch_groups.count_updates(problem, events=events // divisor, rng=np.random.default_rng(1))
         for name, count, each in zip(
             ("join", "leave"), counts.events, (counts.joins, counts.leaves), strict=True
         ):
@@ -85,12 +81,12 @@ def find_table_2(study: Study) -> TargetValues:
                 f"mcast_t2{table_label}_core_{name}": each.core,
                 f"mcast_t2{table_label}_total_{name}": each.total,
             }
-    mean = update_equations.Updates(
+    mean = equations.Updates(
         edge=1.0,
         aggregation=(counts.joins.aggregation + counts.leaves.aggregation) / 2,
         core=(counts.joins.core + counts.leaves.core) / 2,
     )
-    load = update_equations.updates_per_second(mean, k=48, events_per_pod=1000)
+    load = equations.updates_per_second(mean, k=48, events_per_pod=1000)
     values |= {
         "mcast_load_edge": load.edge,
         "mcast_load_aggr": load.aggregation,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from planner.contract.studies import Decided
 from planner.options import Options
 from planner_models.analytics import SYSTEM, Analytics, check, measure
-from planner_models.analytics.designs.waste import find_gain, tabulate_waste
-from planner_models.analytics.designs.what_if import explain
+from planner_models.analytics.designs.what_if import explain, find_gain, tabulate_waste
 from planner_models.analytics.plan.answers import find_answers, find_loads
 from planner_models.analytics.plan.plan import make_plan
 from planner_models.analytics.problem.adjustments import adjust

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner_models.analytics import Analytics, measure
 from planner_models.analytics.designs import rules
-from planner_models.analytics.information.observe import observe_bandwidth
+from planner_models.analytics.information import observe_bandwidth
 from planner_models.analytics.plan.answers import find_answers, find_loads, replay_queues
 from planner_models.analytics.plan.plan import make_plan
 from planner_models.analytics.problem.generated_queries import latency_histogram

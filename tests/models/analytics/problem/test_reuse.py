@@ -17,7 +17,7 @@ from planner_models.analytics import SYSTEM, Analytics, check, formulation, meas
 from planner_models.analytics.designs import optimum
 from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.generators import diurnal
-from planner_models.analytics.problem.query_volume import read_volume
+from planner_models.analytics.problem.tables import read_volume
 from planner_models.analytics.problem.windows import take_intervals
 from tests.models.analytics.problems import problems, tables
 

@@ -12,7 +12,7 @@ from planner.options import Options
 from planner_models.brokering import Assignment, Brokering, check, measure
 from planner_models.brokering.designs import several_brokers
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.problem.samples import tight_market
+from planner_models.brokering.problem.generators import tight_market
 from tests.models.brokering.markets import market as make
 from tests.models.brokering.markets import markets
 

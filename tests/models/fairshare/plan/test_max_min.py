@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner_models.fairshare import SharedStore
-from planner_models.fairshare.designs.program import share_dominant
+from planner_models.fairshare.designs.fair_rates import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_level, pool_level
 from planner_models.fairshare.plan.max_min import number_sets, share_max_min
 from planner_models.fairshare.plan.plan import Replicas

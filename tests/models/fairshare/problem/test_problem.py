@@ -12,7 +12,8 @@ import planner
 from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner_models.fairshare import SYSTEM, SharedStore
-from planner_models.fairshare.problem import generators, validation
+from planner_models.fairshare.problem import generators
+from planner_models.fairshare.problem import problem as problem_module
 from planner_models.fairshare.problem.adjustments import adjust
 
 Tables = dict[str, pd.DataFrame]
@@ -138,7 +139,7 @@ def test_a_store_that_would_need_too_much_memory_is_one_line(
 ) -> None:
     inputs = tables()
     rules("forbidden", ("B", "p", "n2"))(inputs)
-    monkeypatch.setattr(validation, limit, most)
+    monkeypatch.setattr(problem_module, limit, most)
     with pytest.raises(InputError) as raised:
         SharedStore.from_tables(inputs)
     assert raised.value.faults == (message,)

@@ -17,11 +17,10 @@ from planner.scenarios.scenario import load
 from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, FIRST_COME, Replicas, make_plan
-from planner_models.fairshare.problem.demand_changes import list_changes
 from planner_models.fairshare.problem.generators import zipf
 from planner_models.fairshare.simulation import study
-from planner_models.fairshare.simulation.controllers import select_replicas
-from planner_models.fairshare.simulation.execution import Snapshot, StoreExecution
+from planner_models.fairshare.simulation.execution import Snapshot, StoreExecution, list_changes
+from planner_models.fairshare.simulation.study import select_replicas
 
 
 def make_store(

@@ -9,7 +9,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Channels, Multicast, check
 from planner_models.multicast.designs import partitioned_aggregated
-from planner_models.multicast.plan import address_layouts
+from planner_models.multicast.plan import group_capacity
 from tests.models.multicast.fabrics import fat, tree, with_tables
 
 
@@ -76,7 +76,7 @@ def test_chosen_copies_is_a_design() -> None:
     design = SYSTEM.design("chosen_copies")
     run = evaluate(SYSTEM, problem, Entry(label="c", design=design))
     assert not len(run.violations)
-    assert set(run.plan.partitions["copies"]) == {float(address_layouts.choose_layout(problem).chosen)}
+    assert set(run.plan.partitions["copies"]) == {float(group_capacity.choose_layout(problem).chosen)}
     assert not len(check(problem, run.plan))
     with pytest.raises(InputError, match="least_copies is 5, a pod has at most 4 copies"):
         design.decide(problem, least_copies=5)

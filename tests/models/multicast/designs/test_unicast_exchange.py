@@ -9,7 +9,7 @@ import pytest
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.multicast import Multicast, check, measure
-from planner_models.multicast.designs import bound, partitioned, unicast_exchange
+from planner_models.multicast.designs import partitioned, unicast_exchange
 from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.problem import generators
@@ -63,7 +63,7 @@ def require_order(problem: Multicast) -> None:
         traffic[name] = measure(problem, decision.plan, None)["host_traffic_mbps"]
         assert traffic[name] == pytest.approx(decision.proof.objective), name
     proven = [decision.proof for decision in plans.values() if decision.proof.bound_scope is None]
-    proven += [bound.bound_host_traffic(problem).proof, plans["optimum"].proof]
+    proven += [partitioned.bound_host_traffic(problem).proof, plans["optimum"].proof]
     bounds = [proof.bound for proof in proven if proof.bound is not None]
     assert max(bounds) <= min(traffic.values()) * (1 + 1e-7)
     assert traffic["shared"] <= traffic["partitioned"] * (1 + 1e-9)

@@ -13,7 +13,8 @@ from planner.contract.studies import Decided
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.multicast import SYSTEM, Multicast
-from planner_models.multicast.plan import loads, metrics
+from planner_models.multicast.plan import drawing as drawing_module
+from planner_models.multicast.plan import metrics
 from planner_models.multicast.plan.drawing import draw, lost_at_edges, plan_entries
 from planner_models.multicast.plan.elements import ELEMENTS, saved_by_tables
 from planner_models.multicast.plan.plan import Channels
@@ -51,7 +52,7 @@ def test_groups_at_switches_add_up_to_loads(make: Any) -> None:
     decided = make(problem)
     plan = plan_of(decided)
     requested, extra = metrics.edge_links_mbps(problem, plan)
-    down, up = loads.edge_link_loads(problem, plan), loads.core_link_loads(problem, plan)
+    down, up = drawing_module.edge_link_loads(problem, plan), drawing_module.core_link_loads(problem, plan)
     np.testing.assert_allclose(down.sum(axis=1), requested + extra)
     assert not up[~problem.wiring.up].any()
     to_hosts, over = metrics.host_links_mbps(problem, plan)
@@ -157,7 +158,7 @@ def test_switches_and_their_links_are_drawn_unless_they_failed() -> None:
     index = problem.wiring.switches.get_indexer(shown.nodes["node"])
     np.testing.assert_allclose(shown.nodes["value"], fill[index])
     edges = shown.links[shown.links["head"].str.startswith("edge")]
-    loaded = loads.edge_link_loads(problem, plan)
+    loaded = drawing_module.edge_link_loads(problem, plan)
     rows = problem.wiring.aggregations.get_indexer(edges["tail"])
     columns = problem.wiring.edges.get_indexer(edges["head"])
     np.testing.assert_allclose(edges["width"], loaded[rows, columns])

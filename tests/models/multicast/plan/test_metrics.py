@@ -14,7 +14,7 @@ from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Channels, Multicast, check, measure
 from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
 from planner_models.multicast.plan import metrics
-from planner_models.multicast.problem import addresses
+from planner_models.multicast.problem import topology
 from tests.models.multicast.fabrics import PLANNING, fat, with_tables
 
 
@@ -26,8 +26,8 @@ def deliver_packet(
     ra, share = int(row["copies"]), int(row["partition"])
     position = problem.members.astype(str).merge(problem.hosts, on="host")
     current = position[position["group"] == group]
-    held = addresses.aggregation_partitions(problem.kind, problem.k, ra)
-    wires = addresses.connected_cores(problem.kind, problem.k)
+    held = topology.aggregation_partitions(problem.kind, problem.k, ra)
+    wires = topology.connected_cores(problem.kind, problem.k)
     copies: dict[tuple[int, int, int], int] = {}
     for pod in current["pod"].unique().astype(int):
         ways = [
@@ -63,7 +63,7 @@ def test_packets_reach_every_member_once_and_overhead_is_what_others_get(
     position = problem.members.astype(str).merge(problem.hosts, on="host")
     extra = 0.0
     for name, share, copies in plan.partitions[["group", "partition", "copies"]].itertuples(index=False):
-        cores = np.flatnonzero(addresses.core_partition(k, int(copies)) == share)
+        cores = np.flatnonzero(topology.core_partition(k, int(copies)) == share)
         requested = {
             tuple(map(int, index))
             for index in position.loc[position["group"] == name, ["pod", "edge", "port"]].to_numpy()

@@ -4,8 +4,12 @@ At prices of the links the objects are independent: the best tree of each is a s
 (`pricing`). The values of these trees, plus the price of all capacity, bound the value of every plan.
 Block-coordinate Frank-Wolfe finds prices that make the bound small (`frank_wolfe`). Its fractional trees
 are fixed to whole ones by a diving heuristic (`diving`), which are improved by ruin and recreate
-(`ruin_recreate`) and ejection chains (`ejection_chains`). Dives are restarted (`restart`) until the gap
+(`ruin_recreate`) and ejection chains (`ejection_chains`). Dives are restarted (`Restart`) until the gap
 is reached or the time is up.
+
+Restart: another dive and its improvement, in pieces, given up as soon as it cannot beat the incumbent.
+
+Compilation of all kernels before a time limit starts, where no run on this machine has done so.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -31,16 +35,15 @@ from planner.search.tolerances import COARSE_GAP, ROUNDING
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.admission import admit_pinned
 from planner_models.livevideo.designs.decomposition import layered_problem
-from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
-from planner_models.livevideo.designs.decomposition.diving import BRISK, FAST, SLOW, DivePace
+from planner_models.livevideo.designs.decomposition.diving import BRISK, FAST, SLOW, Dive, DivePace
 from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution
 from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
+from planner_models.livevideo.designs.decomposition.layered_problem import CapacityRows, build_layers
 from planner_models.livevideo.designs.decomposition.pricing import Effort, Pricer
-from planner_models.livevideo.designs.decomposition.restart import MIN_ROUNDS, Restart
 from planner_models.livevideo.designs.decomposition.ruin_recreate import FeasibleTrees
-from planner_models.livevideo.designs.decomposition.warm_up import get_ready
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import PricedDecision, Trees, plan_rows
+from planner_models.livevideo.problem.generators import create_sample
 from planner_models.livevideo.problem.problem import LiveVideo
 
 BACKEND: Final = "decomposition"
@@ -96,6 +99,13 @@ MostMoved = Annotated[
         "requests; none: any number"
     ),
 ]
+MAX_IMPROVEMENT_STEPS: Final = 8  # steps of local search that the trees of a dive get, at most
+ROUNDS_PER_OBJECT: Final = 2  # rounds of ruin and recreate for each object in such a step
+MIN_ROUNDS: Final = 50  # rounds in a step beside those
+ROUNDS_PER_SUBPROBLEM: Final = 0.25
+"""Rounds of ruin and recreate that take as long as a pricing problem of a dive."""
+EARLY_SHARE: Final = 0.25
+"""Share of the objects, still to be fixed, up to which a dive goes to its end whatever its estimate."""
 
 
 def distribute(
@@ -429,3 +439,72 @@ class _Search:
             guarantees=None if has_all_pins else frozenset({"capacity", "forbidden"}),
             prices=self.rows.to_labels(self.bound_price),
         )
+
+
+class Restart:
+    """A dive, followed by local search on its trees.
+
+    feasible  the trees
+    is_over   whether nothing more is to be done: the search has ended, or cannot beat the incumbent
+    """
+
+    def __init__(
+        self, relaxation: FrankWolfe, pricer: Pricer, seed: int, solution: LagrangianSolution, pace: DivePace
+    ) -> None:
+        """Start a dive from a copy of the relaxation, with a pricer that no other thread uses meanwhile."""
+        self.feasible, self.solution = FeasibleTrees(relaxation.layered, pricer, seed), solution
+        self.feasible.set_dual(relaxation.trees.dual)
+        self.dive: Dive | None = Dive(relaxation.copy(pricer, seed), pace=pace)
+        self.count = len(relaxation.active)
+        self.step_rounds = ROUNDS_PER_OBJECT * self.count + MIN_ROUNDS
+        self.steps_left = MAX_IMPROVEMENT_STEPS
+        self.is_over = False
+
+    def run(self, rounds: float, incumbent: float, deadline: Deadline) -> None:
+        """Run pieces for about as long as so many rounds of local search take; see `run_piece`."""
+        while rounds > 0 and not self.is_over:
+            rounds -= ROUNDS_PER_SUBPROBLEM * self.dive.round_work if self.dive else self.step_rounds
+            self.run_piece(incumbent, deadline)
+
+    def run_piece(self, incumbent: float, deadline: Deadline) -> None:
+        """Run a round of the dive, or a step of local search.
+
+        incumbent  value of the best trees known
+        deadline   from which the dive ends at once, and no more steps follow
+        """
+        feasible, solution = self.feasible, self.solution
+        if self.dive is not None:
+            self.dive.run_round(deadline=deadline)
+            is_early = self.dive.remaining > EARLY_SHARE * self.count  # later losses can be recovered
+            is_late = deadline.is_over and incumbent > 0
+            self.is_over = is_late or (is_early and self.dive.value_estimate <= incumbent)
+            if not self.is_over and not self.dive.remaining:
+                feasible.adopt(self.dive.paths)
+                feasible.complete(solution.prices, feasible.order_by_value(solution.value), deadline=deadline)
+                feasible.record_best()
+                self.dive = None
+            return
+        before = feasible.best_value
+        feasible.improve(solution, self.step_rounds, 0.0, deadline)
+        self.steps_left -= 1
+        is_late = deadline.is_over
+        is_hopeless = incumbent - feasible.best_value > self.steps_left * (feasible.best_value - before)
+        self.is_over = self.steps_left == 0 or is_late or is_hopeless
+
+
+@cache
+def get_ready() -> None:
+    """Call each kernel of the decomposition once, with the types of a run."""
+    layered = build_layers(create_sample())
+    rows, pricer = CapacityRows(layered), Pricer(layered, 1)
+    relaxation, feasible = FrankWolfe(layered, rows, pricer, 0), FeasibleTrees(layered, pricer, 0)
+    prices = rows.link_prices(np.zeros(len(rows.limit)))
+    dual = relaxation.trees.dual
+    trees = pricer.price_all(prices, dual.copy(), Effort(1, 1))
+    feasible.rebuild(trees.paths, prices, dual, trees.value)
+    feasible.adopt(feasible.state.paths)
+    feasible.eject(LagrangianSolution(prices, trees.paths, trees.value), 1, 1.0)
+    feasible.ruin_recreate(prices, 1, 1, 1.0, 0.0)
+    relaxation.warm_start(feasible.state.paths, None)
+    relaxation.run_pass()
+    Dive(relaxation).run_round()

@@ -14,16 +14,20 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
-from planner_models.livevideo.designs.decomposition.capacity_rows import RowArrays
 from planner_models.livevideo.designs.decomposition.frank_wolfe import (
     PENALTY_SCALE,
     Combinations,
     FrankWolfe,
     mark_tree,
 )
+from planner_models.livevideo.designs.decomposition.layered_problem import RowArrays
 from planner_models.livevideo.designs.decomposition.pricing import Effort, add_tree_rate, fits
-from planner_models.livevideo.designs.tree.indirect_call import kernel
-from planner_models.livevideo.designs.tree.local_network import CAPACITY_TOLERANCE, ObjectArrays, PerLayer
+from planner_models.livevideo.designs.tree.local_network import (
+    CAPACITY_TOLERANCE,
+    ObjectArrays,
+    PerLayer,
+    kernel,
+)
 
 NEARLY_INTEGRAL: Final = 0.02
 """Distance of a combination from a tree up to which an object is fixed in any case."""

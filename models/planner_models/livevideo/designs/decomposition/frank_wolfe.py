@@ -20,11 +20,21 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
-from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows, RowArrays
-from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
+from planner_models.livevideo.designs.decomposition.layered_problem import (
+    CapacityRows,
+    LayeredProblem,
+    RowArrays,
+    links_to,
+)
 from planner_models.livevideo.designs.decomposition.pricing import Effort, PricedTrees, Pricer, used_links
-from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel, inner_kernel, kernel
-from planner_models.livevideo.designs.tree.local_network import CAPACITY_TOLERANCE, ObjectArrays, PerLayer
+from planner_models.livevideo.designs.tree.local_network import (
+    CAPACITY_TOLERANCE,
+    ObjectArrays,
+    PerLayer,
+    allocating_kernel,
+    inner_kernel,
+    kernel,
+)
 
 PENALTY_SCALE: Final = 2.0
 """Growth of a row's price as its load grows by the whole limit, over the typical price of such rows."""

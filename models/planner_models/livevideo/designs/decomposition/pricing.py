@@ -11,13 +11,14 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
-from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
     LocalNetwork,
     NetworkArrays,
     ObjectArrays,
     PerLayer,
     gather_network,
+    inner_kernel,
+    kernel,
 )
 from planner_models.livevideo.designs.tree.single_tree import create_workspace, solve_tree
 

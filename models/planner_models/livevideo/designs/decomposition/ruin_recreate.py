@@ -17,9 +17,6 @@ from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.ejection_chains import (
     LagrangianSolution,
     Lists,
-    run_ejection_chains,
-)
-from planner_models.livevideo.designs.decomposition.insertion import (
     TreeState,
     call_for_none,
     clear_tree,
@@ -28,13 +25,13 @@ from planner_models.livevideo.designs.decomposition.insertion import (
     occupy,
     occupy_all,
     remove_tree,
+    run_ejection_chains,
     sort_by_key,
     undo_move,
 )
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
 from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, used_links
-from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel
-from planner_models.livevideo.designs.tree.local_network import PerLayer
+from planner_models.livevideo.designs.tree.local_network import PerLayer, allocating_kernel
 
 PRICE_FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 """Shares of the dual prices, in turn, at which removed objects are inserted again."""

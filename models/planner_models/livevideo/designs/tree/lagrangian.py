@@ -18,8 +18,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.search.tolerances import STATED_GAP
 from planner_models.livevideo.designs.tree import local_network as at
-from planner_models.livevideo.designs.tree.indirect_call import caller_of, inner_kernel
-from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
+from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork, caller_of, inner_kernel
 from planner_models.livevideo.designs.tree.local_search import call, open_reflectors_of, record_best
 
 COLD_START_STEPS: Final = 200  # subgradient steps at the root, at least, where no dual values are known

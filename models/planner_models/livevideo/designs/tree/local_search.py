@@ -14,8 +14,7 @@ import numpy as np
 
 from planner.arrays import Ints
 from planner_models.livevideo.designs.tree import local_network as at
-from planner_models.livevideo.designs.tree.indirect_call import caller_of, inner_kernel
-from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
+from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork, caller_of, inner_kernel
 
 MAX_ASSIGNMENT_PASSES: Final = 4  # passes over the edges in which some are opened or closed, at most
 MAX_EXCHANGE_PASSES: Final = 5  # passes over the edges of the best tree in which some are exchanged, at most

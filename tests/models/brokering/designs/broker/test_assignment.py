@@ -19,9 +19,8 @@ from planner.options import Options
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner.search.deadline import Deadline
-from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering import SYSTEM, Brokering, information
 from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding
-from planner_models.brokering.information import observe
 from planner_models.brokering.plan import min_cost_flow
 from planner_models.brokering.plan.transportation import transportation_problem
 from planner_models.brokering.problem.adjustments import adjust
@@ -195,9 +194,9 @@ def test_more_information_never_hurts(problem: Brokering) -> None:
     values = {}
     for name, observed in {
         "omniscient": problem,
-        "market": observe.marketplace(problem),
-        "three": observe.marketplace(problem, bids=3),
-        "one": observe.marketplace(problem, bids=1),
+        "market": information.marketplace(problem),
+        "three": information.marketplace(problem, bids=3),
+        "one": information.marketplace(problem, bids=1),
     }.items():
         proof = assignment.assign(observed, options=TIGHT).proof
         values[name] = math.inf if proof.objective is None else proof.objective
@@ -217,7 +216,7 @@ def test_the_marketplace_never_congests(problem: Brokering) -> None:
 
 
 def test_a_large_market_is_solved_with_a_small_gap() -> None:
-    problem = observe.marketplace(world(clients=3000, places=100, seed=3))
+    problem = information.marketplace(world(clients=3000, places=100, seed=3))
     decision = assignment.assign(problem, options=Options(gap=1e-3))
     assert decision.proof.gap is not None
     assert decision.proof.gap <= 1e-3
@@ -259,7 +258,7 @@ def test_a_problem_without_clients_costs_nothing() -> None:
 
 def test_a_region_without_a_contract_is_explained() -> None:
     problem = make([("Recife", 1000.0, 3)], [("a", "x", "Lyon", 60.0, 0.1)], contracts=[("x", "EU", 0.1)])
-    proof = assignment.assign(observe.brokered(problem), options=STRICT).proof
+    proof = assignment.assign(information.brokered(problem), options=STRICT).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons == (
         (

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.designs import optimum
-from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
+from planner_models.livevideo.designs.decomposition.decomposition import Restart
 from planner_models.livevideo.designs.decomposition.diving import SLOW, Dive
-from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution
+from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution, occupy_all
 from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
-from planner_models.livevideo.designs.decomposition.insertion import occupy_all
-from planner_models.livevideo.designs.decomposition.layered_problem import build_layers
+from planner_models.livevideo.designs.decomposition.layered_problem import CapacityRows, build_layers
 from planner_models.livevideo.designs.decomposition.pricing import Effort, Pricer, used_links
-from planner_models.livevideo.designs.decomposition.restart import Restart
 from planner_models.livevideo.designs.decomposition.ruin_recreate import FeasibleTrees
 from planner_models.livevideo.designs.tree.local_network import PerLayer
 from planner_models.livevideo.problem import generators

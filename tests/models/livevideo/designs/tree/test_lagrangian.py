@@ -9,14 +9,14 @@ import numba as nb
 import numpy as np
 import pytest
 
-from planner_models.livevideo.designs.tree import dynamic_program, lagrangian, local_search
+from planner_models.livevideo.designs.tree import lagrangian, local_search, single_tree
 from planner_models.livevideo.designs.tree import local_network as at
 from planner_models.livevideo.designs.tree.local_network import MAX_EXACT_REQUESTS, LocalNetwork
 from planner_models.livevideo.designs.tree.single_tree import create_workspace
 
 # kernels that only kernels call, for calls from Python
 solve_dynamic_program = nb.njit(
-    lambda k, e, r, net, paths: dynamic_program.solve_dynamic_program(k, e, r, net, paths)
+    lambda k, e, r, net, paths: single_tree.solve_dynamic_program(k, e, r, net, paths)
 )
 solve_with_bound = nb.njit(
     lambda k, e, r, net, paths, dual, steps, nodes: lagrangian.solve_with_bound(

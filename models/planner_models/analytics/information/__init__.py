@@ -1,1 +1,0 @@
-"""Information of control planes of system `analytics`: estimates of bandwidth, and signalling."""

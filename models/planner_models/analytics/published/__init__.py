@@ -1,1 +1,0 @@
-"""Values of Rabkin et al. 2013 beside ours."""

@@ -1,1 +1,0 @@
-"""Simulation of sites, queues and controllers in time."""

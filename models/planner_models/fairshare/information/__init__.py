@@ -1,1 +1,0 @@
-"""Information of control planes of system `fairshare`, realization of plans, and signalling."""
