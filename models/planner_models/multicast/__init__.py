@@ -34,7 +34,7 @@ joins and leaves, under a controller.
 Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
 
 >>> from planner_models import multicast
->>> multicast.problem.capacity_equations.core_capacity(k=48, table_size=1000, core_copies=9)
+>>> multicast.problem.equations.core_capacity(k=48, table_size=1000, core_copies=9)
 64000.0
 >>> problem = multicast.problem.generators.datacenter(
 ...     k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
@@ -49,10 +49,10 @@ Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
 >>> rerouting = multicast.plan.rerouting.reroute_groups(problem, decision.plan, state)
 >>> bool((rerouting.unreachable > 0).any())
 True
->>> tenant = multicast.problem.update_equations.Tenant(
+>>> tenant = multicast.problem.equations.Tenant(
 ...     pods=8, edges=24, hosts=24, aggregation_copies=3, core_copies=9
 ... )
->>> round(multicast.problem.update_equations.burst_updates(tenant, 300, batched=True).total, 2)  # Fig. 7
+>>> round(multicast.problem.equations.burst_updates(tenant, 300, batched=True).total, 2)  # Fig. 7
 0.62
 """
 

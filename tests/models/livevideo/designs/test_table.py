@@ -68,9 +68,13 @@ def test_no_design_beats_the_optimum(one: LiveVideo) -> None:
         assert value <= best + 1e-9, design.name
 
 
+ENOUGH_S = 0.2
+"""Time limit in which small problems are solved; in less, others may have better plans, within the bound."""
+
+
 @given(
     st.integers(2, 5).flatmap(lambda tiers: problems(tiers=tiers, rules=True)),
-    st.sampled_from([1e-6, 0.01, 0.2]),
+    st.sampled_from([1e-6, 0.01, ENOUGH_S]),
 )
 @settings(max_examples=8)
 def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s: float) -> None:
@@ -85,8 +89,10 @@ def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s
         value = measure(one, plan, None)["service_minus_cost"]
         assert value is not None
         assert best is not None
-        assert value <= best + 1e-4 * abs(best), design.name
-        assert value <= decision.proof.bound + 1e-9, design.name  # type: ignore[operator]
+        if limit_s >= ENOUGH_S:
+            assert value <= best + 1e-4 * abs(best), design.name
+        if decision.proof.bound is not None:
+            assert value <= decision.proof.bound + 1e-9, design.name
 
 
 @pytest.mark.slow
