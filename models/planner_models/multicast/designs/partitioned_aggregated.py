@@ -226,8 +226,8 @@ def search_edges(
     """Return the entries of edge switches, and the groups that have some.
 
     weighs  whether groups go by unicast where their entries cost more: the search starts from the groups
-            `selected`, and from those of `partitioned` where that could be better; a large problem is
-            searched only there, and a very large one not at all
+            `selected`, and from those of `partitioned` where that could be better and there is time; a
+            large problem is searched only there, and a very large one not at all
     """
     tables, problem = _start_search(sharing, limits, selected), sharing.problem
     if not weighs:
@@ -236,7 +236,7 @@ def search_edges(
     pairs = len(tables.entry)
     if pairs <= MAX_PAIRS_SEARCHED or (pairs <= MAX_PAIRS_IMPROVED and tables.total_mbps > unshared):
         _improve_edges(sharing, tables, deadline)
-    if tables.total_mbps > unshared:
+    if tables.total_mbps > unshared and not deadline.is_over:
         own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
         edge_selection, _ = select_groups(problem, own_limits, sharing.options)
         if edge_selection is not None:
