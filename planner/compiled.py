@@ -10,6 +10,7 @@ the same to the bit, which `planner.testing.kernels` checks call by call.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,16 +20,18 @@ from planner.kernels import Kernel
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-def run_small_in_python(*, max_elements: int) -> Callable[[FunctionT], FunctionT]:
+def run_small_in_python(*, max_elements: int, max_s: float = math.inf) -> Callable[[FunctionT], FunctionT]:
     """Return a decorator of kernels, above their own: Python runs the first small calls.
 
     max_elements  of the arrays of a call, for which Python takes much less than compiling; from a larger call
         on the kernel is compiled
+    max_s  CPU seconds that Python may take in all, where that is less than compiling takes: of kernels whose
+        calls do not tell by their arguments how long they take
     """
 
     def mark(kernel: FunctionT) -> FunctionT:
         marked = cast("Kernel", kernel)
-        marked.max_elements, marked.is_compiled = max_elements, False
+        marked.max_elements, marked.max_python_s, marked.is_compiled = max_elements, max_s, False
         return kernel
 
     return mark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import math
 import sys
 import threading
 import time
@@ -48,6 +49,7 @@ class Kernel:
     options  those of `numba.njit`
     make_dispatcher  makes Numba's dispatcher of a function with these options; Numba loads with it
     max_elements  of the arrays of a call that Python may run; 0: none
+    max_python_s  CPU seconds that Python may take for such calls, where compiling takes longer
     python_s  CPU seconds that Python has taken for such calls
     is_compiled  whether all calls are compiled from now on
     observe  called in place of a call from Python, with the kernel and its arguments; None for no observer
@@ -66,6 +68,7 @@ class Kernel:
         self.options = options
         self._make_dispatcher = make_dispatcher
         self.max_elements = 0
+        self.max_python_s = math.inf
         self.python_s = 0.0
         self.is_compiled = True
         kernels.append(self)
@@ -99,7 +102,7 @@ class Kernel:
             return self.call_in_python(arguments)
         finally:
             self.python_s += time.thread_time() - start
-            self.is_compiled = self.python_s > self.compile_s or (
+            self.is_compiled = self.python_s > min(self.compile_s, self.max_python_s) or (
                 self.python_s > LOADING_S and self.is_cached
             )
 

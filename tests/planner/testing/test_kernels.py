@@ -73,6 +73,15 @@ def test_python_runs_small_calls_until_they_have_taken_long() -> None:
     assert is_compiled(add_squares)
 
 
+def test_python_runs_small_calls_no_longer_than_a_kernel_allows() -> None:
+    limited = run_small_in_python(max_elements=10, max_s=1.0)(make_add_squares())
+    assert limited.compile_s < 1.0
+    limited = run_small_in_python(max_elements=10, max_s=1e-9)(make_add_squares())
+    assert limited(np.arange(4.0), np.zeros(1)) == 14
+    assert limited.is_compiled
+    assert not is_compiled(limited)  # until its next call
+
+
 def test_compiling_takes_longer_with_the_kernels_that_one_calls() -> None:
     alone: Any = add_one
     calling: Any = add_two

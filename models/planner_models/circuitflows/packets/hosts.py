@@ -137,7 +137,7 @@ def fill_buffer(ints: Ints, reals: Floats, layout: Layout, flow: int, window: fl
     reals[layout.widest + flow] = widest
     buffer = min(reals[BUFFER_WINDOWS] * widest, reals[BUFFER_PACKETS])
     if ints[layout.handed + flow] - ints[layout.delivered + flow] <= buffer * BUFFER_SHARE:
-        upper = min(ints[layout.delivered + flow] + buffer, float(ints[layout.size + flow]))
+        upper = min(ints[layout.delivered + flow] + buffer, float(ints[layout.flow_size + flow]))
         ints[layout.handed + flow] = max(ints[layout.handed + flow], int(upper))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.errors import InputError
 from planner.search.deadline import NEVER, Deadline
 from planner_models.circuitflows.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
@@ -281,7 +281,8 @@ def build_network(
     state.reals[RTT_WINDOW_TICKS] = round_to_ticks(rtt_window_us)
     state.ints[SMALL_CAPACITY] = capacity
     initial: dict[str, Any] = {
-        **{name: flows[name] for name in ("source", "target", "host", "size")},
+        **{name: flows[name] for name in ("source", "target", "host")},
+        "flow_size": flows["size"],
         "pair_first": np.searchsorted(np.sort(flow_pair), np.arange(pairs + 1)),
         "pair_flow": np.argsort(flow_pair, kind="stable"),
         "cubic_epoch_ticks": np.nan,
@@ -357,6 +358,7 @@ def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int
     return rack
 
 
+@run_small_in_python(max_elements=200_000, max_s=3.0)
 @kernel
 def advance(  # noqa: C901
     ints: Ints,

@@ -125,7 +125,7 @@ class Layout:
     source: FlowInts
     target: FlowInts
     host: FlowInts
-    size: FlowInts  # packets
+    flow_size: FlowInts  # packets
     pair_first: Annotated[int, Field(True, ("pair_ends",))]  # places of a pair's flows in `pair_flow`
     pair_flow: FlowInts
     first_successor: FlowInts  # a flow that waits for this one, or -1

@@ -57,7 +57,7 @@ def process_reply(ints: Ints, reals: Floats, layout: Layout, sender: int, code: 
             elif ints[CONTROL] == RENO:
                 follow_signal(ints, reals, layout, sender, circuit)
             fill_buffer(ints, reals, layout, flow, reals[layout.window + sender])
-        if ints[layout.delivered + flow] >= ints[layout.size + flow]:
+        if ints[layout.delivered + flow] >= ints[layout.flow_size + flow]:
             end_flow(ints, reals, layout, flow)
         elif ints[layout.outstanding + sender] > 0:
             reals[layout.timeout_ticks + sender] = reals[NOW] + timeout_ticks(ints, reals, layout, sender)

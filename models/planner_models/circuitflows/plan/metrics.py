@@ -83,7 +83,7 @@ class Replay:
     @property
     def is_finished(self) -> NDArray[np.bool_]:
         """(F,) the flows that ended with all their data delivered; others were killed, or have not ended."""
-        is_delivered = self.network.of("delivered") >= self.network.of("size")
+        is_delivered = self.network.of("delivered") >= self.network.of("flow_size")
         return np.asarray(~np.isnan(self.taken_us) & is_delivered, dtype=bool)
 
     @classmethod

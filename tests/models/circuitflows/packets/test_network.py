@@ -379,9 +379,9 @@ def test_no_packet_appears_or_vanishes(case: dict[str, Any]) -> None:
         needed = network.by_flow("outstanding") - network.by_flow("spurious")
         needed += of("to_retransmit") + of("unsent")
         live = np.isnan(of("end_ticks"))
-        np.testing.assert_array_equal((of("delivered") + needed)[live], of("size")[live])
+        np.testing.assert_array_equal((of("delivered") + needed)[live], of("flow_size")[live])
         assert (of("spurious") <= of("outstanding")).all()
-        assert (of("delivered") <= of("size")).all()
+        assert (of("delivered") <= of("flow_size")).all()
         assert (of("queue_length") <= 64).all()
 
 
