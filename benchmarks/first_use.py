@@ -38,7 +38,7 @@ SCENARIOS: Final = {
     "updates": ("updates/diamond", "--designs", "ordered,two_phase_changed"),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
-    "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),
+    "circuitflows": ("circuitflows/own_data",),
     "coflows": ("coflows/own_data",),
     "livevideo": ("livevideo/table_4_3", "--designs", "vdn", "--set", "problem.videos=50"),
     "multicast": ("multicast/own_tree",),

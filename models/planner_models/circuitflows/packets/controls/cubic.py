@@ -6,6 +6,7 @@ window is also the amount in flight that a loss reduces (4.6 lets it be, of send
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,8 @@ def begin_epoch(reals: Floats, layout: Layout, sender: int) -> None:
     reals[layout.cubic_epoch_ticks + sender] = reals[NOW]
     reals[layout.cubic_reno + sender] = window
     reals[layout.cubic_most + sender] = max(reals[layout.cubic_most + sender], window)
-    reals[layout.cubic_k_s + sender] = np.cbrt((reals[layout.cubic_most + sender] - window) / GROWTH)
+    lost = (reals[layout.cubic_most + sender] - window) / GROWTH
+    reals[layout.cubic_k_s + sender] = math.pow(lost, 1 / 3)  # np.cbrt has other bits where it is compiled
 
 
 @inner
