@@ -12,6 +12,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "analytics/own_data": {},
     "capacity/national": {},
     "capacity/own_data": {},
+    "circuitflows/own_data": {},
     "circuitflows/strobe": {},
     "circuits/exact_8": {},
     "circuits/shuffle": {},

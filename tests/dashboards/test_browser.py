@@ -34,7 +34,7 @@ SCENARIOS = (
     "fairshare/own_data",
     "topology/own_data",
     "circuits/exact_8",
-    "circuitflows/one_ring",
+    "circuitflows/own_data",
     "coflows/own_data",
     "livevideo/session_window",
     "multicast/own_data",
@@ -42,8 +42,6 @@ SCENARIOS = (
 OFTEN_TESTED = ("traffic/abilene", "brokering/own_data", "capacity/own_data", "multicast/own_data")
 """Those of SCENARIOS that are not left to the exhaustive tests."""
 LONG_STORIES = ("play_backbone", "play_live_video", "play_purchases")
-SHORTER = {"circuitflows/one_ring": {"set": "problem.horizon_us=20000.0"}}
-"""Changes that make a question of SCENARIOS quick to answer."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -70,7 +68,7 @@ def test_an_element_of_each_system_is_changed_and_restored(page: Any, address: s
     kind = next(kind for kind in system.problem.elements if kind.with_role("failure"))
     action = kind.with_role("failure")[0]
     name = kind.names(load(scenario).make_problem())[0]
-    open_question(page, address, scenario, **SHORTER.get(scenario, {}))
+    open_question(page, address, scenario)
     full = pages.verdict(page)
     pages.select_element(page, name.replace("<->", " – ").replace("->", " → "))
     pages.act(page, action.name)
