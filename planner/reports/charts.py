@@ -35,6 +35,8 @@ MOST_LINKS: Final = 4_000
 """Of a map; the fullest are drawn, and the title says so."""
 UNKNOWN: Final = -1
 """Band of the links of a map whose value is unknown."""
+BAND_COLOURS: Final = ("#9ec9e8", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#a00000")
+"""Of links by their value: five equal bands up to the largest, and those above."""
 MOST_MARKS: Final = 50
 """Points of a line that are marked; the marks of more cover the line."""
 MOST_POINTS: Final = 500
@@ -239,25 +241,34 @@ def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> floa
 def _map(drawing: NetworkMap) -> go.Figure:
     links = drawing.frame.head(MOST_LINKS)
     positions = place_nodes(drawing.nodes, links)
+    figure = go.Figure()
+    _add_links(figure, drawing, links, positions)
+    _add_nodes(figure, drawing.nodes.set_index("node").get("group"), positions)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False, scaleanchor="x")
+    left_out = len(drawing.links) - len(links)
+    if left_out:
+        figure.add_annotation(
+            text=f"{counted_of(left_out, len(drawing.links), 'links with less', 'are')} not drawn",
+            xref="paper", yref="paper", x=0, y=0, showarrow=False,
+        )  # fmt: skip
+    return figure.update_layout(height=620, hovermode="closest")
+
+
+def _add_links(figure: go.Figure, drawing: NetworkMap, links: pd.DataFrame, positions: pd.DataFrame) -> None:
+    """Add the links as lines by bands of their value, and a point in the middle of each that tells it."""
     value = links["value"].to_numpy(float)
     is_known = ~np.isnan(value)
-    largest = drawing.limit or float(value[is_known].max(initial=0.0)) or 1.0
-    figure = go.Figure()
     start, end = positions.loc[links["tail"]].to_numpy(), positions.loc[links["head"]].to_numpy()
     ways, length = end - start, np.hypot(*(end - start).T)
     span = float(np.ptp(positions.to_numpy(), axis=0).max()) or 1.0
     # the two directions of a pair run side by side, on the right
     aside = np.c_[ways[:, 1], -ways[:, 0]] / np.maximum(length, 1e-12)[:, None] * span * 0.004
+    largest = drawing.limit or float(value[is_known].max(initial=0.0)) or 1.0
     share = np.clip(np.where(is_known, value, 0.0) / largest, 0, None)
     band = np.where(is_known, np.minimum((share * 5).astype(int), 5), UNKNOWN)
-    edges = [_number(largest * step / 5) for step in range(6)]
-    names = [
-        f"under {edges[1]}",
-        *(f"{edges[i]} to {edges[i + 1]}" for i in range(1, 5)),
-        f"{edges[5]} and more",
-    ]
-    shades = ["#9ec9e8", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#a00000"]
-    for level in (UNKNOWN, *range(6)):
+    names = _band_names(largest)
+    for level in (UNKNOWN, *range(len(names))):
         rows_of_band = np.flatnonzero(band == level)
         if not len(rows_of_band):
             continue
@@ -269,7 +280,7 @@ def _map(drawing: NetworkMap) -> go.Figure:
                 y=np.c_[a[:, 1], b[:, 1], gap].ravel(),
                 mode="lines",
                 line={
-                    "color": "#c8c8c8" if level == UNKNOWN else shades[level],
+                    "color": "#c8c8c8" if level == UNKNOWN else BAND_COLOURS[level],
                     "width": 1.2 + 0.7 * max(level, 0),
                 },
                 name="unknown" if level == UNKNOWN else f"{names[level]} {drawing.unit}".rstrip(),
@@ -293,16 +304,24 @@ def _map(drawing: NetworkMap) -> go.Figure:
             showlegend=False,
         )
     )
-    groups = drawing.nodes.set_index("node").get("group")
+
+
+def _band_names(largest: float) -> list[str]:
+    """Return the names of five equal bands of values up to the largest, and of the band above."""
+    edges = [_number(largest * step / 5) for step in range(6)]
+    between = [f"{edges[i]} to {edges[i + 1]}" for i in range(1, 5)]
+    return [f"under {edges[1]}", *between, f"{edges[5]} and more"]
+
+
+def _add_nodes(figure: go.Figure, groups: pd.Series | None, positions: pd.DataFrame) -> None:
+    """Add the nodes as points, by groups where they have any; few nodes have their names beside them."""
+    few = len(positions) <= 40
     for name, colour in zip(
         ["nodes"] if groups is None else pd.unique(groups), _colours("#666666"), strict=False
     ):
-        here = (
-            positions
-            if groups is None
-            else positions.loc[positions.index.intersection(groups.index[groups == name])]
-        )
-        few = len(positions) <= 40
+        here = positions
+        if groups is not None:
+            here = positions.loc[positions.index.intersection(groups.index[groups == name])]
         figure.add_trace(
             go.Scatter(
                 x=here["x"],
@@ -316,15 +335,6 @@ def _map(drawing: NetworkMap) -> go.Figure:
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False, scaleanchor="x")
-    left_out = len(drawing.links) - len(links)
-    if left_out:
-        figure.add_annotation(
-            text=f"{counted_of(left_out, len(drawing.links), 'links with less', 'are')} not drawn",
-            xref="paper", yref="paper", x=0, y=0, showarrow=False,
-        )  # fmt: skip
-    return figure.update_layout(height=620, hovermode="closest")
 
 
 def _timeline(drawing: Timeline) -> go.Figure:

@@ -46,56 +46,24 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
     figure = go.Figure()
     lowest = max(MIN_SHARE, min(0.0, float(finite["share"].min())))
     low, high = 100 * lowest - 6, 100 + 0.18 * (106 - 100 * lowest)  # space for the numbers
-    baseline, ticks, names = 0.0, [], []
-    for system, count in zip(systems, counts, strict=True):
-        figure.add_annotation(
-            text=f"<b>{system}</b>", x=0, xref="paper", xanchor="left", y=baseline, yref="y",
-            yanchor="middle", showarrow=False, font_size=13,
-        )  # fmt: skip
-        baseline += head / row
-        ticks += [baseline + step for step in range(count)]
-        names += finite.loc[finite["system"] == system, "design"].tolist()
-        baseline += count
+    baseline, ticks = _add_system_names(figure, systems, counts, head / row)
+    names = [name for system in systems for name in finite.loc[finite["system"] == system, "design"]]
     share = finite["share"].astype(float).to_numpy()
     shown = 100 * np.maximum(share, lowest)
+    points = pd.DataFrame(
+        {
+            "system": finite["system"].to_numpy(),
+            "design": names,
+            "mechanism": finite["mechanism"].to_numpy(),
+            "percent": 100 * share,
+            "shown": shown,
+            "height": ticks,
+        }
+    )
     for mechanism, colour in MECHANISMS.items():
-        rows_of = np.flatnonzero((finite["mechanism"] == mechanism).to_numpy())
-        if not len(rows_of):
-            continue
-        heights = [ticks[index] for index in rows_of]
-        stems = [(0.0, shown[index], None) for index in rows_of]
-        figure.add_trace(
-            go.Scatter(
-                x=[x for stem in stems for x in stem],
-                y=[y for height in heights for y in (height, height, None)],
-                mode="lines",
-                line={"color": colour, "width": 3},
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        )
-        figure.add_trace(
-            go.Scatter(
-                x=shown[rows_of],
-                y=heights,
-                mode="markers",
-                showlegend=False,
-                customdata=[
-                    [finite["system"].iloc[index], names[index], 100 * share[index]] for index in rows_of
-                ],
-                marker={
-                    "size": 11,
-                    "color": colour,
-                    "symbol": ["triangle-left" if share[index] < lowest else "circle" for index in rows_of],
-                },
-                cliponaxis=False,
-                hovertemplate="%{customdata[0]}, %{customdata[1]}: %{customdata[2]:.1f}%<extra>"
-                + mechanism
-                + "</extra>",
-            )
-        )
-        mark = {"size": 11, "color": colour}
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=mechanism, marker=mark))
+        of_mechanism = points[points["mechanism"] == mechanism]
+        if len(of_mechanism):
+            _add_points(figure, of_mechanism, mechanism, colour)
     figure.add_trace(
         go.Scatter(
             x=np.maximum(shown, 0.0),
@@ -130,6 +98,64 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         margin={"l": 10, "r": 10, "t": 100, "b": foot},
         legend={"orientation": "h", "y": 0, "yanchor": "top", "yref": "paper"},
     )
+
+
+def _add_system_names(
+    figure: go.Figure, systems: Sequence[str], counts: Sequence[int], head: float
+) -> tuple[float, list[float]]:
+    """Add a heading above the rows of each system; return the height of all, and of each row, in rows.
+
+    head  height of a heading, in rows
+    """
+    height, ticks = 0.0, []
+    for system, count in zip(systems, counts, strict=True):
+        figure.add_annotation(
+            text=f"<b>{system}</b>", x=0, xref="paper", xanchor="left", y=height, yref="y",
+            yanchor="middle", showarrow=False, font_size=13,
+        )  # fmt: skip
+        height += head
+        ticks += [height + step for step in range(count)]
+        height += count
+    return height, ticks
+
+
+def _add_points(figure: go.Figure, points: pd.DataFrame, mechanism: str, colour: str) -> None:
+    """Add a point on a stem for each design of a mechanism; those below the axis point to the left.
+
+    points  system, design, percent, shown (as far as the axis goes) and height
+    """
+    heights = points["height"].tolist()
+    figure.add_trace(
+        go.Scatter(
+            x=[x for end in points["shown"] for x in (0.0, end, None)],
+            y=[y for height in heights for y in (height, height, None)],
+            mode="lines",
+            line={"color": colour, "width": 3},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    is_below = points["percent"] < points["shown"]
+    figure.add_trace(
+        go.Scatter(
+            x=points["shown"].to_numpy(),
+            y=heights,
+            mode="markers",
+            showlegend=False,
+            customdata=points[["system", "design", "percent"]].to_numpy(dtype=object).tolist(),
+            marker={
+                "size": 11,
+                "color": colour,
+                "symbol": ["triangle-left" if below else "circle" for below in is_below],
+            },
+            cliponaxis=False,
+            hovertemplate="%{customdata[0]}, %{customdata[1]}: %{customdata[2]:.1f}%<extra>"
+            + mechanism
+            + "</extra>",
+        )
+    )
+    mark = {"size": 11, "color": colour}
+    figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=mechanism, marker=mark))
 
 
 def curves(frame: pd.DataFrame, kind: str, *, columns: int = 2, legend: bool = True) -> go.Figure:
@@ -200,27 +226,19 @@ def _add_panel(
         drawn = np.maximum(heights, low)
         outside = heights < low
         spread = [_describe_spread(row) for row in curve.to_dict(orient="records")]
+        hover = f"{design}: %{{customdata[0]:.4g}}{'%' if shares else ''}, performance "
         figure.add_trace(
             go.Scatter(
                 x=list(range(len(values))),
                 y=drawn,
-                mode="lines+markers",
-                name=mechanism,
-                legendgroup=mechanism,
-                legendrank=list(MECHANISMS).index(mechanism),
                 showlegend=mechanism not in in_legend | shown,
-                line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
-                marker={
-                    "size": 7,
-                    "symbol": ["triangle-down" if below else SIGNS[number % len(SIGNS)] for below in outside],
-                },
                 # beside what is shown: what a page needs to open the scenario of a point
                 customdata=[
                     [height, text, str(design), value]
                     for height, text, value in zip(heights, spread, values, strict=True)
                 ],
-                hovertemplate=f"{design}: %{{customdata[0]:.4g}}{'%' if shares else ''}, performance "
-                "%{customdata[1]}<extra>" + mechanism + "</extra>",
+                hovertemplate=hover + "%{customdata[1]}<extra>" + mechanism + "</extra>",
+                **_line_style(mechanism, number, outside),
             ),
             *cell,
         )
@@ -231,17 +249,7 @@ def _add_panel(
             text = str(design) + (f" {heights[last]:.0f}%".replace("-", "−") if outside[last] else "")
             ends.append((float(drawn[last]), text, colour, int(last)))
     top, bottom = high + padding, low - padding
-    for (height, text, colour, last), spot in zip(
-        sorted(ends),
-        _spread_labels([end[0] for end in sorted(ends)], (top - bottom) / max_labels, bottom, top),
-        strict=True,
-    ):
-        figure.add_annotation(
-            text=text, x=last, y=height, ax=14, ay=spot, axref="pixel",
-            ayref=figure.get_subplot(*cell).yaxis.plotly_name.replace("axis", ""), xanchor="left",
-            yanchor="middle", showarrow=True, arrowhead=0, arrowwidth=0.8, arrowcolor=colour,
-            row=cell[0], col=cell[1], font_size=11,
-        )  # fmt: skip
+    _label_ends(figure, ends, cell, (bottom, top), max_labels)
     if shares:
         figure.add_hline(y=0, line={"dash": "dot", "color": "#888888", "width": 1}, row=cell[0], col=cell[1])
     unit, kind = str(rows["unit"].iloc[0]), str(rows["kind"].iloc[0])
@@ -260,6 +268,47 @@ def _add_panel(
         range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=cell[0], col=cell[1]
     )
     return shown
+
+
+def _line_style(mechanism: str, number: int, is_outside: np.ndarray) -> dict[str, Any]:
+    """Return the style of a curve of a mechanism: its colour, and dashes and signs of its own.
+
+    number      of the curve among those of the mechanism, from 0
+    is_outside  whether each point is below the axis
+    """
+    sign = SIGNS[number % len(SIGNS)]
+    return {
+        "mode": "lines+markers",
+        "name": mechanism,
+        "legendgroup": mechanism,
+        "legendrank": list(MECHANISMS).index(mechanism),
+        "line": {"color": MECHANISMS[mechanism], "width": 2, "dash": DASHES[number % len(DASHES)]},
+        "marker": {"size": 7, "symbol": ["triangle-down" if below else sign for below in is_outside]},
+    }
+
+
+def _label_ends(
+    figure: go.Figure,
+    ends: Sequence[tuple[float, str, str, int]],
+    cell: tuple[int, int],
+    limits: tuple[float, float],
+    max_labels: float,
+) -> None:
+    """Write the text of each curve beside its last point, none above another.
+
+    ends    height, text, colour and position of each last point
+    limits  of the axis
+    """
+    bottom, top = limits
+    ordered = sorted(ends)
+    spots = _spread_labels([end[0] for end in ordered], (top - bottom) / max_labels, bottom, top)
+    for (height, text, colour, last), spot in zip(ordered, spots, strict=True):
+        figure.add_annotation(
+            text=text, x=last, y=height, ax=14, ay=spot, axref="pixel",
+            ayref=figure.get_subplot(*cell).yaxis.plotly_name.replace("axis", ""), xanchor="left",
+            yanchor="middle", showarrow=True, arrowhead=0, arrowwidth=0.8, arrowcolor=colour,
+            row=cell[0], col=cell[1], font_size=11,
+        )  # fmt: skip
 
 
 def _describe_spread(row: Mapping[Any, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from colorsys import hls_to_rgb
-from typing import Final
+from typing import Final, NamedTuple
 
 import pandas as pd
 
@@ -54,30 +54,7 @@ def timeline_svg(
     pixels = (width - gutter - 12) / ((last - first) or 1.0)
     bottom = top + lane_height * len(lanes)
 
-    def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
-        positions = {name: index for index, name in enumerate(lanes)}
-        columns = (
-            rows["lane"].astype(str),
-            rows["what"].astype(str),
-            rows["start"],
-            rows["end"],
-            rows["track"],
-        )
-        high /= tracks
-        between = 1.0 if tracks > 1 else 0.0
-        for lane, what, start, end, track in zip(*(list(column) for column in columns), strict=True):
-            x = gutter + (start - first) * pixels
-            y = top + positions[lane] * lane_height + shift + track * high
-            wide = max(0.8, (end - start) * pixels - 0.8)
-            facts = f"{drawing.lanes} {lane}, {drawing.what} {what}"
-            span = f"{number(start)} to {number(end)} {drawing.unit}"
-            yield (
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high - between:.1f}" '
-                f'fill="{colour[what]}"><title>{escape_text(facts)}\n{escape_text(span)}</title></rect>'
-            )
-            if high >= 13 and text_width(what, 12) + 10 < wide:
-                yield text_element(x + 5, y + high / 2 + 4.2, what, 12, palette["land"], weight=600)
-
+    bars = _Bars(drawing, lanes, colour, palette, gutter, top, lane_height, first, pixels, tracks)
     bar_height = lane_height - 3 if before is None else 0.68 * lane_height - 2
     parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
     if title:
@@ -85,10 +62,10 @@ def timeline_svg(
     if legend and 1 < len(whats) <= len(palette["groups"]):
         parts += _colour_key(drawing.what, colour, palette, width)
     parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
-    parts += bars(frame, 1, bar_height)
+    parts += bars.of(frame, 1, bar_height)
     parts += [
         '<g opacity="0.45">',
-        *bars(others, bar_height + 2, max(1.5, lane_height - bar_height - 4)),
+        *bars.of(others, bar_height + 2, max(1.5, lane_height - bar_height - 4)),
         "</g>",
     ]
     every = max(1, math.ceil(15 / lane_height))
@@ -97,6 +74,55 @@ def timeline_svg(
         parts.append(text_element(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
     name = f"{drawing.title}: {counted(len(frame), 'activities')} in {counted(len(lanes), 'lanes')}"
     return document(width, bottom + AXIS_HEIGHT, name, parts)
+
+
+class _Bars(NamedTuple):
+    """Scales of a timeline, by which activities become rectangles.
+
+    lanes        names, from the top
+    colour       of each target
+    left, top    edges of the first lane, pixels
+    lane_height  pixels
+    first        time at the left edge
+    pixels       per unit of time
+    tracks       activities that a lane has at the same time, at most
+    """
+
+    drawing: Timeline
+    lanes: list[str]
+    colour: dict[str, str]
+    palette: Palette
+    left: float
+    top: float
+    lane_height: float
+    first: float
+    pixels: float
+    tracks: int
+
+    def of(self, rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
+        """Yield the rectangles and texts of activities, `shift` below the top of lanes and `high` in all."""
+        positions = {name: index for index, name in enumerate(self.lanes)}
+        columns = (
+            rows["lane"].astype(str),
+            rows["what"].astype(str),
+            rows["start"],
+            rows["end"],
+            rows["track"],
+        )
+        high /= self.tracks
+        between = 1.0 if self.tracks > 1 else 0.0
+        for lane, what, start, end, track in zip(*(list(column) for column in columns), strict=True):
+            x = self.left + (start - self.first) * self.pixels
+            y = self.top + positions[lane] * self.lane_height + shift + track * high
+            wide = max(0.8, (end - start) * self.pixels - 0.8)
+            facts = f"{self.drawing.lanes} {lane}, {self.drawing.what} {what}"
+            span = f"{number(start)} to {number(end)} {self.drawing.unit}"
+            yield (
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high - between:.1f}" '
+                f'fill="{self.colour[what]}"><title>{escape_text(facts)}\n{escape_text(span)}</title></rect>'
+            )
+            if high >= 13 and text_width(what, 12) + 10 < wide:
+                yield text_element(x + 5, y + high / 2 + 4.2, what, 12, self.palette["land"], weight=600)
 
 
 def _what_colour(index: int, count: int, palette: Palette, *, dark: bool) -> str:
