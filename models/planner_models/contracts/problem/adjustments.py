@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -49,14 +50,8 @@ def adjust(
     """
     changed, contracts = problem, problem.contracts
     cdns = contracts["cdn"].astype(str)
-    for parameter, names in (("price_factors", price_factors), ("fail_cdns", fail_cdns)):
-        faults = [
-            f"{parameter}: '{name}' is no CDN" + did_you_mean(name, set(cdns))
-            for name in names
-            if name not in set(cdns)
-        ]
-        if faults:
-            raise InputError(*faults)
+    _require_cdns("price_factors", price_factors, set(cdns))
+    _require_cdns("fail_cdns", fail_cdns, set(cdns))
     if scale != 1:
         traffic = changed.traffic.assign(traffic_mbps=changed.traffic["traffic_mbps"] * scale)
         changed = replace(changed, traffic=traffic)
@@ -68,15 +63,29 @@ def adjust(
         limits = pd.DataFrame({"region": problem.regions, "max_moved_percent": float(max_moved_percent)})
         changed = replace(changed, switching=limits)
     if price_factors:
-        factor = cdns.map(price_factors).fillna(1.0).to_numpy(float)
-        tiers = changed.tiers
-        if tiers is not None and len(tiers):
-            own_factor = tiers["cdn"].astype(str).map(price_factors).fillna(1.0).to_numpy(float)
-            tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * own_factor)
-        prices = contracts["price_per_mbps"] * factor
-        changed = replace(changed, contracts=changed.contracts.assign(price_per_mbps=prices), tiers=tiers)
+        changed = _scale_prices(changed, price_factors)
     if fail_cdns:
         works = ~np.isin(cdns.to_numpy(object), list(fail_cdns))
         capacity = changed.contracts["capacity_mbps"] * works
         changed = changed.with_contracts(capacity_mbps=capacity)
     return changed
+
+
+def _require_cdns(parameter: str, names: Iterable[str], cdns: set[str]) -> None:
+    """Refuse names that are no CDN's."""
+    faults = [
+        f"{parameter}: '{name}' is no CDN" + did_you_mean(name, cdns) for name in names if name not in cdns
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+def _scale_prices(problem: Month, factors: Mapping[str, float]) -> Month:
+    """Return the problem with other prices of some CDNs, those of tiers too."""
+    contracts, tiers = problem.contracts, problem.tiers
+    if tiers is not None and len(tiers):
+        factor = tiers["cdn"].astype(str).map(factors).fillna(1.0).to_numpy(float)
+        tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * factor)
+    factor = contracts["cdn"].astype(str).map(factors).fillna(1.0).to_numpy(float)
+    prices = contracts["price_per_mbps"] * factor
+    return replace(problem, contracts=contracts.assign(price_per_mbps=prices), tiers=tiers)

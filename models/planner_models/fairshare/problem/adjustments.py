@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.errors import InputError, did_you_mean
 from planner_models.fairshare.problem.problem import SharedStore
 
@@ -50,24 +51,16 @@ def adjust(
 
     raises  InputError for a name that is no tenant's, node's or domain's
     """
-    changed = problem
     tenants, nodes = set(problem.tenant_names.tolist()), set(problem.node_names.tolist())
-    domains = set(problem.nodes["domain"].dropna().astype(str)) - {""} if "domain" in problem.nodes else set()
     _require("weights", weights, tenants, "tenant")
     _require("weight_factors", weight_factors, tenants, "tenant")
     _require("demand_factors", demand_factors, tenants, "tenant")
     _require("rate_factors", rate_factors, nodes, "node")
     _require("memory_factors", memory_factors, nodes, "node")
-    _require("fail_nodes", fail_nodes, nodes | domains, "node")
+    _require("fail_nodes", fail_nodes, nodes | _list_domains(problem), "node")
+    changed = problem
     if scale != 1 or demand_factors:
-        factor = np.array([demand_factors.get(name, 1.0) for name in problem.tenant_names])
-        changed = changed.with_demand(problem.demand_kops * scale * factor[problem.tenant])
-        if problem.events is not None:
-            names = problem.events["tenant"].astype(str)
-            each = scale * np.array([demand_factors.get(name, 1.0) for name in names])
-            changed = changed.with_events(
-                problem.events.assign(demand_kops=problem.events["demand_kops"] * each)
-            )
+        changed = _scale_demand(problem, scale, demand_factors)
     if weights or weight_factors:
         weight = [
             weights.get(name, old) * weight_factors.get(name, 1.0)
@@ -75,17 +68,42 @@ def adjust(
         ]
         changed = changed.with_tenants(weight=np.array(weight, dtype=float))
     if rate_scale != 1 or rate_factors:
-        faster = np.array([rate_factors.get(name, 1.0) for name in problem.node_names]) * rate_scale
+        faster = _find_factors(problem.node_names, rate_factors) * rate_scale
         changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)
     if memory_scale != 1 or memory_factors:
-        larger = np.array([memory_factors.get(name, 1.0) for name in problem.node_names]) * memory_scale
+        larger = _find_factors(problem.node_names, memory_factors) * memory_scale
         changed = changed.with_nodes(memory_gb=changed.nodes["memory_gb"] * larger)
-    if fail_nodes:
-        lost = np.isin(problem.node_names.astype(str), list(fail_nodes))
-        if domains:
-            lost |= problem.nodes["domain"].fillna("").astype(str).isin(fail_nodes).to_numpy()
-        changed = changed.with_nodes(failed=np.maximum(changed.nodes["failed"].to_numpy(float), lost))
-    return changed
+    return _fail_nodes(changed, fail_nodes) if fail_nodes else changed
+
+
+def _find_factors(names: Iterable[str], factors: Mapping[str, float]) -> Floats:
+    """Return the factor of each name, 1 where there is none."""
+    return np.array([factors.get(name, 1.0) for name in names])
+
+
+def _list_domains(problem: SharedStore) -> set[str]:
+    """Return the names of domains of nodes."""
+    if "domain" not in problem.nodes:
+        return set()
+    return set(problem.nodes["domain"].dropna().astype(str)) - {""}
+
+
+def _scale_demand(problem: SharedStore, scale: float, factors: Mapping[str, float]) -> SharedStore:
+    """Return the problem with other demand of tenants, now and in events."""
+    factor = _find_factors(problem.tenant_names, factors)
+    changed = problem.with_demand(problem.demand_kops * scale * factor[problem.tenant])
+    if problem.events is None:
+        return changed
+    each = scale * _find_factors(problem.events["tenant"].astype(str), factors)
+    return changed.with_events(problem.events.assign(demand_kops=problem.events["demand_kops"] * each))
+
+
+def _fail_nodes(problem: SharedStore, names: tuple[str, ...]) -> SharedStore:
+    """Return the problem without some nodes, and without those of some domains."""
+    lost = np.isin(problem.node_names.astype(str), list(names))
+    if _list_domains(problem):
+        lost |= problem.nodes["domain"].fillna("").astype(str).isin(names).to_numpy()
+    return problem.with_nodes(failed=np.maximum(problem.nodes["failed"].to_numpy(float), lost))
 
 
 def _require(parameter: str, names: Iterable[str], valid: set[str], what: str) -> None:
