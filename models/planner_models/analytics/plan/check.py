@@ -15,7 +15,7 @@ from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, find_loads, follow_sources
 from planner_models.analytics.plan.backfill import find_kept, find_late_loads, find_sizes, tabulate_kept
 from planner_models.analytics.plan.merging import require_merged
-from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels, tabulate_answers
+from planner_models.analytics.plan.plan import Late, Levels, read_backfill, read_levels, tabulate_answers
 from planner_models.analytics.problem.problem import Analytics
 
 
@@ -58,12 +58,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         allowed = np.broadcast_to(allowed_error, answers.error.shape)
         over = exceeds(answers.error, allowed)
         violations += _places(problem, "error", problem.query_names, answers.error, allowed, over, "")
-    must_send = problem.has_data & ~(problem.is_none & problem.may_send).any(axis=2)  # (S, Q)
-    required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
-    missing = required & ~answers.is_answered & problem.is_asked
-    for query in np.flatnonzero(must_send.any(axis=0)).tolist():
-        sites = must_send[:, query]
-        missing[:, query] |= (levels[:, sites, query] < 0).any(axis=1) & problem.is_asked[:, query]
+    missing = _find_missing(problem, levels, answers.is_answered)
     violations += _places(
         problem,
         "answered",
@@ -73,13 +68,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         missing,
         "answers",
     )
-    ruled_out = _find_ruled_out(
-        read_only(levels), read_only(problem.has_data), read_only(problem.is_asked), _may_send(problem)
-    ).tolist()
-    ruled_out += [(k, site, query) for query, k, site in _find_finer(problem, levels)]
-    for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
-        if not problem.may_send[late.site[row], query, level]:
-            ruled_out.append((int(late.interval[row]), int(late.site[row]), query))
+    ruled_out = _list_ruled_out(problem, levels, late)
     return violations + Violations.of(
         "rules",
         where=[
@@ -90,6 +79,29 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         allowed=np.zeros(len(ruled_out)),
         unit="levels",
     )
+
+
+def _find_missing(problem: Analytics, levels: Ints, is_answered: Bools) -> Bools:
+    """Return the answers that are required and missing, (K, Q): of all sites, or of one that must send."""
+    must_send = problem.has_data & ~(problem.is_none & problem.may_send).any(axis=2)  # (S, Q)
+    required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
+    missing = required & ~is_answered & problem.is_asked
+    for query in np.flatnonzero(must_send.any(axis=0)).tolist():
+        sites = must_send[:, query]
+        missing[:, query] |= (levels[:, sites, query] < 0).any(axis=1) & problem.is_asked[:, query]
+    return missing
+
+
+def _list_ruled_out(problem: Analytics, levels: Ints, late: Late) -> list[tuple[int, int, int]]:
+    """Return interval, site and query of levels that are ruled out, also of data that is sent later."""
+    ruled_out: list[tuple[int, int, int]] = _find_ruled_out(
+        read_only(levels), read_only(problem.has_data), read_only(problem.is_asked), _may_send(problem)
+    ).tolist()
+    ruled_out += [(k, site, query) for query, k, site in _find_finer(problem, levels)]
+    for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
+        if not problem.may_send[late.site[row], query, level]:
+            ruled_out.append((int(late.interval[row]), int(late.site[row]), query))
+    return ruled_out
 
 
 def _find_finer(problem: Analytics, levels: Ints) -> Iterator[tuple[int, int, int]]:

@@ -40,50 +40,16 @@ def draw_market(
     shed       (L,) clients of each place that have no cluster
     flows      cluster and location, by row, and mbps, of the flows that are drawn
     """
-    clusters, locations = problem.clusters, problem.locations
-    names = clusters["cluster"].astype(str).tolist()
-    clients = np.bincount(problem.location, weights=problem.count, minlength=len(locations))
-    lost = np.zeros(len(locations)) if shed is None else shed
-    place_names = name_places(problem)
-    capacity = problem.capacity_mbps
+    names, place_names = problem.clusters["cluster"].astype(str).tolist(), name_places(problem)
+    clients = np.bincount(problem.location, weights=problem.count, minlength=len(place_names)).astype(float)
     percent = np.full(len(names), np.nan)
     if load_mbps is not None:
+        capacity = problem.capacity_mbps
         percent = np.divide(100 * load_mbps, capacity, out=np.full(len(names), np.nan), where=capacity > 0)
-    size = problem.capacity_mbps if load_mbps is None else load_mbps
-    latitude, longitude = _spread(problem)
-    nodes = pd.DataFrame(
-        {
-            "node": names,
-            "label": names,
-            "element": names,
-            "latitude": latitude,
-            "longitude": longitude,
-            "group": clusters["cdn"].astype(str),
-            "value": percent,
-            "size": size / (size.max(initial=0.0) or 1.0),
-            "lost": 0.0 if congested is None else congested,
-            "note": [
-                amount(full, "Mbit/s") if load_mbps is None else amount_of(float(load), full, "Mbit/s")
-                for load, full in zip(
-                    (capacity if load_mbps is None else load_mbps).tolist(), capacity.tolist(), strict=True
-                )
-            ],
-        }
+    clusters = _tabulate_clusters(problem, load_mbps).assign(
+        value=percent, lost=0.0 if congested is None else congested
     )
-    locations_table = pd.DataFrame(
-        {
-            "node": place_names,
-            "label": locations["location"].astype(str),
-            "element": "",
-            "latitude": locations["latitude"].astype(float),
-            "longitude": locations["longitude"].astype(float),
-            "group": "",
-            "value": np.nan,
-            "size": clients / (clients.max(initial=0.0) or 1.0),
-            "lost": lost,
-            "note": [counted(count, "clients") for count in clients.tolist()],
-        }
-    )
+    places = _tabulate_places(problem, clients).assign(lost=0.0 if shed is None else shed)
     drawn = pd.DataFrame({"cluster": [], "location": [], "mbps": []}) if flows is None else flows
     sender, receiver = (drawn[end].to_numpy(dtype=np.int64) for end in ("cluster", "location"))
     links = pd.DataFrame(
@@ -97,7 +63,7 @@ def draw_market(
     )
     return NetworkMap(
         title=title,
-        nodes=pd.concat([nodes, locations_table[clients > 0]], ignore_index=True),
+        nodes=pd.concat([clusters, places[clients > 0]], ignore_index=True),
         links=links,
         value="load",
         unit="%",
@@ -105,6 +71,50 @@ def draw_market(
         width_unit="Mbit/s",
         lost_unit="clients",
         node_kind=CLUSTER,
+    )
+
+
+def _tabulate_clusters(problem: Brokering, load_mbps: Floats | None) -> pd.DataFrame:
+    """Return the nodes of clusters; they are as large as their load, or without a plan as their capacity."""
+    capacity = problem.capacity_mbps
+    size = capacity if load_mbps is None else load_mbps
+    latitude, longitude = _spread(problem)
+    names = problem.clusters["cluster"].astype(str).tolist()
+    return pd.DataFrame(
+        {
+            "node": names,
+            "label": names,
+            "element": names,
+            "latitude": latitude,
+            "longitude": longitude,
+            "group": problem.clusters["cdn"].astype(str),
+            "value": np.nan,
+            "size": size / (size.max(initial=0.0) or 1.0),
+            "lost": 0.0,
+            "note": [
+                amount(full, "Mbit/s") if load_mbps is None else amount_of(load, full, "Mbit/s")
+                for load, full in zip(size.tolist(), capacity.tolist(), strict=True)
+            ],
+        }
+    )
+
+
+def _tabulate_places(problem: Brokering, clients: Floats) -> pd.DataFrame:
+    """Return the nodes of places, as large as their number of clients, (L,)."""
+    locations = problem.locations
+    return pd.DataFrame(
+        {
+            "node": name_places(problem),
+            "label": locations["location"].astype(str),
+            "element": "",
+            "latitude": locations["latitude"].astype(float),
+            "longitude": locations["longitude"].astype(float),
+            "group": "",
+            "value": np.nan,
+            "size": clients / (clients.max(initial=0.0) or 1.0),
+            "lost": 0.0,
+            "note": [counted(count, "clients") for count in clients.tolist()],
+        }
     )
 
 

@@ -41,54 +41,21 @@ def draw_network(
     lost_clients  (Q,) clients of each request that do not receive what they requested
     is_up         (L,) links and (C,) clusters that work, others are drawn as failed; None: all
     """
-    is_group = problem.level == problem.group_level
-    names = problem.clusters["cluster"].astype(str).to_numpy(dtype=object)
     shown = _join_groups(problem)  # the cluster whose node stands for each cluster
-    links_up, clusters_up = is_up or (np.ones(len(problem.links), bool), np.ones(len(names), bool))
+    clusters = len(problem.clusters)
+    links_up, clusters_up = is_up or (np.ones(len(problem.links), bool), np.ones(clusters, bool))
     links = _join_links(problem, shown, load_mbps, links_up)
-    left_out = len(links) - MOST_LINKS
-    if left_out > 0:
+    if len(links) > MOST_LINKS:
         title += f", the first {MOST_LINKS:,} of {len(links):,}"
         order = np.argsort(-(links["width"]).to_numpy(float), kind="stable")[:MOST_LINKS]
         links = links.iloc[np.sort(order)].reset_index(drop=True)
-    ends = np.unique(shown[clusters_up])
-    joined = np.bincount(shown[is_group], minlength=len(names))
-    clients = np.bincount(shown[problem.group], weights=problem.clients, minlength=len(names))
     without = np.zeros(len(problem.requests)) if lost_clients is None else lost_clients
-    lost = np.bincount(shown[problem.group], weights=without, minlength=len(names))
-    loads = np.zeros(len(problem.links)) if load_mbps is None else load_mbps
-    sent, full = (
-        np.bincount(problem.tail, weights=of_links, minlength=len(names))
-        for of_links in (loads, problem.capacity_mbps)
-    )
-    share = np.divide(100 * sent, full, out=np.full(len(names), np.nan), where=full > 0)
-    traffic = full if load_mbps is None else sent
-    size = traffic / (traffic.max(initial=0.0) or 1.0) + clients / (clients.max(initial=0.0) or 1.0)
-    text = [amount(all_, "Mbit/s") for all_ in full.tolist()]
-    if load_mbps is not None:
-        text = [
-            f"sends {amount_of(load, all_, 'Mbit/s')}"
-            for load, all_ in zip(sent.tolist(), full.tolist(), strict=True)
-        ]
-    nodes = pd.DataFrame(
-        {
-            "node": names,
-            "label": [
-                name if many < 2 else f"{name} and {many - 1} more"
-                for name, many in zip(names.tolist(), joined.tolist(), strict=True)
-            ],
-            "element": np.where(is_group, "", names),
-            "group": problem.clusters["tier"].astype(str),
-            "value": np.nan if load_mbps is None else share,
-            "size": size,
-            "lost": lost,
-            "note": np.where(is_group, [counted(many, "clients") for many in clients.tolist()], text),
-        }
-    )
+    lost = np.bincount(shown[problem.group], weights=without, minlength=clusters)
+    nodes = _tabulate_nodes(problem, shown, load_mbps).assign(lost=lost)
     nodes[["x", "y"]] = _places(problem, shown)
     return NetworkMap(
         title=title,
-        nodes=nodes.iloc[ends].reset_index(drop=True),
+        nodes=nodes.iloc[np.unique(shown[clusters_up])].reset_index(drop=True),
         links=links,
         value="utilization",
         unit="%",
@@ -98,6 +65,43 @@ def draw_network(
         link_kind=LINK,
         node_kind=CLUSTER,
         whole=None if links_up.all() and clusters_up.all() else draw_network(problem, title),
+    )
+
+
+def _tabulate_nodes(problem: LiveVideo, shown: Ints, load_mbps: Floats | None) -> pd.DataFrame:
+    """Return the node of each cluster, as large as its traffic and clients.
+
+    shown  (C,) cluster with the node that stands for each cluster
+    """
+    is_group = problem.level == problem.group_level
+    names = problem.clusters["cluster"].astype(str).to_numpy(dtype=object)
+    joined = np.bincount(shown[is_group], minlength=len(names))
+    clients = np.bincount(shown[problem.group], weights=problem.clients, minlength=len(names))
+    loads = np.zeros(len(problem.links)) if load_mbps is None else load_mbps
+    sent, full = (
+        np.bincount(problem.tail, weights=of_links, minlength=len(names))
+        for of_links in (loads, problem.capacity_mbps)
+    )
+    share = np.divide(100 * sent, full, out=np.full(len(names), np.nan), where=full > 0)
+    traffic = full if load_mbps is None else sent
+    text = [
+        amount(all_, "Mbit/s") if load_mbps is None else f"sends {amount_of(load, all_, 'Mbit/s')}"
+        for load, all_ in zip(sent.tolist(), full.tolist(), strict=True)
+    ]
+    return pd.DataFrame(
+        {
+            "node": names,
+            "label": [
+                name if many < 2 else f"{name} and {many - 1} more"
+                for name, many in zip(names.tolist(), joined.tolist(), strict=True)
+            ],
+            "element": np.where(is_group, "", names),
+            "group": problem.clusters["tier"].astype(str),
+            "value": np.nan if load_mbps is None else share,
+            "size": traffic / (traffic.max(initial=0.0) or 1.0) + clients / (clients.max(initial=0.0) or 1.0),
+            "lost": 0.0,
+            "note": np.where(is_group, [counted(many, "clients") for many in clients.tolist()], text),
+        }
     )
 
 
