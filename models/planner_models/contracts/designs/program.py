@@ -24,7 +24,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
-from planner.backends.program_builder import ProgramBuilder, Variables
+from planner.backends.program_builder import Expression, ProgramBuilder, Variables
 from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
 
 MOST_GROUPS: Final = 240  # groups of windows in the relaxation
@@ -125,6 +125,59 @@ def group_windows(traffic: Floats, groups: int) -> Ints:
     return group
 
 
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Groups of windows.
+
+    group  (W,) group of each window
+    """
+
+    group: Ints
+
+    @cached_property
+    def size(self) -> Floats:
+        """(G, 1) windows of each group."""
+        return np.bincount(self.group).astype(float)[:, None]
+
+    def average(self, values: Floats) -> Floats:
+        """Return the mean of each group, (G, ...), of values of windows (W, ...)."""
+        total = np.zeros((len(self.size), *values.shape[1:]))
+        np.add.at(total, self.group, values)
+        return np.asarray((total.T / self.size[:, 0]).T)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _PriceSteps:
+    """Price steps of all contracts, one contract after the other.
+
+    contract  (K,)
+    price     (K,) of a Mbit/s
+    volume    (K,) Mbit/s that can be bought at that price
+    ordered   steps after which the same contract has another one, where prices fall: they are filled first
+    """
+
+    contract: Ints
+    price: Floats
+    volume: Floats
+    ordered: Ints
+
+    @classmethod
+    def of(cls, region: Region) -> _PriceSteps:
+        """Return the price steps of a region's contracts."""
+        largest = np.maximum(region.level_limits[1], region.commitment)
+        contract = np.repeat(np.arange(len(largest)), [len(prices) for _, prices in region.steps])
+        start, price = (np.concatenate(column) for column in zip(*region.steps, strict=True))
+        width = np.concatenate([np.diff(np.append(volumes, np.inf)) for volumes, _ in region.steps])
+        # an order of price steps has to be enforced where prices fall
+        falls = np.array([(np.diff(prices) < 0).any() for _, prices in region.steps])
+        return cls(
+            contract=contract,
+            price=price,
+            volume=np.minimum(width, np.maximum(largest[contract] - start, 0.0)),
+            ordered=np.flatnonzero(falls[contract[:-1]] & (contract[:-1] == contract[1:])),
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MonthProgram:
     """The program of a region, and its variables.
@@ -166,16 +219,9 @@ def build(
     """
     windows, count = region.most.shape
     in_order = in_order or exact or is_free is not None
-    group = np.arange(windows) if in_order else group_windows(region.traffic, groups)
-    size = np.bincount(group).astype(float)[:, None]
-    kinds = len(size)
-
-    def averaged(values: Floats) -> Floats:
-        total = np.zeros((kinds, *values.shape[1:]))
-        np.add.at(total, group, values)
-        return np.asarray((total.T / size[:, 0]).T)
-
-    lower_load, upper_load, traffic = averaged(region.least), averaged(region.most), averaged(region.traffic)
+    grouped = _Groups(np.arange(windows) if in_order else group_windows(region.traffic, groups))
+    steps = _PriceSteps.of(region)
+    lower_load, upper_load, traffic = map(grouped.average, (region.least, region.most, region.traffic))
     bursting, mean = np.flatnonzero(region.free > 0), np.flatnonzero(region.is_mean)
     billed = np.flatnonzero(~region.is_mean)
     lowest, highest = region.level_limits
@@ -185,20 +231,13 @@ def build(
     has_shares = exact or total is not None
     is_limited = in_order and region.moved_share < 1 and windows > 1
     is_integer = total is None  # with limits of the sum, price steps and free windows may be shared
-    contract = np.repeat(np.arange(count), [len(prices) for _, prices in region.steps])
-    start, price = (np.concatenate(column) for column in zip(*region.steps, strict=True))
-    width = np.concatenate([np.diff(np.append(volumes, np.inf)) for volumes, _ in region.steps])
-    volume = np.minimum(width, np.maximum(np.maximum(highest, region.commitment)[contract] - start, 0.0))
-    # an order of price steps has to be enforced where prices fall
-    falls = np.array([(np.diff(prices) < 0).any() for _, prices in region.steps])
-    ordered = np.flatnonzero(falls[contract[:-1]] & (contract[:-1] == contract[1:]))
 
     m = ProgramBuilder(name="contracts")
     q = m.variables("level", count, lower=np.where(region.is_mean, 0.0, lowest), upper=highest)
-    x = m.variables("load", (kinds, count), lower=lower_load, upper=np.maximum(upper_load, lower_load))
-    s = m.variables("excess", (kinds, len(bursting)), upper=largest_excess)
-    z = m.variables("price step", len(contract), upper=volume, cost=price)
-    o = m.variables("step order", len(ordered), upper=1.0, integer=is_integer)
+    x = m.variables("load", (len(traffic), count), lower=lower_load, upper=np.maximum(upper_load, lower_load))
+    s = m.variables("excess", (len(traffic), len(bursting)), upper=largest_excess)
+    z = m.variables("price step", len(steps.contract), upper=steps.volume, cost=steps.price)
+    o = m.variables("step order", len(steps.ordered), upper=1.0, integer=is_integer)
     b = m.variables("free window", s.shape if has_shares else 0, upper=1.0, integer=is_integer)
     d = m.variables("lost traffic", (windows - 1, count) if is_limited else 0)
 
@@ -211,23 +250,40 @@ def build(
     m.constrain("billed level", x[:, billed] - q[billed] - s @ (bursting[:, None] == billed), upper=0.0)
     m.constrain(
         "free windows",
-        (s * size).sum(axis=0) + q[bursting] * (free_share * region.free[bursting]),
+        (s * grouped.size).sum(axis=0) + q[bursting] * (free_share * region.free[bursting]),
         upper=free_share * region.largest_free[bursting],
     )
     if has_shares:
-        excess = upper_load[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
+        excess = upper_load[:, bursting]
+        if total is not None:
+            excess = _most_excess(region, grouped.group, bursting, total[0])
         m.constrain("chosen windows", s - b * excess, upper=0.0)
-        m.constrain("chosen count", (b * size).sum(axis=0), upper=region.free[bursting])
+        m.constrain("chosen count", (b * grouped.size).sum(axis=0), upper=region.free[bursting])
     if total is not None:
         m.constrain("sum of levels", q[billed].sum(), lower=total[0], upper=total[1])
-    bought = z.sum_by(contract, count)
-    paid = q[billed].sum_by(billed, count) + (x[:, mean] * (size / windows)).sum(axis=0).sum_by(mean, count)
+    average = (x[:, mean] * (grouped.size / windows)).sum(axis=0)
+    paid = q[billed].sum_by(billed, count) + average.sum_by(mean, count)
+    _buy_volumes(m, region, steps, volume=z, is_full=o, paid=paid)
+    return MonthProgram(program=m.build(), level=q, load=x, steps=z, price_contracts=steps.contract)
+
+
+def _buy_volumes(
+    m: ProgramBuilder,
+    region: Region,
+    steps: _PriceSteps,
+    *,
+    volume: Variables,
+    is_full: Variables,
+    paid: Expression,
+) -> None:
+    """Add the constraints of price steps: the volumes bought are at least those paid for, and commitments."""
+    bought = volume.sum_by(steps.contract, len(region.contracts))
     m.constrain("volume", bought - paid, lower=0.0)
     m.constrain("commitment", bought, lower=region.commitment)
     # a step is used only where the one before it is full
-    m.constrain("step full", z[ordered] - o * volume[ordered], lower=0.0)
-    m.constrain("step used", z[ordered + 1] - o * volume[ordered + 1], upper=0.0)
-    return MonthProgram(program=m.build(), level=q, load=x, steps=z, price_contracts=contract)
+    ordered = steps.ordered
+    m.constrain("step full", volume[ordered] - is_full * steps.volume[ordered], lower=0.0)
+    m.constrain("step used", volume[ordered + 1] - is_full * steps.volume[ordered + 1], upper=0.0)
 
 
 def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float) -> Floats:

@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
@@ -49,6 +49,55 @@ HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
 LIMIT: Final = FEASIBILITY  # of its limit, by which a node may be above it
 CLOSE: Final = 0.01  # distance from the bound at which no further decision of prices is packed
 FAR: Final = 0.1  # distance at which none is started without prices
+
+
+class Homes(NamedTuple):
+    """Nodes where replicas have been placed: of partition p, node[first[p]:first[p + 1]]."""
+
+    first: Ints
+    node: Ints
+
+
+class Placement(NamedTuple):
+    """A placement that is changed until no node is above its limit.
+
+    load   (P,) load of each replica of a partition
+    upper  (N,) load that nodes may have
+    """
+
+    rules: Rules
+    state: State
+    load: Floats
+    upper: Floats
+    homes: Homes
+
+
+class Members(NamedTuple):
+    """Replicas of each node that may move, those with most load first.
+
+    slot    (N, largest number) row of each in `State.node`, times its width, plus its column
+    number  (N,) of them
+    """
+
+    slot: Ints
+    number: Ints
+
+
+class Step(NamedTuple):
+    """A move of a replica, or its exchange with another one.
+
+    value     excess that it ends for each GB
+    load      of the replica that moves
+    position  of the replica among those of its node; -1: no step
+    target    node that it goes to
+    other     position of the other replica among those of the target; -1: none
+    """
+
+    value: float
+    load: float
+    position: int
+    target: int
+    other: int
 
 
 class Moved(NamedTuple):
@@ -118,9 +167,9 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         insert_all(
             problem, rules, state, load_kops, order_by_load(problem, load_kops), Replicas(partition, node)
         )
-        first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+        homes = Homes(np.searchsorted(partition, np.arange(len(load_kops) + 1)), node)
         by_load = np.argsort(-load_kops, kind="stable")
-        lower_excess(rules, state, load_kops, upper, by_load, first, node, np.inf)
+        lower_excess(Placement(rules, state, load_kops, upper, homes), by_load, np.inf)
         return Moved(list_replicas(state), False, 0.0, limit)
     keep_all(rules, state, load_kops, partition, node, False)
     gb = copied_gb(rules, state, partition, node)
@@ -155,7 +204,7 @@ def _place_leaving(
     """
     order, by_load = order_by_load(problem, load_kops), np.argsort(-load_kops, kind="stable")
     partition, node = problem.placed_replicas
-    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+    homes = Homes(np.searchsorted(partition, np.arange(len(load_kops) + 1)), node)
     best, lowest = state, (True, np.inf)  # whether some node is above its limit, data that is moved
     for slots in [*leaving, np.zeros(0, dtype=np.int64)]:  # without prices last
         if not lowest[0] and lowest[1] <= bound_gb * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
@@ -166,9 +215,9 @@ def _place_leaving(
             if unplaced:
                 insert_all(problem, rules, trial, load_kops, order)
             enough = np.inf if lowest[0] else lowest[1] * (1 - ROUNDING)
-            lower_excess(rules, trial, load_kops, upper, by_load, first, node, enough)
+            lower_excess(Placement(rules, trial, load_kops, upper, homes), by_load, enough)
             is_over = bool((trial.load > upper * (1 + LIMIT)).any()) or trial.lacks(rules.wanted)
-            moved = (is_over, sum_moved(rules, trial, first, node))
+            moved = (is_over, sum_moved(rules, trial, homes))
             if moved < lowest:
                 best, lowest = trial, moved
             if unplaced == 0:
@@ -231,36 +280,33 @@ def bound_moves(rules: Rules, state: State, load_kops: Floats, gb: Floats, limit
 
 
 @njit(cache=True, nogil=True, inline="always")
-def is_home(first: Ints, homes: Ints, p: int, n: int) -> bool:
+def is_home(homes: Homes, p: int, n: int) -> bool:
     """Return whether a partition has been placed on a node."""
     result = False
-    for k in range(first[p], first[p + 1]):
-        result |= homes[k] == n
+    for k in range(homes.first[p], homes.first[p + 1]):
+        result |= homes.node[k] == n
     return result
 
 
 @run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
-def sum_moved(rules: Rules, state: State, first: Ints, homes: Ints) -> float:
-    """Return the GB of replicas on nodes where they have not been placed.
-
-    first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
-    """
+def sum_moved(rules: Rules, state: State, homes: Homes) -> float:
+    """Return the GB of replicas on nodes where they have not been placed."""
     total = 0.0
     for p in range(len(rules.wanted)):
         for r in range(state.node.shape[1]):
-            if state.node[p, r] >= 0 and not is_home(first, homes, p, state.node[p, r]):
+            if state.node[p, r] >= 0 and not is_home(homes, p, state.node[p, r]):
                 total += rules.size[p]
     return total
 
 
 @njit(cache=True, nogil=True)
-def gb_moved(first: Ints, homes: Ints, size: Floats, p: int, old: int, new: int) -> float:
+def gb_moved(homes: Homes, size: Floats, p: int, old: int, new: int) -> float:
     """Return the further GB that are copied if a replica goes from one node to another."""
     moved = 0.0
-    if not is_home(first, homes, p, new):
+    if not is_home(homes, p, new):
         moved += size[p]
-    if not is_home(first, homes, p, old):
+    if not is_home(homes, p, old):
         moved -= size[p]
     return moved
 
@@ -282,127 +328,179 @@ def insert(row: Ints, count: int, slot: int, load: Floats, width: int) -> None:
     row[i] = slot
 
 
-@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
-def lower_excess(  # noqa: C901 - one compiled loop
-    rules: Rules,
-    state: State,
-    load: Floats,
-    upper: Floats,
-    order: Ints,
-    first: Ints,
-    homes: Ints,
-    least_gb: float,
-) -> None:
-    """Move and exchange replicas until no node is above its limit or no step helps.
-
-    upper          (N,) load that nodes may have
-    order         (P,) partitions, those with most load first
-    first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
-    least_gb      data that is moved by another placement within the limits, infinite without one: the search
-                  ends once it moves as much, or leaves a node above its limit
-    """
-    nodes, partitions, width = len(upper), len(rules.wanted), state.node.shape[1]
-    moved = sum_moved(rules, state, first, homes)
-    if not (state.load > upper).any() or moved >= least_gb:
-        return
-    count = np.zeros(nodes, dtype=np.int64)
-    for p in range(partitions):
+def list_members(placement: Placement, order: Ints) -> Members:
+    """Return the replicas of each node that have load and are not pinned."""
+    node, width = placement.state.node, placement.state.node.shape[1]
+    count = np.zeros(len(placement.upper), dtype=np.int64)
+    for p in range(len(node)):
         for r in range(width):
-            if state.node[p, r] >= 0:
-                count[state.node[p, r]] += 1
-    members = np.full((nodes, 2 * count.max() + 64), -1)  # those with most load first
+            if node[p, r] >= 0:
+                count[node[p, r]] += 1
+    slot = np.full((len(count), 2 * count.max() + 64), -1)
     count[:] = 0
     for p in order:
         for r in range(width):
-            n = state.node[p, r]
-            if n >= 0 and load[p] > 0 and not state.is_pinned[p, r]:
-                members[n, count[n]] = p * width + r
+            n = node[p, r]
+            if n >= 0 and placement.load[p] > 0 and not placement.state.is_pinned[p, r]:
+                slot[n, count[n]] = p * width + r
                 count[n] += 1
-    is_stuck = np.zeros(nodes, dtype=np.bool_)
-    gb_of = np.empty(HOTTEST)
+    return Members(slot, count)
+
+
+@njit(cache=True, nogil=True)
+def find_worst_node(placement: Placement, is_stuck: Bools) -> tuple[int, float]:
+    """Return the node with most load above its limit that no search has given up, or -1, and that load."""
+    worst_node, worst = -1, 0.0
+    for n in range(len(placement.upper)):
+        if not is_stuck[n] and placement.state.load[n] - placement.upper[n] > worst:
+            worst_node, worst = n, placement.state.load[n] - placement.upper[n]
+    return worst_node, worst
+
+
+@njit(cache=True, nogil=True)
+def is_no_better(value: float, load: float, best: Step) -> bool:
+    """Return whether a move ends no more excess for each GB, or as much by a replica of no less load."""
+    return value < best.value * (1 - 1e-12) or (value <= best.value * (1 + 1e-12) and load >= best.load)
+
+
+@njit(cache=True, nogil=True)
+def find_move(placement: Placement, members: Members, h: int, worst: float) -> Step:
+    """Return the move of a replica of node h that ends most of its excess `worst` for each GB."""
+    rules, state, load = placement.rules, placement.state, placement.load
+    homes, width = placement.homes, placement.state.node.shape[1]
+    best = Step(0.0, np.inf, -1, -1, -1)
+    for i in range(members.number[h]):
+        p, r = members.slot[h, i] // width, members.slot[h, i] % width
+        ended = min(load[p], worst)
+        if homes.first[p + 1] - homes.first[p] == 1 and homes.node[homes.first[p]] == h:
+            value = ended / max(rules.size[p], 1e-9)  # the same data to all nodes
+            if is_no_better(value, load[p], best):
+                continue
+        for n in range(len(placement.upper)):
+            free = placement.upper[n] - state.load[n]
+            if n == h or free < load[p]:
+                continue
+            gb = max(gb_moved(homes, rules.size, p, h, n), 0.0)
+            value = ended / max(gb, 1e-9)
+            if not is_no_better(value, load[p], best) and may_be(rules, state, p, r, n, 0.0):
+                best = Step(value, load[p], i, n, -1)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def may_exchange(placement: Placement, p: int, r: int, q: int, s: int) -> bool:
+    """Return whether replica r of partition p and replica s of partition q may be on each other's nodes."""
+    rules, state, load = placement.rules, placement.state, placement.load
+    h, n = state.node[p, r], state.node[q, s]
+    if not may_be(rules, state, p, r, n, rules.size[q]):
+        return False
+    put(rules, state, load, p, r, n)
+    fits = may_be(rules, state, q, s, h, 0.0)
+    put(rules, state, load, p, r, h)
+    return fits
+
+
+@njit(cache=True, nogil=True)
+def find_exchange(placement: Placement, members: Members, h: int, worst: float, best: Step) -> Step:
+    """Return the exchange of one of the largest replicas of node h that beats `best`, else `best`."""
+    hottest = min(HOTTEST, members.number[h])
+    if hottest == 0:  # all its replicas are pinned
+        return best
+    gb_of = np.empty(hottest)
+    for n in range(len(placement.upper)):
+        if n != h and placement.upper[n] - placement.state.load[n] >= 0:
+            best = find_exchange_with(placement, members, h, n, worst, gb_of, best)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def find_exchange_with(
+    placement: Placement, members: Members, h: int, n: int, worst: float, gb_of: Floats, best: Step
+) -> Step:
+    """Return the exchange between nodes h and n that beats `best`, else `best`; `gb_of` is overwritten."""
+    load, size, homes = placement.load, placement.rules.size, placement.homes
+    width, free = placement.state.node.shape[1], placement.upper[n] - placement.state.load[n]
+    mine, theirs = members.slot[h], members.slot[n]
+    for i in range(len(gb_of)):
+        gb_of[i] = gb_moved(homes, size, mine[i] // width, h, n)
+    smallest = gb_of.min()
+    for j in range(members.number[n]):
+        q = theirs[j] // width
+        if load[mine[0] // width] <= load[q]:
+            continue
+        if load[mine[len(gb_of) - 1] // width] - load[q] > free:
+            break
+        gb_q = gb_moved(homes, size, q, n, h)
+        if min(free, worst) <= best.value * (1 + 1e-12) * max(smallest + gb_q, 1e-9):
+            continue
+        for i in range(len(gb_of)):
+            p = mine[i] // width
+            delta = load[p] - load[q]
+            if delta <= 0:
+                break
+            gb = max(gb_of[i] + gb_q, 1e-9)
+            if delta > free or q == p or min(delta, worst) <= best.value * (1 + 1e-12) * gb:
+                continue
+            if may_exchange(placement, p, mine[i] % width, q, theirs[j] % width):
+                best = Step(min(delta, worst) / gb, best.load, i, n, j)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def make_step(
+    placement: Placement, members: Members, h: int, step: Step, moved: float
+) -> tuple[Members, float]:
+    """Move or exchange a replica of node h; return the replicas of nodes after it, and the GB moved."""
+    rules, state, load = placement.rules, placement.state, placement.load
+    width, target = state.node.shape[1], step.target
+    slot = members.slot[h, step.position]
+    moved += gb_moved(placement.homes, rules.size, slot // width, h, target)
+    put(rules, state, load, slot // width, slot % width, target)
+    if members.number[target] == members.slot.shape[1]:
+        wider = np.full((len(members.slot), 2 * members.slot.shape[1]), -1)
+        wider[:, : members.slot.shape[1]] = members.slot
+        members = Members(wider, members.number)
+    count = members.number
+    remove(members.slot[h], count[h], step.position)
+    if step.other < 0:
+        count[h] -= 1
+        insert(members.slot[target], count[target], slot, load, width)
+        count[target] += 1
+        return members, moved
+    theirs = members.slot[target, step.other]
+    moved += gb_moved(placement.homes, rules.size, theirs // width, target, h)
+    put(rules, state, load, theirs // width, theirs % width, h)
+    insert(members.slot[h], count[h] - 1, theirs, load, width)
+    remove(members.slot[target], count[target], step.other)
+    insert(members.slot[target], count[target] - 1, slot, load, width)
+    return members, moved
+
+
+@run_small_in_python(max_elements=2_000)
+@njit(cache=True, nogil=True)
+def lower_excess(placement: Placement, order: Ints, least_gb: float) -> None:
+    """Move and exchange replicas until no node is above its limit or no step helps.
+
+    order     (P,) partitions, those with most load first
+    least_gb  data that is moved by another placement within the limits, infinite without one: the search
+              ends once it moves as much, or leaves a node above its limit
+    """
+    moved = sum_moved(placement.rules, placement.state, placement.homes)
+    if not (placement.state.load > placement.upper).any() or moved >= least_gb:
+        return
+    members = list_members(placement, order)
+    is_stuck = np.zeros(len(placement.upper), dtype=np.bool_)
     for _ in range(MOST_STEPS):
-        h, worst = -1, 0.0
-        for n in range(nodes):
-            if not is_stuck[n] and state.load[n] - upper[n] > worst:
-                h, worst = n, state.load[n] - upper[n]
+        h, worst = find_worst_node(placement, is_stuck)
         if h < 0:
             return
-        best, tightest = 0.0, np.inf
-        best_index, target, other = -1, -1, -1
-        for i in range(count[h]):
-            p, r = members[h, i] // width, members[h, i] % width
-            ended = min(load[p], worst)
-            if first[p + 1] - first[p] == 1 and homes[first[p]] == h:  # the same data to all nodes
-                value = ended / max(rules.size[p], 1e-9)
-                if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
-                    continue
-            for n in range(nodes):
-                free = upper[n] - state.load[n]
-                if n == h or free < load[p]:
-                    continue
-                gb = max(gb_moved(first, homes, rules.size, p, h, n), 0.0)
-                value = ended / max(gb, 1e-9)
-                if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
-                    continue
-                if may_be(rules, state, p, r, n, 0.0):
-                    best, tightest, best_index, target, other = value, load[p], i, n, -1
-        hottest = min(HOTTEST, count[h])
-        for n in range(nodes if hottest else 0):  # none where all its replicas are pinned
-            free = upper[n] - state.load[n]
-            if n == h or free < 0:
-                continue
-            for i in range(hottest):
-                gb_of[i] = gb_moved(first, homes, rules.size, members[h, i] // width, h, n)
-            smallest = gb_of[:hottest].min()
-            for j in range(count[n]):
-                q, s = members[n, j] // width, members[n, j] % width
-                if load[members[h, 0] // width] <= load[q]:
-                    continue
-                if load[members[h, hottest - 1] // width] - load[q] > free:
-                    break
-                gb_q = gb_moved(first, homes, rules.size, q, n, h)
-                if min(free, worst) <= best * (1 + 1e-12) * max(smallest + gb_q, 1e-9):
-                    continue
-                for i in range(hottest):
-                    p, r = members[h, i] // width, members[h, i] % width
-                    delta = load[p] - load[q]
-                    if delta <= 0:
-                        break
-                    gb = max(gb_of[i] + gb_q, 1e-9)
-                    if delta > free or q == p or min(delta, worst) <= best * (1 + 1e-12) * gb:
-                        continue
-                    if not may_be(rules, state, p, r, n, rules.size[q]):
-                        continue
-                    put(rules, state, load, p, r, n)
-                    fits = may_be(rules, state, q, s, h, 0.0)
-                    put(rules, state, load, p, r, h)
-                    if fits:
-                        best, best_index, target, other = min(delta, worst) / gb, i, n, j
-        if best_index < 0:
-            if least_gb < np.inf:
+        step = find_exchange(placement, members, h, worst, find_move(placement, members, h, worst))
+        if step.position >= 0:
+            members, moved = make_step(placement, members, h, step, moved)
+            if moved >= least_gb:
                 return
-            is_stuck[h] = True
-            continue
-        slot = members[h, best_index]
-        moved += gb_moved(first, homes, rules.size, slot // width, h, target)
-        put(rules, state, load, slot // width, slot % width, target)
-        if count[target] == members.shape[1]:
-            wider = np.full((nodes, 2 * members.shape[1]), -1)
-            wider[:, : members.shape[1]] = members
-            members = wider
-        if other >= 0:
-            theirs = members[target, other]
-            moved += gb_moved(first, homes, rules.size, theirs // width, target, h)
-            put(rules, state, load, theirs // width, theirs % width, h)
-            remove(members[target], count[target], other)
-            insert(members[target], count[target] - 1, slot, load, width)
-            remove(members[h], count[h], best_index)
-            insert(members[h], count[h] - 1, theirs, load, width)
-        else:
-            remove(members[h], count[h], best_index)
-            count[h] -= 1
-            insert(members[target], count[target], slot, load, width)
-            count[target] += 1
-        if moved >= least_gb:
+        elif least_gb < np.inf:
             return
+        else:
+            is_stuck[h] = True

@@ -59,11 +59,48 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
                 put(rules, state, load, p, r, best)
 
 
+@njit(cache=True, nogil=True)
+def put_on_first(rules: Rules, state: State, load: Floats, p: int, r: int) -> bool:
+    """Put replica r of partition p on the first node that it may be on; return whether there is one."""
+    for n in range(len(rules.rate)):
+        if may_be(rules, state, p, r, n, 0.0):
+            put(rules, state, load, p, r, n)
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def put_by_ejection(rules: Rules, state: State, load: Floats, p: int, r: int, q: int) -> bool:
+    """Put replica r of partition p where one of partition q can leave for a third node; return if so."""
+    for s in range(rules.wanted[q]):
+        n = state.node[q, s]
+        if n < 0 or q == p or state.is_pinned[q, s] or not may_be(rules, state, p, r, n, rules.size[q]):
+            continue
+        for m in range(len(rules.rate)):
+            if m == n or not may_be(rules, state, q, s, m, 0.0):
+                continue
+            put(rules, state, load, q, s, m)
+            if may_be(rules, state, p, r, n, 0.0):
+                put(rules, state, load, p, r, n)
+                return True
+            put(rules, state, load, q, s, n)
+            break
+    return False
+
+
+@njit(cache=True, nogil=True)
+def largest_free_gb(rules: Rules, state: State) -> float:
+    """Return the most memory that a node has free, GB."""
+    free = 0.0
+    for n in range(len(rules.rate)):
+        if rules.rate[n] > 0:
+            free = max(free, rules.memory[n] - state.used[n])
+    return free
+
+
 @run_small_in_python(max_elements=10_000)
 @njit(cache=True, nogil=True)
-def insert_by_ejection(  # noqa: C901 - one compiled loop
-    rules: Rules, state: State, load: Floats, order: Ints
-) -> int:
+def insert_by_ejection(rules: Rules, state: State, load: Floats, order: Ints) -> int:
     """Insert replicas without a node where another one can leave for a third node; return those without.
 
     Only replicas that fit in the free memory of some node can leave.
@@ -71,50 +108,20 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
     order  (P,) partitions in the order of insertion
     """
     unplaced, tried = 0, 0
-    nodes = len(rules.rate)
     smallest = rules.size.min() if len(rules.size) else 0.0
     for p in order:
         for r in range(rules.wanted[p]):
-            if state.node[p, r] >= 0:
+            if state.node[p, r] >= 0 or put_on_first(rules, state, load, p, r):
                 continue
-            placed = False
-            for n in range(nodes):
-                if not placed and may_be(rules, state, p, r, n, 0.0):
-                    put(rules, state, load, p, r, n)
-                    placed = True
-            if placed:
-                continue
-            free = 0.0
-            for n in range(nodes):
-                if rules.rate[n] > 0:
-                    free = max(free, rules.memory[n] - state.used[n])
-            if free < smallest or tried >= MOST_EJECTIONS:
-                unplaced += 1
-                continue
-            for q in range(len(rules.wanted)):
-                if placed or tried >= MOST_EJECTIONS:
-                    break
-                tried += 1
-                if rules.size[q] > free:
-                    continue
-                for s in range(rules.wanted[q]):
-                    n = state.node[q, s]
-                    if n < 0 or q == p or state.is_pinned[q, s]:
-                        continue
-                    if not may_be(rules, state, p, r, n, rules.size[q]):
-                        continue
-                    for m in range(nodes):
-                        if m != n and may_be(rules, state, q, s, m, 0.0):
-                            put(rules, state, load, q, s, m)
-                            if may_be(rules, state, p, r, n, 0.0):
-                                put(rules, state, load, p, r, n)
-                                placed = True
-                            else:
-                                put(rules, state, load, q, s, n)
-                            break
-                    if placed:
+            free = largest_free_gb(rules, state)
+            is_placed = False
+            if free >= smallest:
+                for q in range(len(rules.wanted)):
+                    if is_placed or tried >= MOST_EJECTIONS:
                         break
-            if not placed:
+                    tried += 1
+                    is_placed = rules.size[q] <= free and put_by_ejection(rules, state, load, p, r, q)
+            if not is_placed:
                 unplaced += 1
     return unplaced
 
