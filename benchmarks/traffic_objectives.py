@@ -31,8 +31,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner_models.flows import interior_point, path_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import utility_maximization
-from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs import column_generation, utility_maximization
 from planner_models.traffic.designs.path_flows import least_cost, total_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

@@ -27,11 +27,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, median_time, parser_of
 from planner import Options, backends
-from planner_models.flows import link_flow_program
+from planner_models.flows import link_flow_program, tree_columns
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import concurrent_flow_fptas
-from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs import column_generation, concurrent_flow_fptas
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.readers import topohub
@@ -109,7 +108,7 @@ def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
     print(f"  reduced to {small.graph.nodes:,} nodes, {arcs:,} arcs, {roots:,} roots")
 
     reference_s, bound, value = 0.0, None, None
-    for gap in (instance.gap, column_generation.DEFAULT_GAP):
+    for gap in (instance.gap, tree_columns.DEFAULT_GAP):
         options = Options(gap=gap)
         solve = functools.partial(column_generation.route, problem, options=options)
         seconds, decision = median_time(solve, repeats, warm=False)

@@ -44,7 +44,7 @@ from planner_models.flows.link_flow_program import Objective
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum, utility_maximization
 from planner_models.traffic.designs.path_flows import total_flow
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.plan.flow_decision import routing_of_paths
 from planner_models.traffic.problem.readers.topohub import shortest_path_load
 
 SOLVERS: Final = {"HiGHS": "highs", "GLOP": "ortools:glop", "PDLP": "ortools:pdlp"}
@@ -167,7 +167,7 @@ def compare(name: str, instance: Instance, gap: float, limit: float) -> tuple[in
         for goal in GAPS:
             if 1 - step.value / step.bound <= goal:
                 reached.setdefault(goal, seconds)
-    plan = make_plan(problem, search.order, search.path_flow())
+    plan = routing_of_paths(problem, search.order, search.path_flow())
     check(problem, plan)
     delivered = measure(problem, plan, None)["delivered_mbps"]
     assert delivered is not None

@@ -32,16 +32,15 @@ from benchmarks.traffic_total import SIZES, Instance
 from planner import Options
 from planner.backends import Solution
 from planner.contract.design import Decision
-from planner_models.flows import given_path_flow, interior_point
+from planner_models.flows import given_path_flow, interior_point, tree_columns
 from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.link_flow_program import Objective
 from planner_models.flows.path_flow_program import find_paths
 from planner_models.flows.previous_routes import PreviousRoutes
+from planner_models.flows.previous_trees import find_trees
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import Traffic, measure
-from planner_models.traffic.designs import ecmp, optimum
-from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.previous_trees import find_trees
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs import column_generation, ecmp, optimum
 from planner_models.traffic.designs.path_flows import least_cost, total_flow
 from planner_models.traffic.plan.plan import Routing
 
@@ -130,7 +129,7 @@ def search_concurrent(problem: Traffic, before: Any) -> tuple[Outcome, Any]:
     """Search for the largest concurrent flow, from trees."""
     started = time.process_time()
     reduced = ReducedProblem.of(problem)
-    result = column_generation.search(reduced, start=find_trees(reduced, before), gap=GAPS["concurrent"])
+    result = tree_columns.search(reduced, start=find_trees(reduced, before), gap=GAPS["concurrent"])
     seconds = time.process_time() - started
     decision = before
     if before is None:

@@ -62,6 +62,10 @@ class FlowProblem(Protocol):
         """One row a link; columns `cost` and `latency_ms` where links have them."""
 
     @property
+    def node_index(self) -> pd.Index:
+        """Names of the nodes, by row."""
+
+    @property
     def demands(self) -> pd.DataFrame:
         """One row a demand, with the names of its ends in the columns `source` and `target`."""
 

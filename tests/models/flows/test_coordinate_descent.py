@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 
 from planner_models.flows import coordinate_descent
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.graphs import shortest_path_trees
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
 from tests.models.traffic.networks import problems
 
 

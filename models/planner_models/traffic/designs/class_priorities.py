@@ -35,10 +35,9 @@ from planner_models.flows.link_flow_program import Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.path_flows import total_flow
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import SolvedFlows, flows_over_paths, routing_of_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
@@ -447,4 +446,4 @@ def _search_values(
     for _ in search.run(gap=max(0.3 * gap * lowest_value, LEAST_GAP), deadline=deadline):
         pass
     flow = search.path_flow()
-    return make_plan(problem, search.order, flow), search.bound
+    return routing_of_paths(problem, search.order, flow), search.bound

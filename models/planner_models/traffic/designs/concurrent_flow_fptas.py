@@ -40,30 +40,24 @@ from planner.search.judged import undecided
 from planner.search.tolerances import SUM_ROUNDING
 from planner_models.flows import path_flow_program
 from planner_models.flows.link_flow_program import METRIC_OF
+from planner_models.flows.reduced_problem import FlowSplit, ReducedProblem, WeightedPaths, WeightedTrees
+from planner_models.flows.tree_columns import Iteration, SearchResult
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.designs import fitted_ecmp
-from planner_models.traffic.designs.column_generation.column_generation import (
-    Iteration,
-    MinMaxObjective,
-    SearchResult,
-)
-from planner_models.traffic.designs.column_generation.decision import (
-    decide_without_demand,
-    make_decision,
-    refuse_solver_options,
-)
-from planner_models.traffic.designs.column_generation.reduced_problem import (
-    FlowSplit,
-    ReducedProblem,
-    WeightedPaths,
-    WeightedTrees,
-)
-from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan, limit_scope
+from planner_models.traffic.designs.column_generation import MinMaxObjective
 from planner_models.traffic.designs.routable import shed_unreachable_within_limits
 from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import (
+    SolvedFlows,
+    decide_by_plan,
+    decide_without_demand,
+    limit_scope,
+    make_decision,
+    refuse_solver_options,
+)
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -323,6 +317,7 @@ def route(
     reduced = ReducedProblem.of(problem)
     result = search(reduced, epsilon=epsilon, gap=gap, deadline=deadline)
     decision = make_decision(
+        problem,
         reduced,
         objective,
         split=result.split,

@@ -34,8 +34,7 @@ from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
-from planner_models.traffic.designs import ecmp, optimum
-from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs import column_generation, ecmp, optimum
 from planner_models.traffic.designs.drain_program import (
     FIT_TOLERANCE,
     Drained,

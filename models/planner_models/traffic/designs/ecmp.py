@@ -12,8 +12,8 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.search.judged import feasible
 from planner_models.flows import next_hops, split_ratios
+from planner_models.flows.reduced_problem import MAX_PAIR_ROWS
 from planner_models.graphs.distances import find_distances
-from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
 from planner_models.traffic.designs.routable import shed_unreachable, shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing, routing_by_target

@@ -23,9 +23,9 @@ from planner_models.flows import (
 )
 from planner_models.flows.link_flow_program import Objective
 from planner_models.flows.previous_routes import PreviousRoutes
-from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

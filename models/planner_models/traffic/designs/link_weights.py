@@ -19,7 +19,7 @@ from planner.search.judged import judged
 from planner.search.tolerances import INTERIOR_POINT, OPTIMALITY
 from planner_models.flows import next_hops
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing

@@ -21,10 +21,9 @@ from planner.search.tolerances import OPTIMALITY
 from planner_models.flows.problem import MIN_GAP
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.route_choice import RouteChoice
+from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
 
@@ -90,7 +89,7 @@ def _search(
     load = sum_by_index(flow.link[entry], np.repeat(flow.flow, hops), len(problem.links))
     scale = 1.0 / max(1.0, float((load / problem.capacity_mbps).max()))  # rounding of many pivots
     flow.flow[:] *= scale
-    plan = make_plan(problem, search.order, flow)
+    plan = routing_of_paths(problem, search.order, flow)
     levels = _list_levels(search, scale)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     gaps = [relative_gap(level.value, level.bound) or 0.0 for level in levels]

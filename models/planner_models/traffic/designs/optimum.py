@@ -21,9 +21,7 @@ from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_co
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import class_priorities, fitted_ecmp
-from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
-from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
 from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE, GivenRoutes, Method, OptimumSearch
 from planner_models.traffic.designs.routable import (
@@ -39,6 +37,12 @@ from planner_models.traffic.designs.route_choice import (
     describe_lack,
     find_candidates,
     require_paths,
+)
+from planner_models.traffic.plan.flow_decision import (
+    as_delivered,
+    decide_without_demand,
+    limit_scope,
+    scale_plan,
 )
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

@@ -23,18 +23,18 @@ from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
+from planner_models.traffic.designs import column_generation
 from planner_models.traffic.designs.demand_scale import demand_scale, path_scale, rescale_solution
-from planner_models.traffic.designs.flow_decision import (
+from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
+from planner_models.traffic.designs.path_flows import approximate_cost, least_cost, total_flow
+from planner_models.traffic.designs.route_choice import describe_paths, find_candidates
+from planner_models.traffic.plan.flow_decision import (
     OPTIMALITY_GAP,
     decide_by_plan,
     flows_over_paths,
     merge_proofs,
+    refuse_solver_options,
 )
-from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
-from planner_models.traffic.designs.path_flows import approximate_cost, least_cost, total_flow
-from planner_models.traffic.designs.route_choice import describe_paths, find_candidates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 

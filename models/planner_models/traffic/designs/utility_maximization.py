@@ -27,12 +27,12 @@ from planner_models.flows import cycle_removal, link_flow_program, path_flow_pro
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import fitted_ecmp
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import refuse_solver_options
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic

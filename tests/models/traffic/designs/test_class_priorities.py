@@ -18,7 +18,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.path_flows import path_flow_plan
+from planner_models.traffic.plan import flow_decision
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
@@ -176,7 +176,7 @@ def test_the_search_finds_the_levels_of_the_program() -> None:
 def test_plans_of_the_search_with_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = example()
     by_demand = optimum.route(problem, method="columns")
-    monkeypatch.setattr(path_flow_plan, "MAX_PAIR_ROWS", 0)
+    monkeypatch.setattr(flow_decision, "MAX_PAIR_ROWS", 0)
     by_target = optimum.route(problem, method="columns")
     assert by_target.plan is not None
     assert "source" not in by_target.plan.flows

@@ -37,10 +37,6 @@ from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs import path_search
 from planner_models.traffic.designs import class_priorities, optimum
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
-from planner_models.traffic.designs.column_generation.decision import (
-    decide_without_demand,
-    refuse_solver_options,
-)
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     describe_unsafe,
@@ -64,6 +60,7 @@ from planner_models.traffic.designs.route_choice import (
     describe_paths,
     find_candidates,
 )
+from planner_models.traffic.plan.flow_decision import decide_without_demand, refuse_solver_options
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic

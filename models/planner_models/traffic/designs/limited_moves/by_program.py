@@ -21,7 +21,6 @@ from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.demand_scale import demand_scale
-from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan
 from planner_models.traffic.designs.limited_moves.search import (
     FIT_TOLERANCE,
     HELD,
@@ -30,6 +29,7 @@ from planner_models.traffic.designs.limited_moves.search import (
     Search,
 )
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import SolvedFlows, decide_by_plan
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing, sent_by_demand
 from planner_models.traffic.problem.problem import Traffic

@@ -47,8 +47,6 @@ from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
-from planner_models.traffic.designs.flow_decision import decide_by_plan, flows_over_paths
 from planner_models.traffic.designs.limited_moves import path_program
 from planner_models.traffic.designs.limited_moves.by_program import ProgramSearch
 from planner_models.traffic.designs.limited_moves.path_program import (
@@ -60,6 +58,7 @@ from planner_models.traffic.designs.limited_moves.path_program import (
 from planner_models.traffic.designs.limited_moves.search import FIT_TOLERANCE, HELD, MoveLimit, Search
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import decide_by_plan, flows_over_paths, refuse_solver_options
 from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

@@ -16,7 +16,7 @@ from planner.search.tolerances import FEASIBILITY, ROUNDING, SOLVER
 from planner_models.flows.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
-from planner_models.traffic.designs.flow_decision import as_delivered
+from planner_models.traffic.plan.flow_decision import as_delivered
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic

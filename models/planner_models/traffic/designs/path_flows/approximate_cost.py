@@ -28,8 +28,7 @@ from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.problem import MIN_GAP
 from planner_models.flows.shortest_of_demands import measure_distances
 from planner_models.flows.simplex_state import NO_PATHS
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -72,7 +71,7 @@ def route(
     for _ in max_flow.run(gap=DEFAULT_GAP, deadline=deadline.share(TOTAL_SHARE)):
         pass
     result = _search(problem, price, max_flow, start, gap, deadline)
-    plan = make_plan(problem, max_flow.order, result.flow)
+    plan = routing_of_paths(problem, max_flow.order, result.flow)
     cost = float(price @ plan.links["load_mbps"].to_numpy(float))
     bound = min(max(result.bound, 0.0), cost)  # what delivers less than the bound is for may cost less
     if cost - bound <= MIN_GAP * max(cost, 1e-9):

@@ -25,9 +25,8 @@ from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.problem import MIN_GAP
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS
+from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -61,7 +60,7 @@ def route(
         start = start.among(paths)
     search = LeastCostFlow(problem, paths, start=start)
     delivers_most = search.minimize_cost(deadline)
-    plan = make_plan(problem, search.order, search.best or search.path_flow())
+    plan = routing_of_paths(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
     bound = search.bound
     if bound is not None and not delivers_most:
@@ -108,7 +107,7 @@ def _make_plan(problem: Traffic, search: LeastCostFlow) -> Routing:
     flow = search.path_flow()
     sent = sum_by_index(flow.demand, flow.flow, len(search.order))
     scale = problem.rate_mbps[search.order] / np.where(sent > 0, sent, np.inf)
-    return make_plan(problem, search.order, replace(flow, flow=flow.flow * scale[flow.demand]))
+    return routing_of_paths(problem, search.order, replace(flow, flow=flow.flow * scale[flow.demand]))
 
 
 def _length(problem: Traffic, plan: Routing) -> float:

@@ -20,8 +20,7 @@ from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.problem import MIN_GAP
-from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -74,5 +73,5 @@ def route(
     reached = relative_gap(value, bound)
     is_optimal = reached is not None and reached <= max(gap, MIN_GAP)
     proof = judged("max", value, bound, is_optimal=is_optimal, metric="delivered_mbps", backend=backend)
-    plan = make_plan(problem, search.order, flow)
+    plan = routing_of_paths(problem, search.order, flow)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))

@@ -29,11 +29,6 @@ from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import COARSE_GAP, OPTIMALITY, SOLVER, STATED_GAP
 from planner.threads import limit_blas
-from planner_models.traffic.designs.column_generation.decision import (
-    decide_without_demand,
-    refuse_solver_options,
-)
-from planner_models.traffic.designs.flow_decision import limit_scope
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.designs.segment_routing import local_search, move_program, segment_paths
 from planner_models.traffic.designs.segment_routing.segment_paths import Legs
@@ -45,6 +40,11 @@ from planner_models.traffic.designs.segment_routing.splittable_flow import (
 )
 from planner_models.traffic.designs.valiant import match_nodes
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import (
+    decide_without_demand,
+    limit_scope,
+    refuse_solver_options,
+)
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segments import read_segments
 from planner_models.traffic.problem.problem import Traffic

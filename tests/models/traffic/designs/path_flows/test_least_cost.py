@@ -15,11 +15,10 @@ from planner.contract.design import Decision
 from planner_models.flows import path_flow_program
 from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs import column_generation, optimum
 from planner_models.traffic.designs.path_flows import least_cost
 from planner_models.traffic.designs.path_flows.least_cost import shorten
-from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.plan.flow_decision import routing_of_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import network, problems
@@ -52,7 +51,7 @@ def test_it_delivers_what_the_linear_program_finds(problem: Traffic, factor: flo
     problem = problem.scale_demands(factor)
     search = LeastCostFlow(problem)
     assert search.deliver_most()
-    plan = make_plan(problem, search.order, search.path_flow())
+    plan = routing_of_paths(problem, search.order, search.path_flow())
     check(problem, plan)
     upper = optimum.route(problem, objective="total", method="lp").proof.objective
     assert search.delivered_mbps() == pytest.approx(upper, rel=1e-7)

@@ -14,7 +14,8 @@ from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.path_flows import path_flow_plan, total_flow
+from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.plan import flow_decision
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems
@@ -109,7 +110,7 @@ def test_every_evaluation_narrows_the_gap() -> None:
 def test_a_plan_with_many_rows_has_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = generators.germany50().scale_demands(3.0)
     by_demand = total_flow.route(problem)
-    monkeypatch.setattr(path_flow_plan, "MAX_PAIR_ROWS", 10)
+    monkeypatch.setattr(flow_decision, "MAX_PAIR_ROWS", 10)
     by_target = total_flow.route(problem)
     assert "source" in by_demand.plan.flows
     assert "source" not in by_target.plan.flows

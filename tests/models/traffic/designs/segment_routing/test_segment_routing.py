@@ -16,8 +16,8 @@ from planner import Options
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import SYSTEM, Routing, Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
-from planner_models.traffic.designs.flow_decision import ALL_SERVED
 from planner_models.traffic.designs.segment_routing import segment_routing
+from planner_models.traffic.plan.flow_decision import ALL_SERVED
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import as_graph, both_ways, class_problems, network, problems

@@ -17,12 +17,10 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner_models.flows.network_reduction import ReducedNetwork, reduce_network
+from planner_models.flows.problem import FlowProblem
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import index_distinct, list_ranges, sum_by_index
 from planner_models.graphs.shortest_path_trees import Graph
-from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
 
 MAX_PAIR_ROWS: Final = 1_000_000  # a plan with more rows than this has flows per target, not per pair
 BLOCK_ENTRIES: Final = 1 << 24  # of the dense arrays in which flows per target are computed
@@ -59,6 +57,14 @@ class WeightedPaths:
 FlowSplit = WeightedTrees | WeightedPaths
 
 
+@dataclass(frozen=True, eq=False)
+class LinkFlow:
+    """Traffic on links, Mbit/s, of each demand (K, E), or of each target (D, E)."""
+
+    rate_mbps: sp.csr_array
+    is_by_demand: bool
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReducedProblem:
     """The flows to decide, on the M nodes and A arcs of the reduced network.
@@ -70,7 +76,7 @@ class ReducedProblem:
     fixed_utilization  of the busiest link whose load no routing can change
     """
 
-    problem: Traffic
+    problem: FlowProblem
     network: ReducedNetwork
     by_source: bool
     graph: Graph
@@ -80,7 +86,7 @@ class ReducedProblem:
     fixed_utilization: float
 
     @classmethod
-    def of(cls, problem: Traffic, *, symmetry: bool = True) -> ReducedProblem:
+    def of(cls, problem: FlowProblem, *, symmetry: bool = True) -> ReducedProblem:
         """Return the reduced problem of `problem`, which must have a demand with a rate."""
         positive = np.flatnonzero(problem.rate_mbps > 0)
         source, target, rate = problem.source[positive], problem.target[positive], problem.rate_mbps[positive]
@@ -129,10 +135,10 @@ class ReducedProblem:
         row, node = np.nonzero(self.amount_mbps)
         return row, node, self.amount_mbps[row, node]
 
-    def make_plan(self, split: FlowSplit) -> Routing:
-        """Return the routing that splits every demand over the trees of its root or the paths of its pair.
+    def find_flow(self, split: FlowSplit) -> LinkFlow:
+        """Return the flow of all demands, each split over the trees of its root or the paths of its pair.
 
-        Its flows are per pair where that takes at most `MAX_PAIR_ROWS` rows, else per target.
+        It is by demand where that takes at most `MAX_PAIR_ROWS` entries, else by target.
         """
         rate = self.problem.rate_mbps
         if isinstance(split, WeightedTrees):
@@ -141,8 +147,8 @@ class ReducedProblem:
                 parent=split.parent[used], owner=split.owner[used], weight=split.weight[used]
             )
         if self._estimate_pair_rows(split) <= MAX_PAIR_ROWS:
-            return routing.routing_by_demand(self.problem, self._flow_by_pair(split, rate))
-        return routing.routing_by_target(self.problem, self._flow_by_target(split, rate))
+            return LinkFlow(self._flow_by_pair(split, rate), is_by_demand=True)
+        return LinkFlow(self._flow_by_target(split, rate), is_by_demand=False)
 
     # --- per pair -------------------------------------------------------------------------
 

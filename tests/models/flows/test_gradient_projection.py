@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from planner_models.flows.gradient_projection import PathFlows
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.graphs import shortest_path_trees
 from planner_models.traffic import Traffic
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.column_generation.gradient_projection import PathFlows
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
 from tests.models.traffic.networks import problems
 
 

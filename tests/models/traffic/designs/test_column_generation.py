@@ -17,12 +17,13 @@ from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner.search.deadline import NEVER, Deadline
+from planner_models.flows import reduced_problem, tree_columns
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.column_generation import column_generation, reduced_problem
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs import column_generation, optimum
 from planner_models.traffic.information import observe
 from planner_models.traffic.information.realize import realize
+from planner_models.traffic.plan.flow_decision import routing_of_flow
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
@@ -34,7 +35,7 @@ TREES, PATHS = "trees", "paths"
 @pytest.fixture(params=[TREES, PATHS])
 def search_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Force either search, by trees or by paths, on every problem."""
-    monkeypatch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", 0 if request.param == TREES else 10**6)
+    monkeypatch.setattr(tree_columns, "PAIRS_PER_ROOT_LIMIT", 0 if request.param == TREES else 10**6)
     return str(request.param)
 
 
@@ -64,8 +65,8 @@ def test_bounds_hold_at_every_iteration_and_meet_the_optimum(problem: Traffic) -
     best = 1 / concurrent_flow(problem)
     for few in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", few)
-            match = column_generation.search(ReducedProblem.of(problem, symmetry=False))
+            patch.setattr(tree_columns, "PAIRS_PER_ROOT_LIMIT", few)
+            match = tree_columns.search(ReducedProblem.of(problem, symmetry=False))
         assert match.split is not None
         for step in match.trace:
             assert step.bound <= best * (1 + 1e-7)
@@ -130,7 +131,7 @@ def test_few_sources_root_the_trees(search_by: str, monkeypatch: pytest.MonkeyPa
 def test_plans_per_target_and_per_pair_have_the_same_metrics(problem: Traffic) -> None:
     for few in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", few)
+            patch.setattr(tree_columns, "PAIRS_PER_ROOT_LIMIT", few)
             by_pair = solve(problem)
             patch.setattr(reduced_problem, "MAX_PAIR_ROWS", -1)
             by_target = solve(problem)
@@ -204,11 +205,11 @@ def test_the_search_stops_at_the_gap_of_the_options(gap: float) -> None:
 def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     problem = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1))
     small = ReducedProblem.of(problem)
-    match = column_generation.search(small, deadline=Deadline(0.0, 0.0))
+    match = tree_columns.search(small, deadline=Deadline(0.0, 0.0))
     assert match.split is not None  # one tree for each root
     assert 0 < match.bound < match.utilization
 
-    state = column_generation._Search(small, 1e-9, 0, NEVER)
+    state = tree_columns._Search(small, 1e-9, 0, NEVER)
     steps = state.iterate()
     for _ in range(3):
         next(steps)
@@ -216,7 +217,7 @@ def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     assert len(list(steps)) <= 1
     split = state.incumbent()
     assert split is not None
-    plan = small.make_plan(split)
+    plan = routing_of_flow(problem, small.find_flow(split))
     assert SYSTEM.plan.measure(problem, plan, None)["max_utilization"] == pytest.approx(
         state.utilization(), rel=1e-9
     )
@@ -279,20 +280,19 @@ def test_a_problem_without_demand_needs_no_search() -> None:
 def test_the_utilization_of_the_plan_does_not_depend_on_the_claim_of_the_search() -> None:
     problem = star_of_clients()
     small = ReducedProblem.of(problem)
-    match = column_generation.search(small)
+    match = tree_columns.search(small)
     wrong = dataclasses.replace(match, utilization=match.utilization / 2)
     assert wrong.split is not None
-    plan = small.make_plan(
-        wrong.split
-    )  # the decision takes its objective from the plan, never from the search
+    # the decision takes its objective from the plan, never from the search
+    plan = routing_of_flow(problem, small.find_flow(wrong.split))
     assert plan.links["utilization"].max() == pytest.approx(match.utilization, rel=1e-9)
 
 
 def test_the_line_search_finds_the_smallest_maximum_between_two_loads() -> None:
     item, other = np.array([1.0, 0.0]), np.array([0.0, 2.0])
-    assert column_generation._line_search(item, other) == pytest.approx(1 / 3)
-    assert column_generation._line_search(item, item + 1) == 0.0
-    assert column_generation._line_search(item + 1, item) == 1.0
+    assert tree_columns._line_search(item, other) == pytest.approx(1 / 3)
+    assert tree_columns._line_search(item, item + 1) == 0.0
+    assert tree_columns._line_search(item + 1, item) == 1.0
 
 
 def test_a_search_may_end_with_the_proof_that_not_everything_fits() -> None:

@@ -1,4 +1,7 @@
-"""Decisions from solutions of flow programs: the plan's own value, and the proof of objective and bound."""
+"""Plans and decisions from flows that a solver has found: the plan's own value, and the proof of both.
+
+Flows are those of linear programs, of solvers of our own over trees, or traffic on paths.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.errors import InputError
 from planner.options import Options
+from planner.search.judged import judged, optimal, undecided
 from planner.search.tolerances import OPTIMALITY, ROUNDING
-from planner_models.flows.link_flow_program import Objective, link_cost
+from planner_models.flows.augmented_lagrangian import PathFlow
+from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths, route_table
+from planner_models.flows.problem import MIN_GAP
+from planner_models.flows.reduced_problem import MAX_PAIR_ROWS, FlowSplit, LinkFlow, ReducedProblem
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -159,3 +168,116 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
     sent = sum_by_index(demand, rate, len(problem.demands))
     return rate / sent[demand] * target_rate[demand]
+
+
+def make_decision(
+    problem: Traffic,
+    reduced: ReducedProblem,
+    objective: Objective,
+    *,
+    split: FlowSplit | None,
+    bound: float,
+    gap: float,
+    backend: str,
+) -> Decision[Routing]:
+    """Return the decision for objective "concurrent" or "utilization".
+
+    split  None where the search ended before it had one, or for its bound alone
+    bound  lower bound on the utilization of all routings
+    gap    relative gap at which a plan counts as optimal
+    """
+    metric = METRIC_OF[objective]
+    if split is None:
+        limit = None if bound <= 0 else 1.0 / bound if objective == "concurrent" else bound
+        proof = undecided(bound=limit, metric=metric, backend=backend)
+        return Decision(plan=None, proof=proof)
+    plan = routing_of_flow(problem, reduced.find_flow(split))
+    # the objective value is that of the plan itself, not the one that the search computed
+    utilization = float(plan.links["utilization"].max())
+    share = min(1.0, 1.0 / utilization) if objective == "concurrent" else 1.0
+    if share < 1.0:
+        plan = scale_plan(problem, plan, share)
+    value = 1.0 / utilization if objective == "concurrent" else utilization
+    # rounding may put the bound on the wrong side of the value
+    if utilization * (1 - MIN_GAP) < bound < utilization * (1 + MIN_GAP):
+        bound = utilization
+    limit = (1.0 / bound if bound > 0 else None) if objective == "concurrent" else bound
+    proof = judged(
+        "max" if objective == "concurrent" else "min",
+        value,
+        limit,
+        gap=max(gap, MIN_GAP),
+        metric=metric,
+        backend=backend,
+    )
+    if objective == "utilization":
+        guarantees = {"demand"}
+    else:
+        guarantees = {"capacity", "demand"} if share == 1 else {"capacity"}
+    return Decision(plan=plan, proof=proof, guarantees=frozenset(guarantees))
+
+
+def routing_of_flow(problem: Traffic, flow: LinkFlow) -> Routing:
+    """Return the routing of traffic on links, by demand or by target."""
+    make_routing = routing.routing_by_demand if flow.is_by_demand else routing.routing_by_target
+    return make_routing(problem, flow.rate_mbps)
+
+
+def scale_plan(problem: Traffic, plan: Routing, share: float) -> Routing:
+    """Return the plan, which serves all demands, with all rates multiplied by `share`."""
+    flows = plan.flows.assign(rate_mbps=plan.flows["rate_mbps"] * share)
+    links = plan.links.assign(
+        load_mbps=plan.links["load_mbps"] * share, utilization=plan.links["utilization"] * share
+    )
+    return Routing(flows=flows, links=links, shed=routing.list_shed(problem, share * problem.rate_mbps))
+
+
+def decide_without_demand(problem: Traffic, objective: Objective) -> Decision[Routing]:
+    """Return the decision for a problem in which no demand has a rate: an empty plan, which is optimal.
+
+    Its concurrent flow has no limit, and so no value.
+    """
+    empty = sp.coo_array((len(problem.demands), len(problem.links)))
+    proof = optimal(metric=METRIC_OF[objective])
+    if objective not in ("concurrent", "cost"):
+        proof = replace(proof, objective=0.0, bound=0.0)
+    return Decision(plan=routing.routing_by_demand(problem, empty), proof=proof)
+
+
+def refuse_solver_options(method: str, options: Options) -> None:
+    """Raise InputError for options that name another solver, which `method` would ignore."""
+    if options.backend != "highs":
+        raise InputError(f"backend is '{options.backend}': '{method}' is a solver of its own, leave it out")
+    if options.algorithm != "auto":
+        raise InputError(
+            f"algorithm is '{options.algorithm}': '{method}' solves no linear program with it, leave it out"
+        )
+
+
+def routing_of_paths(problem: Traffic, order: Ints, flow: PathFlow) -> Routing:
+    """Return the routing of traffic on paths: per demand up to `MAX_PAIR_ROWS` rows, else per target.
+
+    order  demand of the problem for each demand of the flow
+    """
+    demand = order[flow.demand]
+    if int((flow.end - flow.start).sum()) <= MAX_PAIR_ROWS:
+        hops = flow.end - flow.start
+        which = np.repeat(np.arange(len(hops)), hops)
+        entry = np.arange(len(which)) - np.repeat(np.cumsum(hops) - hops, hops) + flow.start[which]
+        shape = (len(problem.demands), len(problem.links))
+        by_demand = sp.coo_array((flow.flow[which], (demand[which], flow.link[entry])), shape=shape)
+        return routing.routing_by_demand(problem, by_demand)
+    commodity, row = problem.targets, problem.target_row[demand]
+    if problem.has_classes:
+        commodity, row = np.unique(problem.commodity[demand], return_inverse=True)
+    by_target = np.zeros((len(commodity), len(problem.links)))
+    _add_flow(row, flow.flow, flow.start, flow.end, flow.link, by_target)
+    return routing.routing_by_target(problem, sp.csr_array(by_target), commodity)
+
+
+@run_small_in_python(max_elements=1_000)
+@njit(cache=True)
+def _add_flow(row, flow, start, end, link, total: Floats):  # type: ignore[no-untyped-def]
+    for p in range(len(flow)):
+        for i in range(start[p], end[p]):
+            total[row[p], link[i]] += flow[p]

@@ -25,43 +25,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import numpy as np
-from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.contract.design import Decision
-from planner.contract.progress import report
-from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVED_SHARE
-from planner.threads import limit_blas
-from planner_models.flows import coordinate_descent, master_problem
-from planner_models.flows.link_flow_program import METRIC_OF
+from planner_models.flows import coordinate_descent, gradient_projection, master_problem
 from planner_models.flows.problem import MIN_GAP
+from planner_models.flows.reduced_problem import FlowSplit, ReducedProblem, WeightedPaths, WeightedTrees
 from planner_models.flows.tree_pool import TreePool
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.column_generation import gradient_projection, previous_trees
-from planner_models.traffic.designs.column_generation.decision import (
-    decide_without_demand,
-    make_decision,
-    refuse_solver_options,
-)
-from planner_models.traffic.designs.column_generation.reduced_problem import (
-    FlowSplit,
-    ReducedProblem,
-    WeightedPaths,
-    WeightedTrees,
-)
-from planner_models.traffic.designs.routable import shed_unreachable
-from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
-PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 
 PAIRS_PER_ROOT_LIMIT: Final = 16  # up to so many on average, gradient projection runs first
 PAIR_LIMIT: Final = 30_000  # of gradient projection, which keeps the paths of every pair
@@ -81,58 +59,6 @@ REDUCED_COST_LIMIT: Final = 0.05  # of the mean dual value of a root: unused col
 MIN_WEIGHT: Final = SOLVED_SHARE  # of a column that counts as used
 DROPPED_WEIGHT: Final = NEGLIGIBLE  # weights of the incumbent up to this are set to 0
 ROOTS_PER_BATCH: Final = 64  # between two checks of the time limit
-
-MinMaxObjective = Annotated[
-    Literal["concurrent", "utilization"],
-    Field(description="concurrent: grow all demands together; utilization: least busiest link"),
-]
-
-
-@shed_unreachable
-def route(
-    problem: Traffic,
-    *,
-    objective: MinMaxObjective = "concurrent",
-    symmetry: Annotated[bool, Field(description="merge equivalent nodes before the search")] = True,
-    enough: float = np.inf,
-    options: Options = Options(),
-    previous: Decision[Routing] | None = None,
-) -> Decision[Routing]:
-    """Solve for the best routing over all routes by column generation over shortest-path trees.
-
-    Stops at `options.gap`, by default 1e-6; at a time limit it returns the incumbent with its bound.
-    One thread unless `options.threads` says otherwise (dense algebra only); equal seeds give equal
-    plans. A plan that would be too large per pair has flows per target. Trees of
-    `previous`, where it has some, are the first columns.
-
-    enough   utilization; once it is proven that all routings exceed it, the search ends with its bound alone
-
-    returns  Decision with a Routing; the bound holds for all routings
-    raises   InputError for a backend or an algorithm: it is its own solver
-    source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
-    """
-    refuse_solver_options("columns", options)
-    if not len(problem.targets):
-        return decide_without_demand(problem, objective)
-    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
-    gap = DEFAULT_GAP if options.gap is None else options.gap
-    reduced = ReducedProblem.of(problem, symmetry=symmetry)
-    start = None if _uses_paths(reduced) else previous_trees.find_trees(reduced, previous)
-    with limit_blas(options.threads):
-        result = search(
-            reduced,
-            start=start,
-            gap=gap,
-            seed=options.seed or 0,
-            deadline=deadline,
-            enough=enough,
-            observe=partial(_report, objective) if np.isinf(enough) else None,
-        )
-    split = None if result.bound > enough else result.split
-    decision = make_decision(
-        reduced, objective, split=split, bound=result.bound, gap=gap, backend="column generation"
-    )
-    return previous_trees.keep_trees(decision, reduced, split)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,17 +115,9 @@ def search(
     )
 
 
-def _uses_paths(reduced: ReducedProblem) -> bool:
+def uses_paths(reduced: ReducedProblem) -> bool:
     """Return whether roots have few pairs, with paths that are balanced first."""
     return len(reduced.pairs[0]) <= min(PAIRS_PER_ROOT_LIMIT * len(reduced.roots), PAIR_LIMIT)
-
-
-def _report(objective: MinMaxObjective, iteration: Iteration) -> None:
-    """Report the incumbent and the bound as values of the objective's metric."""
-    value, bound = iteration.utilization, iteration.bound
-    if objective == "concurrent":
-        value, bound = (1.0 / x if x > 0 else np.inf for x in (value, bound))
-    report(METRIC_OF[objective], value, bound)
 
 
 class _Search:
@@ -210,7 +128,7 @@ class _Search:
     ) -> None:
         self.graph, self.capacity = reduced.graph, reduced.capacity_mbps
         self.previous: WeightedTrees | None = None
-        self.has_few_pairs = _uses_paths(reduced)
+        self.has_few_pairs = uses_paths(reduced)
         self.roots, self.amount, self.pairs = reduced.roots, reduced.amount_mbps, reduced.pairs
         self.fixed_utilization = reduced.fixed_utilization
         self.gap, self.deadline, self.enough = max(gap, MIN_GAP), deadline, enough

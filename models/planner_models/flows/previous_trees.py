@@ -21,15 +21,11 @@ import scipy.sparse as sp
 
 from planner.arrays import Ints
 from planner.compiled import njit, run_small_in_python
-from planner.contract.design import Decision
+from planner.contract.design import Decision, PlanT, PlanT_co
+from planner_models.flows.problem import FlowPlan
+from planner_models.flows.reduced_problem import FlowSplit, ReducedProblem, WeightedTrees
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.column_generation.reduced_problem import (
-    FlowSplit,
-    ReducedProblem,
-    WeightedTrees,
-)
-from planner_models.traffic.plan.plan import Routing
 
 LEAST_WEIGHT: Final = 0.01  # of a tree that is kept
 MAX_ENTRIES: Final = 10_000_000  # of the trees of a decision; more are not kept
@@ -38,7 +34,7 @@ TREE_LENGTH: Final = 1e-3  # of a link of a tree that is mended, times that of o
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TreeDecision(Decision[Routing]):
+class TreeDecision(Decision[PlanT_co]):
     """A decision with the trees that its plan is made of.
 
     names    of the N nodes of the problem; node_of (N,) their nodes in `graph`, -1 for none
@@ -54,8 +50,8 @@ class TreeDecision(Decision[Routing]):
 
 
 def keep_trees(
-    decision: Decision[Routing], reduced: ReducedProblem, split: FlowSplit | None
-) -> Decision[Routing]:
+    decision: Decision[PlanT], reduced: ReducedProblem, split: FlowSplit | None
+) -> Decision[PlanT]:
     """Return the decision with the trees that its plan is made of, unless they are too many."""
     if decision.plan is None or not isinstance(split, WeightedTrees):
         return decision
@@ -74,7 +70,7 @@ def keep_trees(
     )
 
 
-def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> WeightedTrees | None:
+def find_trees(reduced: ReducedProblem, previous: Decision[FlowPlan] | None) -> WeightedTrees | None:
     """Return the trees of a decision for this problem or one like it; None where it has none that fit."""
     if previous is None or not len(reduced.roots):
         return None
@@ -110,7 +106,7 @@ def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> W
     return WeightedTrees(parent=parent, owner=owner, weight=weight)
 
 
-def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
+def _take_apart(reduced: ReducedProblem, plan: FlowPlan) -> WeightedTrees | None:
     """Return trees that make about the flows of a plan; None for a plan that has none to them."""
     problem, graph, flows = reduced.problem, reduced.graph, plan.flows
     root = "source" if reduced.by_source else "target"

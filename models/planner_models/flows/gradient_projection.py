@@ -21,8 +21,8 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
+from planner_models.flows.reduced_problem import WeightedPaths
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.column_generation.reduced_problem import WeightedPaths
 
 MAX_PATHS: Final = 64  # of one pair; then the path with the least traffic is replaced
 PRICE_FLOOR: Final = float(np.exp(-30.0))  # orders unloaded links, below the precision of any price

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from planner import Status
 from planner.contract.design import Decision
+from planner_models.flows import tree_columns
+from planner_models.flows.previous_trees import TreeDecision, find_trees
+from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.previous_trees import TreeDecision, find_trees
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs import column_generation
+from planner_models.traffic.plan.flow_decision import routing_of_flow
 from planner_models.traffic.plan.plan import Routing, flow_by_target, routing_by_target, routing_from_tables
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.readers import topohub
@@ -21,7 +23,7 @@ from tests.models.traffic.networks import problems
 
 @pytest.fixture(autouse=True)
 def search_by_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", 0)
+    monkeypatch.setattr(tree_columns, "PAIRS_PER_ROOT_LIMIT", 0)
 
 
 def without_trees(problem: Traffic, decision: Decision[Routing]) -> Decision[Routing]:
@@ -36,7 +38,7 @@ def without_trees(problem: Traffic, decision: Decision[Routing]) -> Decision[Rou
 def test_the_start_does_not_change_the_optimum(problem: Traffic, seed: int) -> None:
     random = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", 0)
+        patch.setattr(tree_columns, "PAIRS_PER_ROOT_LIMIT", 0)
         before = column_generation.route(problem)
         changed = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
         down = random.random(len(problem.links)) < 0.2
@@ -60,11 +62,11 @@ def test_trees_save_iterations_after_other_demands_and_a_failed_link() -> None:
     other = problem.with_rates(problem.rate_mbps * random.lognormal(0, 0.05, len(problem.demands)))
     for changed in (other, adjust(problem, fail_random_links=1, failure_seed=1, lost_demands="drop")):
         reduced = ReducedProblem.of(changed)
-        cold = column_generation.search(reduced)
+        cold = tree_columns.search(reduced)
         for start in (before, without_trees(problem, before)):
             trees = find_trees(reduced, start)
             assert trees is not None
-            warm = column_generation.search(reduced, start=trees)
+            warm = tree_columns.search(reduced, start=trees)
             assert len(warm.trace) < len(cold.trace)
             assert warm.utilization == pytest.approx(cold.utilization, rel=1e-5)
 
@@ -83,7 +85,7 @@ def test_trees_of_a_plan_make_its_flows(problem: Traffic, by_target: bool) -> No
     assert trees is not None
     sums = np.bincount(trees.owner, weights=trees.weight, minlength=len(reduced.roots))
     assert sums == pytest.approx(np.ones(len(sums)))
-    again = reduced.make_plan(trees)
+    again = routing_of_flow(problem, reduced.find_flow(trees))
     # in the same proportions, so that the busiest link is about as busy
     assert float(again.links["utilization"].max()) <= 1.05 / (before.proof.objective or 1.0) + 1e-6
 
