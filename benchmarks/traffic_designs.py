@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import machine, median_time, parser_of
+from planner_models.flows import fair_rates
 from planner_models.traffic.designs import localflow
-from planner_models.traffic.plan import tcp_rates
 
 
 def check_theorems() -> None:
@@ -54,7 +54,7 @@ def time_kernels(quick: bool) -> None:
         share = _random_routes(k, flows, random)
         links, caps = np.ones(share.shape[1]), np.ones(flows)
         repeats = 3 if flows > 10_000 else 50
-        seconds, rates = median_time(partial(tcp_rates.max_min_rates, share, links, caps), repeats)
+        seconds, rates = median_time(partial(fair_rates.max_min_rates, share, links, caps), repeats)
         load = share.T @ rates
         assert (load <= 1 + 1e-9).all()
         # every flow is at its cap or crosses a full link, so none can increase
@@ -62,7 +62,7 @@ def time_kernels(quick: bool) -> None:
         assert is_bounded.all()
         print_time(f"max-min rates, {flows:,} flows, k = {k}", seconds, goal)
         if flows <= 10_000:
-            seconds, _ = median_time(partial(tcp_rates.proportional_rates, share, links, caps), 9)
+            seconds, _ = median_time(partial(fair_rates.proportional_rates, share, links, caps), 9)
             print_time(f"proportionally fair rates, {flows:,} flows, k = {k}", seconds)
 
 

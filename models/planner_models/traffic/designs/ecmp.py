@@ -15,9 +15,8 @@ from planner_models.flows import next_hops, split_ratios
 from planner_models.flows.reduced_problem import MAX_PAIR_ROWS
 from planner_models.graphs.distances import find_distances
 from planner_models.traffic.designs.routable import shed_unreachable, shed_unreachable_by_demand
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Rates, route_shares
 from planner_models.traffic.plan.plan import Routing, routing_by_target
-from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.tables import lightest_links
 
@@ -45,7 +44,7 @@ def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
         share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
     else:
         share = next_hops.even_shares(next_hops.find_next_hops(problem))
-    return tcp.route_shares(problem, sp.csr_array(share), rates)
+    return route_shares(problem, sp.csr_array(share), rates)
 
 
 @shed_unreachable_by_demand
@@ -57,7 +56,7 @@ def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) ->
     source  RFC 2992; Sen et al. 2013, section 7.2
     """
     paths = next_hops.draw_paths(next_hops.find_next_hops(problem), np.random.default_rng(seed))
-    return tcp.route_shares(problem, paths, rates)
+    return route_shares(problem, paths, rates)
 
 
 @shed_unreachable
@@ -72,7 +71,7 @@ def route_single(problem: Traffic, *, rates: Rates = "given") -> Decision[Routin
         return _route_by_target(problem, is_split=False)
     ratios = split_ratios.take_first_link(problem, split_ratios.shortest_path_links(problem))
     share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
-    return tcp.route_shares(problem, sp.csr_array(share), rates)
+    return route_shares(problem, sp.csr_array(share), rates)
 
 
 def has_flows_per_target(problem: Traffic, rates: Rates) -> bool:

@@ -16,13 +16,13 @@ from planner.arrays import Floats, read_only
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner_models.flows import next_hops
+from planner_models.flows.fair_rates import max_min_rates
 from planner_models.flows.next_hops import draw_link, enlarge
 from planner_models.traffic.designs import path_assignment
 from planner_models.traffic.designs.path_assignment import AssignedPaths
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Fairness, Rates, route_shares
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.tcp_rates import Fairness, Rates
 from planner_models.traffic.problem.problem import Traffic
 
 Seed = Annotated[int, Field(ge=0, description="of the hashed paths at the start and of the search")]
@@ -63,7 +63,7 @@ def route_first_fit(
         hashed.indptr.astype(np.int64),
         hashed.indices.astype(np.int64),
     )
-    return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
+    return route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
 @shed_unreachable_by_demand
@@ -108,7 +108,7 @@ def route_annealing(
         temperature * float(demand[hops.demand].mean()) if len(hops.demand) else 0.0,
         random,
     )
-    return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
+    return route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
 def estimate_demands(problem: Traffic) -> Floats:
@@ -125,7 +125,7 @@ def estimate_demands(problem: Traffic) -> Floats:
     demand = np.arange(demands)
     entries = (np.r_[demand, demand], np.r_[problem.source, nodes + problem.target])
     ends = sp.csr_array((np.ones(2 * demands), entries), shape=(demands, 2 * nodes))
-    return tcp.max_min_rates(ends, np.r_[out, into], problem.rate_mbps)
+    return max_min_rates(ends, np.r_[out, into], problem.rate_mbps)
 
 
 def _demand_mbps(problem: Traffic, rates: Fairness) -> Floats:

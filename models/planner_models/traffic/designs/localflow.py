@@ -17,9 +17,8 @@ from planner.sums import add_up
 from planner_models.flows import next_hops
 from planner_models.flows.next_hops import NextHops, enlarge
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Rates, route_shares, tcp_rates
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 
 Order = Literal["increasing", "decreasing", "given"]
@@ -97,10 +96,10 @@ def _iterate(
         share = link_shares(
             problem, hops, measured, delta=delta, policy=policy, rebalance=rebalance, random=random
         )
-        previous, measured = measured, tcp.tcp_rates(problem, share, rates)
+        previous, measured = measured, tcp_rates(problem, share, rates)
         if (np.abs(measured - previous) <= RATE_TOLERANCE * problem.rate_mbps).all():
             break
-    return tcp.route_shares(problem, share, rates)
+    return route_shares(problem, share, rates)
 
 
 def link_shares(

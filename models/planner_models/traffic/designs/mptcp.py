@@ -17,12 +17,12 @@ from planner.errors import InputError
 from planner.search.judged import feasible
 from planner.search.tolerances import INTERIOR_POINT
 from planner_models.flows import next_hops
+from planner_models.flows.fair_rates import max_min_rates
 from planner_models.flows.path_flow_program import CandidatePaths, route_table
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_by_demand
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -111,7 +111,7 @@ def uncoupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats) -> Floats
         (np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(cap))
     )
     limits = np.r_[capacity, cap]
-    return tcp.max_min_rates(sp.hstack([uses, owner_matrix]), limits, np.full(uses.shape[0], np.inf))
+    return max_min_rates(sp.hstack([uses, owner_matrix]), limits, np.full(uses.shape[0], np.inf))
 
 
 def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: float = DEFAULT_GAP) -> Floats:

@@ -18,9 +18,8 @@ from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.designs.route_choice import find_candidates
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Fairness, route_shares
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.tcp_rates import Fairness
 from planner_models.traffic.problem.problem import Traffic
 
 AssignedPaths = Annotated[
@@ -112,7 +111,7 @@ def route_assigned(
     takes = sp.csr_array(
         (np.ones(len(demand)), (demand, path_of[demand])), shape=(len(problem.demands), count)
     )
-    decision = tcp.route_shares(served, sp.csr_array(takes @ paths.uses), rates)
+    decision = route_shares(served, sp.csr_array(takes @ paths.uses), rates)
     if rates == "given" and decision.plan is not None:
         rate = np.zeros(count)
         rate[path_of[demand]] = served.rate_mbps[demand]

@@ -18,10 +18,9 @@ from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_within_limits
 from planner_models.traffic.designs.route_choice import find_tunnels, split_by_weight
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Rates, route_shares
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segments import segment_shares
-from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 
 WithoutTunnel = Annotated[
@@ -59,7 +58,7 @@ def route(
         shape=(len(problem.demands), len(rate)),
     )
     by_igp, igp_routes = _follow_igp(problem, others & ~left_out)
-    decision = tcp.route_shares(served, sp.csr_array(share @ paths.uses + by_igp), rates)
+    decision = route_shares(served, sp.csr_array(share @ paths.uses + by_igp), rates)
     if rates == "given" and decision.plan is not None:
         table = path_flow_program.route_table(served, paths, rate)
         routes = table if not len(igp_routes) else pd.concat([table, igp_routes], ignore_index=True)

@@ -16,9 +16,8 @@ from planner.contract.design import Decision
 from planner.errors import InputError, did_you_mean
 from planner_models.flows import next_hops
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
-from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.flow_decision import Rates, route_shares
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 
 Via = Annotated[
@@ -60,7 +59,7 @@ def route(
             _even_shares(subproblem, middle) if split else _hashed_shares(subproblem, middle, random)
         )
         remaining &= ~served
-    return tcp.route_shares(problem, sp.csr_array(share), rates)
+    return route_shares(problem, sp.csr_array(share), rates)
 
 
 def match_nodes(problem: Traffic, via: tuple[str, ...]) -> Bools:

@@ -57,7 +57,7 @@ def delivered_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
 
 
 def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
-    from planner_models.traffic.plan.tcp_rates import max_min_rates  # compiled, and seldom needed
+    from planner_models.flows.fair_rates import max_min_rates  # compiled, and seldom needed
 
     served, by_demand = flow.served_mbps, flow.flow_mbps
     if not flow.by_demand:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
@@ -18,9 +19,10 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
-from planner.search.judged import judged, optimal, undecided
+from planner.search.judged import feasible, judged, optimal, undecided
 from planner.search.tolerances import OPTIMALITY, ROUNDING
 from planner_models.flows.augmented_lagrangian import PathFlow
+from planner_models.flows.fair_rates import max_min_rates, proportional_rates
 from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths, route_table
 from planner_models.flows.problem import MIN_GAP
@@ -30,6 +32,16 @@ from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
+Fairness = Literal["given", "max-min", "proportional"]
+
+
+Rates = Annotated[
+    Fairness,
+    Field(
+        description="given: every demand is sent at its rate, even over overloaded links; max-min, "
+        "proportional: demands are elastic, their rate is a cap, and TCP sets their rates"
+    ),
+]
 OPTIMALITY_GAP: Final = OPTIMALITY  # relative, where options give none
 ALL_SERVED: Final = "plans that serve all demand that has a path"
 """The scope of a bound on the utilization."""
@@ -281,3 +293,29 @@ def _add_flow(row, flow, start, end, link, total: Floats):  # type: ignore[no-un
     for p in range(len(flow)):
         for i in range(start[p], end[p]):
             total[row[p], link[i]] += flow[p]
+
+
+def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> Floats:
+    """Return the rate of each demand, (K,) Mbit/s, when its traffic takes links in the shares (K, E).
+
+    TCP's congestion control is modelled, as in the fluid model of Sen et al. 2013, section 6, by the fair
+    allocation that it converges to: its exact form depends on the variant, and lies between the two here.
+    """
+    if rates == "given":
+        return problem.rate_mbps.copy()
+    allocate = max_min_rates if rates == "max-min" else proportional_rates
+    demands = np.flatnonzero(problem.rate_mbps > 0)
+    rate = np.zeros(len(problem.demands))
+    rate[demands] = allocate(sp.csr_array(share)[demands], problem.capacity_mbps, problem.rate_mbps[demands])
+    return rate
+
+
+def route_shares(problem: Traffic, share: sp.sparray, rates: Fairness) -> Decision[Routing]:
+    """Return the decision to send traffic over links in the shares (K, E).
+
+    It guarantees to serve demands where `rates` is "given", else to keep within capacities.
+    """
+    flow = sp.diags_array(tcp_rates(problem, share, rates)) @ sp.csr_array(share)
+    guarantees = frozenset({"demand"} if rates == "given" else {"capacity"})
+    proof = feasible()
+    return Decision(plan=routing.routing_by_demand(problem, flow), proof=proof, guarantees=guarantees)

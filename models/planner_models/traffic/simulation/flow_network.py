@@ -19,8 +19,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.frames import FrameRecorder
 from planner.contract.table import Table, label, number
 from planner.errors import InputError
-from planner_models.flows import next_hops
-from planner_models.traffic.plan import tcp_rates
+from planner_models.flows import fair_rates, next_hops
 from planner_models.traffic.problem.drawing import draw_network
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_arrivals
@@ -272,7 +271,7 @@ class FlowNetwork:
         if active.count:
             share = self._routes[active.route[: active.count]]
             cap = np.full(active.count, self._cap)
-            active.rate[: active.count] = tcp_rates.max_min_rates(share, self._problem.capacity_mbps, cap)
+            active.rate[: active.count] = fair_rates.max_min_rates(share, self._problem.capacity_mbps, cap)
         self._rates_at_s = math.inf
 
 

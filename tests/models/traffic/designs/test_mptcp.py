@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planner_models.flows import next_hops
+from planner_models.flows import fair_rates, next_hops
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import mptcp
 from planner_models.traffic.designs.path_assignment import find_assignable
-from planner_models.traffic.plan import tcp_rates
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 from tests.models.traffic.restricted_networks import draw_network
@@ -80,9 +79,9 @@ def test_the_coupled_utility_is_what_clarabel_finds(problem: Traffic, count: int
 def test_one_subflow_is_plain_tcp(problem: Traffic, seed: int) -> None:
     uses = subflows(problem, 1, seed)
     arguments = uses, problem.capacity_mbps, problem.rate_mbps
-    assert mptcp.uncoupled_rates(*arguments) == pytest.approx(tcp_rates.max_min_rates(*arguments))
+    assert mptcp.uncoupled_rates(*arguments) == pytest.approx(fair_rates.max_min_rates(*arguments))
     assert mptcp.coupled_rates(*arguments, gap=1e-9) == pytest.approx(
-        tcp_rates.proportional_rates(*arguments), rel=1e-3
+        fair_rates.proportional_rates(*arguments), rel=1e-3
     )
 
 

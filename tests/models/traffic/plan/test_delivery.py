@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner_models.flows.fair_rates import max_min_rates
 from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.plan import delivery
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.tcp_rates import max_min_rates
 from planner_models.traffic.plan.verified_flow import TOLERANCE, verify_flow
 from tests.models.traffic.networks import network, problems
 

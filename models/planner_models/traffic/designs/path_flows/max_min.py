@@ -42,6 +42,7 @@ from planner.contract.progress import report
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import FEASIBILITY, IMPROVEMENT, NEGLIGIBLE, SOLVER
 from planner_models.flows.augmented_lagrangian import PathFlow
+from planner_models.flows.fair_rates import fill_progressively
 from planner_models.flows.path_pool import Demands, order_demands
 from planner_models.flows.shortest_of_demands import find_first, measure_distances, order_paths
 from planner_models.flows.simplex import NOISE, PathSimplex
@@ -50,7 +51,6 @@ from planner_models.graphs.indexing import list_ranges, sum_by_index
 from planner_models.graphs.path_search import FoundPaths
 from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.route_choice import RouteChoice
-from planner_models.traffic.plan.tcp_rates import fill_progressively
 from planner_models.traffic.problem.problem import Traffic
 
 BALANCED_DEMANDS: Final = 2_000  # from so many on, paths are balanced first

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.plan.tcp_rates import fill_progressively
+from planner_models.flows.fair_rates import fill_progressively
 
 
 @run_small_in_python(max_elements=1_000)

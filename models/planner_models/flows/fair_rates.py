@@ -1,65 +1,26 @@
-"""Rates of TCP over fixed routes: weighted max-min and proportional fairness.
+"""Fair rates over fixed routes: weighted max-min and proportional fairness.
 
-A flow f puts `share[f, e]` of its rate on link e. TCP's congestion control is modelled, as in the
-fluid model of Sen et al. 2013, section 6, by the fair allocation that it converges to: its exact form
-depends on the variant, and lies between the two here.
+A flow f puts `share[f, e]` of its rate on link e.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from pydantic import Field
 from scipy.sparse.linalg import splu
 
 from planner.arrays import Floats, read_only
 from planner.compiled import njit, run_small_in_python
-from planner.contract.design import Decision
 from planner.errors import SolverFailure
-from planner.search.judged import feasible
 from planner_models.graphs.binary_heap import pop_heap, sink
-from planner_models.traffic.plan import plan
-from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
-
-Fairness = Literal["given", "max-min", "proportional"]
-Rates = Annotated[
-    Fairness,
-    Field(
-        description="given: every demand is sent at its rate, even over overloaded links; max-min, "
-        "proportional: demands are elastic, their rate is a cap, and TCP sets their rates"
-    ),
-]
 
 DENSE_MAX_LINKS: Final = 400  # below, a dense factorization is faster than a sparse one
 DENSE_MIN_FILL: Final = 0.1  # share of nonzero entries; above, it is faster too
-
-
-def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> Floats:
-    """Return the rate of each demand, (K,) Mbit/s, when its traffic takes links in the shares (K, E)."""
-    if rates == "given":
-        return problem.rate_mbps.copy()
-    allocate = max_min_rates if rates == "max-min" else proportional_rates
-    demands = np.flatnonzero(problem.rate_mbps > 0)
-    rate = np.zeros(len(problem.demands))
-    rate[demands] = allocate(sp.csr_array(share)[demands], problem.capacity_mbps, problem.rate_mbps[demands])
-    return rate
-
-
-def route_shares(problem: Traffic, share: sp.sparray, rates: Fairness) -> Decision[Routing]:
-    """Return the decision to send traffic over links in the shares (K, E).
-
-    It guarantees to serve demands where `rates` is "given", else to keep within capacities.
-    """
-    flow = sp.diags_array(tcp_rates(problem, share, rates)) @ sp.csr_array(share)
-    guarantees = frozenset({"demand"} if rates == "given" else {"capacity"})
-    proof = feasible()
-    return Decision(plan=plan.routing_by_demand(problem, flow), proof=proof, guarantees=guarantees)
 
 
 # --- max-min fairness ---------------------------------------------------------------------

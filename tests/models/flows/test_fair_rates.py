@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planner.errors import SolverFailure
+from planner_models.flows import fair_rates
+from planner_models.flows.fair_rates import max_min_rates, proportional_rates
 from planner_models.traffic import check
 from planner_models.traffic.designs import ecmp
-from planner_models.traffic.plan import tcp_rates
-from planner_models.traffic.plan.tcp_rates import max_min_rates, proportional_rates
 from tests.models.traffic.networks import network
 
 Floats = NDArray[np.float64]
@@ -145,7 +145,7 @@ def test_arrays_of_different_sizes_are_errors(arguments: tuple[list[float], ...]
 def test_prices_support_proportionally_fair_rates(case: Case) -> None:
     """The conditions of Karush, Kuhn and Tucker, independent of the algorithm."""
     share, capacity, cap, weight = case
-    rate, price = tcp_rates._solve_proportional(share, capacity, cap, weight, 1e-9, 200)
+    rate, price = fair_rates._solve_proportional(share, capacity, cap, weight, 1e-9, 200)
     load = share.T @ rate
     assert (load <= capacity * (1 + 1e-9)).all()
     assert (rate <= cap * (1 + 1e-9)).all()
@@ -201,12 +201,12 @@ def test_too_few_iterations_are_an_error() -> None:
 
 def test_the_sparse_factorization_of_many_links() -> None:
     random = np.random.default_rng(1)
-    flows, links = 900, tcp_rates.DENSE_MAX_LINKS + 200
+    flows, links = 900, fair_rates.DENSE_MAX_LINKS + 200
     link = np.array([random.choice(links, 3, replace=False) for _ in range(flows)])
     share = sp.csr_array(
         (np.ones(3 * flows), link.ravel(), np.arange(0, 3 * flows + 1, 3)), shape=(flows, links)
     )
-    rate, price = tcp_rates._solve_proportional(share, np.ones(links), np.ones(flows), None, 1e-9, 200)
+    rate, price = fair_rates._solve_proportional(share, np.ones(links), np.ones(flows), None, 1e-9, 200)
     assert rate == pytest.approx(np.minimum(1.0, 1 / np.maximum(share @ price, 1e-12)), rel=1e-5)
 
 
