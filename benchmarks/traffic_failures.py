@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.common import machine, parser_of
 from planner.arrays import Floats, Ints
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
 from planner_models.traffic.plan.reconvergence.network import admission_order

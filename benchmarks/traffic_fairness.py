@@ -25,8 +25,7 @@ from planner import Options, Status, backends
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner_models.flows import link_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import utility_maximization
-from planner_models.traffic.designs.path_flows import least_cost
+from planner_models.traffic.designs import path_flows, utility_maximization
 from planner_models.traffic.plan.verified_flow import verify_flow
 
 LOADS: Final = (2.0, 4.0, 8.0)
@@ -43,7 +42,7 @@ def main() -> None:
     for of in ("share", "rate"):
         utility_maximization.route(warm, fairness="max-min", of=of)
     utility_maximization.route(warm, fairness="max-min", paths=2)
-    least_cost.route(warm)
+    path_flows.route_cheapest(warm)
     points = []
     for name, (nodes, lines) in SIZES.items():
         if arguments.only not in name or nodes > 200 or (arguments.quick and nodes > 113):
@@ -104,7 +103,7 @@ def compare_cost(instance: Instance, limit: float | None) -> None:
     """Find the least cost among the routings that deliver the most."""
     problem = with_costs(instance.make())
     started = time.process_time()
-    decision = least_cost.route(problem)
+    decision = path_flows.route_cheapest(problem)
     seconds = time.process_time() - started
     assert decision.plan is not None
     assert decision.proof.status is Status.OPTIMAL

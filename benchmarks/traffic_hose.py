@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import machine, parser_of
 from planner import Options
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.oblivious import oblivious
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem.readers import topohub
 
 NETWORKS: Final = ("sndlib/abilene", "sndlib/nobel-germany", "sndlib/nobel-eu", "sndlib/germany50")

@@ -31,8 +31,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner_models.flows import interior_point, path_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import column_generation, utility_maximization
-from planner_models.traffic.designs.path_flows import least_cost, total_flow
+from planner_models.traffic.designs import column_generation, path_flows, utility_maximization
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
 
@@ -108,9 +107,9 @@ def compile_all() -> None:
     """Run every search once on a small network."""
     warm = traffic_fairness.with_costs(WARM.make())
     for gap in (1e-3, 1e-9):
-        total_flow.route(warm, options=Options(gap=gap))
+        path_flows.route_most(warm, options=Options(gap=gap))
     utility_maximization.route(warm, fairness="max-min")
-    least_cost.route(warm)
+    path_flows.route_cheapest(warm)
     column_generation.route(warm)
     column_generation.route(traffic_optimum.fat_tree(4, 1, 1)())
     over_paths(warm)
@@ -145,7 +144,7 @@ def total_rows(name: str, nodes: int, lines: int, limit: float) -> Iterator[Row]
         for instance in instances(nodes, lines):
             problem = instance.make()
             options = Options(gap=gap)
-            proof, _ = solve(row, problem, partial(total_flow.route, problem, options=options))
+            proof, _ = solve(row, problem, partial(path_flows.route_most, problem, options=options))
             assert proof.gap is not None
             assert proof.gap <= gap, (instance, proof)
             if instance == peer_instance(nodes, lines) and nodes <= LARGEST_WITH_LEVELS:
@@ -187,7 +186,7 @@ def cost_row(name: str, nodes: int, lines: int, limit: float) -> Row:
     row = Row("cost of the most traffic", name, nodes * (nodes - 1))
     for instance in instances(nodes, lines):
         problem = traffic_fairness.with_costs(instance.make())
-        proof, plan = solve(row, problem, partial(least_cost.route, problem))
+        proof, plan = solve(row, problem, partial(path_flows.route_cheapest, problem))
         assert proof.status is Status.OPTIMAL
         if instance == peer_instance(nodes, lines):
             delivered = float(verify_flow(problem, plan).served_mbps.sum())

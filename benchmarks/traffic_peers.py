@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from benchmarks.common import machine, median_time, parser_of
 from planner import Options
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 

@@ -38,12 +38,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, parser_of
 from planner import Options, Status, backends, clock
-from planner_models.flows import interior_point, link_flow_program, path_flow_program
+from planner_models.flows import (
+    interior_point,
+    link_flow_program,
+    path_flow_program,
+)
 from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.link_flow_program import Objective
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import optimum, utility_maximization
-from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs import path_flows, utility_maximization
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.flow_decision import routing_of_paths
 from planner_models.traffic.problem.readers.topohub import shortest_path_load
 
@@ -136,7 +140,7 @@ def main() -> None:
             route_small_rates(nodes, lines, lowest, highest, arguments.limit)
         return
     warm = Instance(nodes=20, lines=28, demands="gravity", load=3.0).make()
-    total_flow.route(warm)
+    path_flows.route_most(warm)
     over_paths(warm, "warm", None, silent=True)
     points: list[tuple[int, float]] = []
     for name, (nodes, lines) in SIZES.items():

@@ -40,8 +40,8 @@ from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.previous_trees import find_trees
 from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import Traffic, measure
-from planner_models.traffic.designs import column_generation, ecmp, optimum
-from planner_models.traffic.designs.path_flows import least_cost, total_flow
+from planner_models.traffic.designs import column_generation, ecmp, path_flows
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.plan import Routing
 
 GAPS: Final = {
@@ -145,14 +145,14 @@ def search_total(problem: Traffic, before: Decision[Routing] | None) -> tuple[Ou
     for state in search.run(gap=GAPS["total"]):
         passes = state.passes
     seconds = time.process_time() - started
-    decision = before or total_flow.route(problem, exact=False, options=Options(gap=GAPS["total"]))
+    decision = before or path_flows.route_most(problem, exact=False, options=Options(gap=GAPS["total"]))
     return Outcome(search.value, passes, seconds), decision
 
 
 def search_cost(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
     """Search for the least cost of the most traffic, from a basis with paths."""
     started = time.process_time()
-    decision = least_cost.route(problem, previous=before)
+    decision = path_flows.route_cheapest(problem, previous=before)
     assert decision.proof.objective is not None
     return Outcome(decision.proof.objective, 0, time.process_time() - started), decision
 

@@ -15,7 +15,7 @@ from planner_models.flows.previous_routes import PreviousRoutes, find_among
 from planner_models.flows.simplex import PathSimplex
 from planner_models.flows.simplex_state import PIVOTS
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import flow_programs, optimum
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import problems
@@ -32,7 +32,7 @@ def test_the_start_does_not_change_the_optimum(problem: Traffic, objective: str,
     random = np.random.default_rng(seed)
     now = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 0)
+        patch.setattr(optimum_search, "INTERIOR_POINT_PATHS", 0)
         start = Decision(plan=read, proof=before.proof)
         warm = optimum.route(now, objective=objective, paths=3, previous=start)  # type: ignore[arg-type]
     cold = optimum.route(now, objective=objective, paths=3, method="lp")  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_over_tunnels(seed: int) -> None:
         problem = Traffic.from_tables({**problem.to_tables(), "tunnels": selected})
     before = optimum.route(problem, objective="total", paths="tunnels")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 0)
+        patch.setattr(optimum_search, "INTERIOR_POINT_PATHS", 0)
         warm = optimum.route(problem, objective="total", paths="tunnels", previous=before)
     assert warm.proof.objective == pytest.approx(before.proof.objective, rel=1e-6, abs=1e-6)
 

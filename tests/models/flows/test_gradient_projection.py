@@ -10,7 +10,7 @@ from planner_models.flows.gradient_projection import PathFlows
 from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.graphs import shortest_path_trees
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import problems
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner import Options, Status, backends
 from planner_models.flows import interior_point, path_flow_program
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import flow_programs, optimum
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import problems
 
@@ -52,7 +52,7 @@ def test_the_optimum_over_paths_agrees_with_the_linear_program(
     problem = generators.germany50().scale_demands(factor)
     made = optimum.route(problem, objective=goal, paths=2)
     assert made.proof.backend == interior_point.BACKEND
-    monkeypatch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 10**9)
+    monkeypatch.setattr(optimum_search, "INTERIOR_POINT_PATHS", 10**9)
     program = optimum.route(problem, objective=goal, paths=2)
     assert made.proof.status is program.proof.status is Status.OPTIMAL
     assert made.proof.objective == pytest.approx(program.proof.objective, rel=2e-6)

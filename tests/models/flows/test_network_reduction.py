@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from planner_models.flows.network_reduction import ReducedNetwork, reduce_network
 from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import column_generation, optimum
+from planner_models.traffic.designs import column_generation
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner_models.flows.previous_routes import LEAST_SHARE, PreviousRoutes
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow

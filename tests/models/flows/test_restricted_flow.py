@@ -20,10 +20,10 @@ from planner_models.traffic.designs import (
     ecmp,
     hedera,
     mptcp,
-    optimum,
     tunnels,
     utility_maximization,
 )
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.check import check
 from tests.models.traffic.networks import both_ways, network
 from tests.models.traffic.restricted_networks import (

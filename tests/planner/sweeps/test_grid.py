@@ -317,7 +317,7 @@ def test_a_cached_basis_saves_simplex_iterations() -> None:
 
     from planner import backends
     from planner.backends import basis_cache, highs
-    from planner_models.traffic.designs import optimum
+    from planner_models.traffic.designs.optimum import optimum
     from planner_models.traffic.problem import generators
 
     program = optimum.model(generators.fat_tree(k=4, seed=1), objective="total")
@@ -344,7 +344,7 @@ def test_a_cached_basis_saves_simplex_iterations() -> None:
 def test_a_basis_that_did_not_help_is_excluded() -> None:
     from planner import backends
     from planner.backends import basis_cache, highs
-    from planner_models.traffic.designs import optimum
+    from planner_models.traffic.designs.optimum import optimum
     from planner_models.traffic.problem import generators
 
     program = optimum.model(generators.fat_tree(k=4, seed=1), objective="total")

@@ -34,8 +34,8 @@ from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.link_flow_program import Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
+from planner_models.flows.total_flow import DEFAULT_GAP
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.flow_decision import SolvedFlows, flows_over_paths, routing_of_paths
 from planner_models.traffic.plan.plan import Routing
@@ -441,7 +441,7 @@ def _search_values(
         value += by * level.value
     search = TotalFlow(problem, value)
     lowest_value = levels[-1].objective(problem.rate_mbps) / search.offered or 1.0
-    gap = total_flow.DEFAULT_GAP if options.gap is None else options.gap
+    gap = DEFAULT_GAP if options.gap is None else options.gap
     # a part of the gap that is wanted of the last level, as much of its demand may be left out
     for _ in search.run(gap=max(0.3 * gap * lowest_value, LEAST_GAP), deadline=deadline):
         pass

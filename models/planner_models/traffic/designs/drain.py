@@ -34,7 +34,7 @@ from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
-from planner_models.traffic.designs import column_generation, ecmp, optimum
+from planner_models.traffic.designs import column_generation, ecmp
 from planner_models.traffic.designs.drain_program import (
     FIT_TOLERANCE,
     Drained,
@@ -47,6 +47,7 @@ from planner_models.traffic.designs.drain_program import (
     remove,
     solve_program,
 )
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import schema

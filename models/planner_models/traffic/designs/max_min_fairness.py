@@ -18,10 +18,10 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged, optimal
 from planner.search.tolerances import OPTIMALITY
+from planner_models.flows.max_min_flow import Level, MaxMinFlow
 from planner_models.flows.problem import MIN_GAP
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.route_choice import RouteChoice
 from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
 from planner_models.traffic.plan.plan import Routing, routing_by_target

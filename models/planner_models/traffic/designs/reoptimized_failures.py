@@ -26,13 +26,13 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY
+from planner_models.flows import total_flow
 from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.least_cost_flow import LeastCostFlow
+from planner_models.flows.total_flow import MAX_SIMPLEX_LINKS, PASSES_BEFORE_SIMPLEX
 from planner_models.graphs.binary_heap import pop_heap, push_heap
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import optimum, optimum_search
-from planner_models.traffic.designs.path_flows import total_flow
-from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS, PASSES_BEFORE_SIMPLEX
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.plan.availability import availability_tables, outcome_of
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive

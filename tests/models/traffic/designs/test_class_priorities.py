@@ -17,7 +17,7 @@ from planner.contract.design import Decision
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import flow_decision
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing

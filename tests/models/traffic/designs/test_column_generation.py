@@ -20,7 +20,8 @@ from planner.search.deadline import NEVER, Deadline
 from planner_models.flows import reduced_problem, tree_columns
 from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import column_generation, optimum
+from planner_models.traffic.designs import column_generation
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.information import observe
 from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan.flow_decision import routing_of_flow

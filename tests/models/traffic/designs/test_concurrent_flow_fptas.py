@@ -14,7 +14,8 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.flows.reduced_problem import ReducedProblem
 from planner_models.traffic import SYSTEM, Traffic, check
-from planner_models.traffic.designs import concurrent_flow_fptas, optimum
+from planner_models.traffic.designs import concurrent_flow_fptas
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems

@@ -16,7 +16,8 @@ from planner import Options
 from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import drain, drain_program, ecmp, optimum
+from planner_models.traffic.designs import drain, drain_program, ecmp
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators

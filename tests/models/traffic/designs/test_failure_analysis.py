@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner_models.traffic.designs import ecmp, optimum, optimum_search, tunnels
+from planner_models.traffic.designs import ecmp, tunnels
 from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.failed_links import read_routing

@@ -11,7 +11,8 @@ from planner.options import Options
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import ecmp, fitted_ecmp, optimum, optimum_search
+from planner_models.traffic.designs import ecmp, fitted_ecmp
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import network, problems
 

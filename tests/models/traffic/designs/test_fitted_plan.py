@@ -14,8 +14,9 @@ from planner import Options, Status, backends
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
-from planner_models.traffic.designs import ecmp, optimum, optimum_search
+from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.fitted_plan import fit_plan
+from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
 from planner_models.traffic.plan.verified_flow import verify_flow
 from tests.models.traffic.networks import problems

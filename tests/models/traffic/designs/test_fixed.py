@@ -9,8 +9,9 @@ import pytest
 
 from planner.errors import InputError
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import ecmp, fixed, optimum
+from planner_models.traffic.designs import ecmp, fixed
 from planner_models.traffic.designs.oblivious import oblivious
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.plan import Routing
 from tests.models.traffic.networks import both_ways, network
 

@@ -14,8 +14,8 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.flows.link_flow_program import Objective
 from planner_models.traffic import Traffic, formulation
-from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.formulation import Commodity
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import network, problems
 
 REFERENCE = Options(backend="pyomo:highs")

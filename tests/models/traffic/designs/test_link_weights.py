@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from planner import Options
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import ecmp, link_weights, optimum
+from planner_models.traffic.designs import ecmp, link_weights
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner import InputError, Options, Status
-from planner_models.flows import path_flow_program
+from planner_models.flows import max_min_flow, path_flow_program
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import utility_maximization
-from planner_models.traffic.designs.path_flows import max_min
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
@@ -227,7 +226,7 @@ def largest_by_program(
 def test_every_level_of_small_rates_is_that_of_linear_programs(
     monkeypatch: pytest.MonkeyPatch, is_balanced: bool
 ) -> None:
-    monkeypatch.setattr(max_min, "BALANCED_DEMANDS", 0 if is_balanced else 1_000_000)
+    monkeypatch.setattr(max_min_flow, "BALANCED_DEMANDS", 0 if is_balanced else 1_000_000)
     problem = small_rates(10, 1)
     decision = utility_maximization.route(problem, fairness="max-min")
     assert decision.proof.status is Status.OPTIMAL
@@ -255,7 +254,7 @@ def test_every_level_of_small_rates_is_that_of_linear_programs(
 def test_at_a_time_limit_no_demand_could_have_more_on_its_main_path(
     monkeypatch: pytest.MonkeyPatch, limit_s: float
 ) -> None:
-    monkeypatch.setattr(max_min, "BALANCED_DEMANDS", 0)
+    monkeypatch.setattr(max_min_flow, "BALANCED_DEMANDS", 0)
     problem = small_rates(10, 2)
     best = utility_maximization.route(problem, fairness="max-min").proof  # compiles, too
     options = Options(time_limit_s=limit_s)

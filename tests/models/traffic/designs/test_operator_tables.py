@@ -11,7 +11,8 @@ import pytest
 import planner
 from planner.errors import PlannerError
 from planner_models.traffic import SYSTEM, Traffic, measure
-from planner_models.traffic.designs import concurrent_flow_fptas, optimum, utility_maximization
+from planner_models.traffic.designs import concurrent_flow_fptas, utility_maximization
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import both_ways, network
 from tests.models.traffic.operator_tables import draw_tables
 

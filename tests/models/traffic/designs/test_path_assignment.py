@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import planner
 from planner.errors import InputError
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import hedera, optimum, path_assignment
+from planner_models.traffic.designs import hedera, path_assignment
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import both_ways, network, problems
 
 

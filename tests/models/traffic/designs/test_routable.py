@@ -14,7 +14,8 @@ from planner.contract.design import Design
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, measure
-from planner_models.traffic.designs import hedera, optimum
+from planner_models.traffic.designs import hedera
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem.adjustments import adjust
 from tests.models.traffic.networks import both_ways, network, problems
 

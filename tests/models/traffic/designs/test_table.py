@@ -13,7 +13,7 @@ from planner.contract.design import Design, Mechanism
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import plan
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems

@@ -15,7 +15,8 @@ from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
 from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic import SYSTEM, Routing, Traffic
-from planner_models.traffic.designs import ecmp, optimum, tunnels
+from planner_models.traffic.designs import ecmp, tunnels
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.deployment import deployment_tables
 from planner_models.traffic.problem.adjustments import adjust

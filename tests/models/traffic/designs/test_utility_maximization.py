@@ -16,7 +16,8 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.flows import link_flow_program
 from planner_models.traffic import SYSTEM, Traffic, measure
-from planner_models.traffic.designs import fitted_plan, optimum, utility_maximization
+from planner_models.traffic.designs import fitted_plan, utility_maximization
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

@@ -23,7 +23,8 @@ from planner.runs import evaluation
 from planner.runs import what_if as command
 from planner.scenarios.scenario import Entry, load
 from planner_models.traffic import SYSTEM
-from planner_models.traffic.designs import ecmp, optimum, what_if
+from planner_models.traffic.designs import ecmp, what_if
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import reoptimization
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic

@@ -19,7 +19,8 @@ from planner.errors import InputError, PlanRejected
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Routing, Traffic, check
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import network, problems
 
 CHAIN = network([("a", "b", 10.0), ("b", "c", 10.0), ("a", "c", 4.0)], [("a", "c", 6.0), ("b", "c", 3.0)])

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from planner_models.flows.fair_rates import max_min_rates
 from planner_models.traffic import Traffic, measure
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import delivery
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.delivery import delivered_rates

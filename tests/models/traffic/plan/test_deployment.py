@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import deployment
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing

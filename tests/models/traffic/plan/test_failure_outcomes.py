@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from planner_models.traffic import Traffic, measure
-from planner_models.traffic.designs import ecmp, optimum, tunnels
+from planner_models.traffic.designs import ecmp, tunnels
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.availability import measure_failures
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures, find_restoration

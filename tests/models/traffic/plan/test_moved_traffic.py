@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner_models.traffic import Routing, Traffic, measure
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.moved_traffic import PresentFlow, largest_flows, measure_moved_share
 from planner_models.traffic.plan.plan import routing_by_demand, routing_by_target
 from tests.models.traffic.networks import both_ways, network, problems

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner_models.traffic.designs import ecmp, localflow, optimum
+from planner_models.traffic.designs import ecmp, localflow
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan import multiresolution_splitting
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.multiresolution_splitting import Forwarding

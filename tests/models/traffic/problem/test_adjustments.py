@@ -13,7 +13,7 @@ import planner
 from planner.contract.notes import notes_of, observe_notes
 from planner.errors import InputError
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem.adjustments import (
     SENT_IN_PART,
     SPLIT,

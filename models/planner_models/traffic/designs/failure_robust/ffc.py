@@ -47,7 +47,7 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     choose_paths,
     fit_reservations,
 )
-from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
+from planner_models.traffic.designs.optimum.optimum_search import FIT_TOLERANCE
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.designs.route_choice import describe_lack, describe_paths
 from planner_models.traffic.plan.plan import Routing

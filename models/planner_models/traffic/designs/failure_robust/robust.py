@@ -35,7 +35,7 @@ from planner_models.flows.problem import MIN_GAP
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs import path_search
-from planner_models.traffic.designs import class_priorities, optimum
+from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
@@ -51,7 +51,8 @@ from planner_models.traffic.designs.failure_robust.survivable_rates import (
     limited_networks,
     list_outages,
 )
-from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
+from planner_models.traffic.designs.optimum import optimum
+from planner_models.traffic.designs.optimum.optimum_search import FIT_TOLERANCE
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.designs.route_choice import (
     Choice,

@@ -17,8 +17,8 @@ from planner import Options
 from planner.contract.proof import Status
 from planner_models.flows import path_flow_program
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.failure_robust import ffc
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.failure_replay import has_path, list_failures, replay_split
 from tests.models.traffic.networks import both_ways, class_problems, network, problems
 

@@ -19,8 +19,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.oblivious import oblivious
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.plan.fixed_shares import read_shares
 from planner_models.traffic.plan.plan import routing_from_tables
 from tests.models.traffic.networks import as_graph, both_ways, network, problems

@@ -22,7 +22,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic import SYSTEM, Traffic, check, formulation, measure
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import as_graph, both_ways, network, problems
 

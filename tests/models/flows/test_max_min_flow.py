@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from planner.search.deadline import NEVER
+from planner_models.flows.max_min_flow import BalancedPaths, balance_paths
 from planner_models.flows.path_pool import order_demands
 from planner_models.traffic import Traffic
-from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.path_flows.max_min import BalancedPaths, balance_paths
+from planner_models.traffic.designs.optimum import optimum
 from tests.models.traffic.networks import network, problems
 
 

@@ -23,7 +23,12 @@ from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import class_priorities, fitted_ecmp
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.limited_moves import limited_moves
-from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE, GivenRoutes, Method, OptimumSearch
+from planner_models.traffic.designs.optimum.optimum_search import (
+    FIT_TOLERANCE,
+    GivenRoutes,
+    Method,
+    OptimumSearch,
+)
 from planner_models.traffic.designs.routable import (
     refuse_demands,
     shed_demands,
