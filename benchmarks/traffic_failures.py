@@ -23,7 +23,7 @@ from planner.arrays import Floats, Ints
 from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
-from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.shortest_paths import admission_order
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set
 from planner_models.traffic.problem.problem import Traffic

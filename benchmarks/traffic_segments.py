@@ -21,8 +21,7 @@ from benchmarks.common import machine, parser_of
 from benchmarks.traffic_total import Instance
 from planner import Options
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import column_generation
-from planner_models.traffic.designs.segment_routing import segment_routing
+from planner_models.traffic.designs import column_generation, segment_routing
 from planner_models.traffic.problem.readers import topohub
 
 TOPOLOGIES: Final = (

@@ -33,13 +33,12 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import MINIMUM_S, NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT, OPTIMALITY
-from planner_models.flows.constrained_paths import CheapestPaths, ConstrainedPathSearch
+from planner_models.flows.constrained_paths import CheapestPaths, ConstrainedPathSearch, RoutePool
 from planner_models.flows.link_flow_program import Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.problem import FlowProblem
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.flows.route_pool import RoutePool
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 MAX_ROUNDS: Final = 2_000

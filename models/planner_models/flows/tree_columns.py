@@ -1,7 +1,7 @@
 """Column generation for concurrent flow: shortest-path trees are columns, full links are rows.
 
 Largest concurrent flow and smallest utilization U are one problem, lambda = 1 / U. It is solved on
-the reduced network (`network_reduction`), with all demands of one root together (`reduced_problem`):
+the reduced network, with all demands of one root together (`reduced_problem`):
 
 0. Where roots have few pairs, `gradient_projection` balances the pairs' paths; mostly that is optimal.
 1. `coordinate_descent` gives trees, weights and prices near the optimum.
@@ -35,9 +35,9 @@ from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVED_SHARE
 from planner_models.flows import coordinate_descent, gradient_projection, master_problem
 from planner_models.flows.problem import MIN_GAP
 from planner_models.flows.reduced_problem import FlowSplit, ReducedProblem, WeightedPaths, WeightedTrees
-from planner_models.flows.tree_pool import TreePool
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import sum_by_index
+from planner_models.graphs.shortest_path_trees import Graph
 
 DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 
@@ -453,3 +453,45 @@ def _line_search(start: Floats, end: Floats) -> float:
             b = low + inner * (high - low)
             at_b = largest(b)
     return min((largest(t), t) for t in (0.0, (low + high) / 2, 1.0))[1]
+
+
+class TreePool:
+    """Trees with the traffic on them.
+
+    parent  (C, N) int32 arc by which each node leaves, -1 for none; flow (C, N) traffic on that arc
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.parent = np.empty((0, graph.nodes), dtype=np.int32)
+        self.flow = np.empty((0, graph.nodes))
+        self._free = np.zeros(0, dtype=np.int64)
+
+    def add(self, parent: Ints32, flow: Floats) -> Ints:
+        """Keep trees, (P, N), with their flows as of `tree_flows`; return their slots, (P,)."""
+        if len(parent) > len(self._free):
+            self._extend(2 * len(parent))
+        slot, self._free = self._free[: len(parent)], self._free[len(parent) :]
+        self.parent[slot], self.flow[slot] = parent, flow
+        return slot
+
+    def _extend(self, more: int) -> None:
+        """Allocate more slots; memory that no tree has used yet costs nothing."""
+        size, nodes = self.parent.shape
+        former = self.parent, self.flow
+        self.parent = np.empty((size + more, nodes), dtype=np.int32)
+        self.flow = np.empty((size + more, nodes))
+        self.parent[:size], self.flow[:size] = former
+        self._free = np.concatenate([self._free, np.arange(size, size + more)])
+
+    def remove(self, slot: Ints) -> None:
+        """Free slots."""
+        self._free = np.concatenate([slot, self._free])
+
+    def loads(self, slot: Ints, arcs: Ints) -> Floats:
+        """Return the load of each tree on each of `arcs`, shape (P, arcs)."""
+        return shortest_path_trees.tree_loads(self.graph, self.parent, self.flow, arcs, slot)
+
+    def weighted_load(self, slot: Ints, weight: Floats) -> Floats:
+        """Return the sum over trees of weight times load, shape (A,)."""
+        return shortest_path_trees.weighted_load(self.graph, self.parent, self.flow, weight, slot)

@@ -75,9 +75,9 @@ from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.elements import ELEMENTS
-from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.rerouting import read_routing
 from planner_models.traffic.plan.schema import PLAN_TABLES
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust, ask_directions
@@ -86,7 +86,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
-from planner_models.traffic.simulation import study
+from planner_models.traffic.simulation import flow_level_simulation
 
 SYSTEM = System(
     name="traffic",
@@ -159,7 +159,7 @@ SYSTEM = System(
         ),
         failures=FAILURES,
         targets=targets.TARGETS,
-        simulation=study.SIMULATION,
+        simulation=flow_level_simulation.SIMULATION,
     ),
 )
 

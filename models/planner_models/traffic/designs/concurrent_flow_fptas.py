@@ -45,7 +45,7 @@ from planner_models.flows.tree_columns import Iteration, SearchResult
 from planner_models.graphs import shortest_path_trees
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.shortest_path_trees import allocate, dijkstra
-from planner_models.traffic.designs import fitted_ecmp
+from planner_models.traffic.designs import fitted_plan
 from planner_models.traffic.designs.column_generation import MinMaxObjective
 from planner_models.traffic.designs.routable import shed_unreachable_within_limits
 from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
@@ -312,7 +312,7 @@ def route(
     demands = int((problem.rate_mbps > 0).sum())
     needed_s = FIRST_PHASE_S_PER_DEMAND * demands if demands > LARGE_DEMANDS else 0.0
     if options.time_limit_s is not None and options.time_limit_s < needed_s:
-        decision = fitted_ecmp.route_in_time(problem, objective, options.time_limit_s, needed_s)
+        decision = fitted_plan.route_in_time(problem, objective, options.time_limit_s, needed_s)
         return limit_scope(decision)
     reduced = ReducedProblem.of(problem)
     result = search(reduced, epsilon=epsilon, gap=gap, deadline=deadline)

@@ -18,7 +18,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVER
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.traffic.plan.moved_traffic import largest_flows
 from planner_models.traffic.plan.plan import sent_by_demand
 from planner_models.traffic.problem.network_elements import ElementNames
@@ -207,7 +207,7 @@ class _Program:
         anew = sp.coo_array(
             (z[used], (row[used], self.anew_link[used])), shape=(len(problem.targets), len(problem.links))
         )
-        anew = split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, anew))
+        anew = split_ratios.drop_stranded_flow(problem, split_ratios.remove_cycles(problem, anew))
         ratios = split_ratios.compute_ratios(problem, anew)
         reached = _has_ratio(problem, ratios, moved)
         moved = np.where(reached, moved, 0.0)

@@ -29,9 +29,9 @@ from planner_models.traffic.plan.failure_outcomes import (
     weights_of,
 )
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.reconvergence.admission import admit_flows
+from planner_models.traffic.plan.reconvergence.drops import admit_flows
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
-from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.shortest_paths import admission_order
 from planner_models.traffic.plan.verified_flow import TOLERANCE
 from planner_models.traffic.problem.failure_sets import (
     FailureSet,

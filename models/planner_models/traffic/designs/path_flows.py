@@ -1,7 +1,7 @@
 """Designs over paths without linear programs: the largest total flow, the least cost, the shortest routes.
 
 The least cost among routings that deliver the most comes from the simplex method over paths
-(`least_cost_flow`), or for very many demands, to a gap, from the augmented Lagrangian (`approximate_cost`).
+(`least_cost_flow`), or for very many demands, to a gap, from the augmented Lagrangian (`total_flow`).
 
 The shortest routes among all plans with the same utilization are a second objective after the first: column
 generation takes any routes that keep the busiest link as it is. Of all these plans, the simplex method
@@ -22,7 +22,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import OPTIMALITY, ROUNDING
-from planner_models.flows import approximate_cost
+from planner_models.flows import total_flow
 from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.flows.link_flow_program import link_cost
@@ -183,7 +183,7 @@ def route_cheaply(
     max_flow = TotalFlow(problem, start=start)
     for _ in max_flow.run(gap=DEFAULT_GAP, deadline=deadline.share(TOTAL_SHARE)):
         pass
-    result = approximate_cost.search(problem, price, max_flow, start, gap, deadline)
+    result = total_flow.search(problem, price, max_flow, start, gap, deadline)
     plan = routing_of_paths(problem, max_flow.order, result.flow)
     cost = float(price @ plan.links["load_mbps"].to_numpy(float))
     bound = min(max(result.bound, 0.0), cost)  # what delivers less than the bound is for may cost less

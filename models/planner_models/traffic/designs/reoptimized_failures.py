@@ -35,9 +35,9 @@ from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.plan.availability import availability_tables, outcome_of
 from planner_models.traffic.plan.delivery import delivered_rates
-from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.reconvergence.network import Network, network_of
+from planner_models.traffic.plan.reconvergence.shortest_paths import Network, network_of
+from planner_models.traffic.plan.rerouting import survive
 from planner_models.traffic.plan.verified_flow import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.failures import remove_failed

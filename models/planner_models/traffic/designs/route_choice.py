@@ -19,10 +19,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.flows.constrained_paths import ConstrainedPathSearch
+from planner_models.flows.constrained_paths import ConstrainedPathSearch, RoutePool
 from planner_models.flows.path_flow_program import CandidatePaths, find_paths
 from planner_models.flows.route_limits import Conditions, RouteLimits
-from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs import path_search
 from planner_models.graphs.path_search import FoundPaths, PathChoice
 from planner_models.networks.tunnels import Tunnels

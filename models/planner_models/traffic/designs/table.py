@@ -19,6 +19,7 @@ from planner_models.traffic.designs import (
     link_weights,
     localflow,
     mptcp,
+    segment_routing,
     tunnels,
     utility_maximization,
     valiant,
@@ -27,7 +28,6 @@ from planner_models.traffic.designs.ecmp import tell_listing_time
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic

@@ -1,4 +1,8 @@
-"""Network utility maximization: joint rates and routes by linear programs, with a bound."""
+"""Network utility maximization: joint rates and routes by linear programs, with a bound.
+
+Max-min fairness has a search of its own over many demands (`planner_models.flows.max_min_flow`), whose plan
+lists its levels.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from functools import partial
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
@@ -17,23 +22,25 @@ from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline, Stopwatch
 from planner.search.judged import judged, optimal, undecided
-from planner.search.tolerances import STATED_GAP
-from planner_models.flows import cycle_removal, link_flow_program, path_flow_program, split_ratios
+from planner.search.tolerances import OPTIMALITY, STATED_GAP
+from planner_models.flows import link_flow_program, path_flow_program, split_ratios
+from planner_models.flows.max_min_flow import Level, MaxMinFlow
 from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.problem import MIN_GAP
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.designs import fitted_ecmp
+from planner_models.graphs.path_search import PathChoice
+from planner_models.traffic.designs import fitted_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
-from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.designs.route_choice import Choice, HopLimit, PathCount, RouteChoice
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.flow_decision import refuse_solver_options
-from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.flow_decision import refuse_solver_options, routing_of_paths
+from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
@@ -57,6 +64,17 @@ INITIAL_TANGENTS: Final = (
     0.8,
     1.0,
 )  # shares with tangents from the start
+LEVEL_GAP: Final = OPTIMALITY  # relative, of every level, where options give none
+PLAN_S_PER_DEMAND: Final = (
+    6e-6  # of the time limit, reserved to fill main paths and for the tables of the plan
+)
+Measure = Annotated[
+    Literal["share", "rate", "weighted"],
+    Field(
+        description="with max-min, what is shared fairly: the served share of demands (share), Mbit/s "
+        "(rate), or Mbit/s over the weight of each demand (weighted)"
+    ),
+]
 
 
 @shed_unreachable_by_demand
@@ -82,7 +100,7 @@ def route(
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
     utility of all routings, and tangents at its rates are added. Where making the program over all routes
     would take longer than the time limit, a heuristic shares capacities instead (`fitted_plan`; on large
-    networks `fitted_ecmp`). Max-min fairness (`max_min_fairness`) proves every level of rates; other
+    networks `fitted_plan`). Max-min fairness (`max_min_flow`) proves every level of rates; other
     measures than the share are for it alone. Routes are tunnels, a number of paths, or all routes, and keep
     latency limits and rules in each case.
 
@@ -193,7 +211,7 @@ def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decisio
     proof = undecided(reason, bound=1.0, metric="geometric_rate_share")
     plan, backend = fit_plan(problem, None), "equal-cost multipath, filled"
     if plan is None:
-        plan, backend = fitted_ecmp.fit_ecmp(problem)[0], fitted_ecmp.BACKEND
+        plan, backend = fitted_plan.fit_ecmp(problem)[0], fitted_plan.BACKEND
     has_rate = problem.rate_mbps > 0
     share = np.minimum(verify_flow(problem, plan).served_mbps[has_rate] / problem.rate_mbps[has_rate], 1.0)
     if not (share > LEAST_SHARE).all():
@@ -302,7 +320,7 @@ def _plan_over_links(problem: Traffic, flow_mbps: sp.coo_array, served: Floats) 
     flow = flow_mbps.copy()
     flow.data[flow.data <= 1e-9 * problem.rate_mbps.max()] = 0.0
     ratios = split_ratios.complete_ratios(
-        problem, split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
+        problem, split_ratios.compute_ratios(problem, split_ratios.remove_cycles(problem, flow))
     )
     share = _fitting_shares(problem, split_ratios.apply_ratios(problem, ratios, served))
     served = share * served
@@ -344,3 +362,104 @@ def _gap(options: Options) -> float:
 def _program_options(options: Options, deadline: Deadline) -> Options:
     # each program exactly: the gap of the options is that of the whole search
     return deadline.options(replace(options, gap=None))
+
+
+def share_fairly(
+    problem: Traffic,
+    *,
+    of: Measure,
+    paths: int | Literal["any", "tunnels"],
+    path_choice: PathChoice,
+    max_hops: int | None,
+    options: Options,
+) -> Decision[Routing]:
+    """Search for the max-min fair rates of all demands, with a bound on every level.
+
+    The plan has the table `levels`. At a time limit, demands that are not fixed yet have at least the
+    present level, and fill the residual capacity of their main paths.
+
+    returns  Decision with rates that fit all capacities; with the measure "share" its metric is
+             `min_rate_share`, with value and bound of the lowest level. It is optimal where every level is
+    raises   InputError for a backend or an algorithm: it is its own solver
+    """
+    refuse_solver_options("max-min", options)
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
+    routes = RouteChoice.of(problem, paths, path_choice, max_hops)
+    if routes is None:
+        return _search(problem, of, None, deadline, options)
+    if routes.given is not None and routes.given.share is not None:
+        raise InputError("paths is 'tunnels', of which some are segments: max-min knows explicit ones only")
+    return routes.route_rest(
+        lambda remainder: _search(remainder, of, routes, deadline, options), options, max_hops
+    )
+
+
+def _search(
+    problem: Traffic,
+    of: Measure,
+    routes: RouteChoice | None,
+    deadline: Deadline,
+    options: Options,
+) -> Decision[Routing]:
+    if not (problem.rate_mbps > 0).any():
+        empty = sp.csr_array((len(problem.targets), len(problem.links)))
+        return Decision(plan=routing_by_target(problem, empty), proof=optimal())
+    search = MaxMinFlow(problem, _weights(problem, of), routes, deadline)
+    is_complete = search.run(deadline, report_as="min_rate_share" if of == "share" else None)
+    flow = search.path_flow()
+    hops = flow.end - flow.start
+    entry = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
+    load = sum_by_index(flow.link[entry], np.repeat(flow.flow, hops), len(problem.links))
+    scale = 1.0 / max(1.0, float((load / problem.capacity_mbps).max()))  # rounding of many pivots
+    flow.flow[:] *= scale
+    plan = routing_of_paths(problem, search.order, flow)
+    levels = _list_levels(search, scale)
+    gap = LEVEL_GAP if options.gap is None else options.gap
+    gaps = [relative_gap(level.value, level.bound) or 0.0 for level in levels]
+    is_optimal = is_complete and max(gaps, default=0.0) <= max(gap, MIN_GAP)
+    objective, bound = None, None
+    if of == "share":
+        served = sum_by_index(search.order[flow.demand], flow.flow, len(problem.demands))
+        is_positive = problem.rate_mbps > 0
+        objective = min(float((served[is_positive] / problem.rate_mbps[is_positive]).min()), 1.0)
+        first = levels[0].bound if levels else min(search.bound, search.first_bound)
+        bound = max(min(first, 1.0), objective)
+    proof = judged(
+        "max",
+        objective,
+        bound,
+        is_optimal=is_optimal,
+        metric="min_rate_share" if of == "share" else None,
+        bound_scope=None if routes is None else routes.scope,
+        backend="primal simplex over paths",
+    )
+    table = pd.DataFrame(
+        {
+            "level": np.arange(len(levels)) + 1,
+            "value": [level.value for level in levels],
+            "bound": [level.bound for level in levels],
+            "demands": [level.demands for level in levels],
+        }
+    )
+    return Decision(plan=replace(plan, levels=table), proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _weights(problem: Traffic, of: Measure) -> Floats:
+    """Return the divisors of the rates of demands, (K,)."""
+    if of == "share":
+        return problem.rate_mbps
+    return problem.demand_weight if of == "weighted" else np.ones(len(problem.demands))
+
+
+def _list_levels(search: MaxMinFlow, scale: float) -> list[Level]:
+    """Return the levels with a demand, ascending, the same ones together, as the scaled plan has them."""
+    merged: list[Level] = []
+    for level in search.levels:
+        value = level.value * scale
+        if merged and value <= merged[-1].value * (1 + MIN_GAP):
+            last = merged.pop()
+            bound, count = max(last.bound, level.bound), last.demands + level.demands
+            merged.append(Level(value=last.value, bound=bound, demands=count))
+        else:
+            merged.append(Level(value=value, bound=level.bound, demands=level.demands))
+    return merged

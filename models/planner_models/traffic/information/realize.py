@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.traffic.plan import classes
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -36,6 +36,6 @@ def realize(truth: Traffic, observed: Traffic, plan: Routing) -> Routing:
     if truth.has_classes:
         ratios_of = classes.ratios_by_class(observed, verify_flow(observed, plan))
         return classes.routing_by_class(truth, ratios_of, rate_mbps)
-    flow = cycle_removal.remove_cycles(observed, routing.flow_by_target(observed, plan).tocoo())
+    flow = split_ratios.remove_cycles(observed, routing.flow_by_target(observed, plan).tocoo())
     ratios = split_ratios.complete_ratios(observed, split_ratios.compute_ratios(observed, flow))
     return routing.routing_by_target(truth, split_ratios.apply_ratios_by_target(truth, ratios, rate_mbps))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.search.tolerances import ROUNDING
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import plan as routing
@@ -145,7 +145,7 @@ def ratios_by_class(problem: Traffic, flow: VerifiedFlow) -> list[sp.coo_array]:
     """Return the split ratios of each class, each of shape (D, E), of a flow that is not by demand."""
     ratios = []
     for of_class in range(max(len(problem.class_table), 1)):
-        by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
+        by_target = split_ratios.remove_cycles(problem, flow.of_class(problem, of_class))
         ratios.append(split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target)))
     return ratios
 

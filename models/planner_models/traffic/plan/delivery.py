@@ -27,7 +27,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.graphs import hop_sums
 from planner_models.graphs.indexing import index_distinct, sum_by_index
 from planner_models.networks.classes import share_by_class
@@ -63,7 +63,7 @@ def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
     if not flow.by_demand:
         by_demand = sp.csr_array((len(served), len(problem.links)))
         for of_class in range(max(len(problem.class_table), 1)):
-            by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
+            by_target = split_ratios.remove_cycles(problem, flow.of_class(problem, of_class))
             ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
             sent = np.where(problem.class_of == of_class, served, 0.0)
             by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)

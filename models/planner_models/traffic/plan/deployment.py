@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
 from planner.search.tolerances import SUM_ROUNDING
-from planner_models.flows import cycle_removal
+from planner_models.flows import split_ratios
 from planner_models.flows.split_ratios import compute_ratios
 from planner_models.traffic.plan import classes
 from planner_models.traffic.plan import plan as routing
@@ -77,7 +77,7 @@ def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.Da
 def has_cycle(problem: Traffic, flow: sp.coo_array) -> Bools:
     """Return whether the flow of each commodity, (C, E), has a cycle, shape (C,)."""
     used = flow.data > 0
-    _, cyclic = cycle_removal.cyclic_entries(problem, flow.row[used], flow.col[used])
+    _, cyclic = split_ratios.cyclic_entries(problem, flow.row[used], flow.col[used])
     is_cyclic = np.zeros(flow.shape[0], dtype=bool)
     is_cyclic[flow.row[used][cyclic]] = True
     return is_cyclic
@@ -106,7 +106,7 @@ def _next_hop_table(problem: Traffic, plan: Routing, by: By) -> pd.DataFrame:
     # (D,) targets with shares for each demand
     separate = np.ones(len(cyclic), dtype=bool) if by == "pair" else cyclic
     if not has_source:  # traffic in a cycle serves no demand
-        flow, separate = cycle_removal.remove_cycles(problem, flow), np.zeros(len(cyclic), dtype=bool)
+        flow, separate = split_ratios.remove_cycles(problem, flow), np.zeros(len(cyclic), dtype=bool)
     names = problem.nodes["node"].to_numpy()
 
     common = share_table(problem, flow)

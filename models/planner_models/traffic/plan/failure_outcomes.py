@@ -30,13 +30,12 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner.search.tolerances import NEGLIGIBLE
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates
-from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
 from planner_models.traffic.plan.references import links_of_routes, list_routes, require_links
-from planner_models.traffic.plan.rerouting import Rerouting, ReroutingOverRoutes, make_rerouting
+from planner_models.traffic.plan.rerouting import Rerouting, ReroutingOverRoutes, make_rerouting, survive
 from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
@@ -310,7 +309,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
     if not flow.by_demand:
         by_demand = sp.csr_array((len(problem.demands), len(problem.links)))
         for of_class in range(max(len(problem.class_table), 1)):
-            by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
+            by_target = split_ratios.remove_cycles(problem, flow.of_class(problem, of_class))
             ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
             sent = np.where(problem.class_of == of_class, flow.served_mbps, 0.0)
             by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)

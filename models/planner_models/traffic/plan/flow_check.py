@@ -15,8 +15,8 @@ from planner.contract.tables import abbreviate
 from planner.contract.tolerances import differs, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.flows import split_ratios
+from planner_models.graphs.distances import extend_reached
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.graphs.reachability import extend_reached
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import (

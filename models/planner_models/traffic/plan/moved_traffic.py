@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan import plan as routing
@@ -86,7 +86,7 @@ def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
     served = problem.rate_mbps.copy()
     if plan.shed is not None:
         served[problem.find_demands(plan.shed)] -= plan.shed["rate_mbps"].to_numpy(float)
-    by_target = cycle_removal.remove_cycles(problem, routing.flow_by_target(problem, plan).tocoo())
+    by_target = split_ratios.remove_cycles(problem, routing.flow_by_target(problem, plan).tocoo())
     ratios = split_ratios.compute_ratios(problem, by_target)
     return sp.csr_array(split_ratios.apply_ratios(problem, ratios, np.maximum(served, 0.0)))
 
@@ -119,7 +119,7 @@ def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None
     flow = sp.coo_array(
         (rate[valid], (row[valid], link[valid])), shape=(len(problem.targets), len(problem.links))
     )
-    ratios = split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
+    ratios = split_ratios.compute_ratios(problem, split_ratios.remove_cycles(problem, flow))
     return sp.csr_array(split_ratios.apply_ratios(problem, ratios, problem.rate_mbps))
 
 

@@ -20,7 +20,7 @@ from planner_models.networks.classes import find_class_faults
 from planner_models.networks.nodes import find_bad_ends, nodes_of_links
 from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.problem.failure_sets import read_failures
-from planner_models.traffic.problem.rules import Rule, read_rules
+from planner_models.traffic.problem.rules import Rule, read_rules, read_tunnels
 from planner_models.traffic.problem.schema import (
     DEMANDS,
     LEAST_MBPS,
@@ -31,7 +31,6 @@ from planner_models.traffic.problem.schema import (
     TABLES,
 )
 from planner_models.traffic.problem.tables import TrafficTables
-from planner_models.traffic.problem.tunnels import read_tunnels
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,7 +60,7 @@ class Traffic(TrafficTables):
              upgrade_mbps?
     demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, weight?, class?
     classes  one row a class of demands: class, priority, weight?; None: all have one priority
-    tunnels  configured paths, see `planner_models.traffic.problem.tunnels`; None where there are none
+    tunnels  configured paths, see `planner_models.traffic.problem.rules`; None where there are none
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
     failures elements that may fail together, see `planner_models.traffic.problem.failure_sets`; None where
              none are given

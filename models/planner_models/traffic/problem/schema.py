@@ -9,8 +9,7 @@ from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES
 from planner_models.networks.nodes import NODE_COLUMNS
 from planner_models.traffic.problem.failure_sets import FAILURES
-from planner_models.traffic.problem.rules import RULES
-from planner_models.traffic.problem.tunnels import TUNNELS
+from planner_models.traffic.problem.rules import RULES, TUNNELS
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow

@@ -14,8 +14,8 @@ from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconverg
 from planner_models.traffic.designs.optimum import optimum, optimum_search
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.check import check
-from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import measure
+from planner_models.traffic.plan.rerouting import read_routing
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.failure_sets import build_failure_set, join_sets
 from planner_models.traffic.problem.problem import Traffic

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from planner import InputError, Options, Status, load
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner_models.flows import approximate_cost, path_flow_program, total_flow
+from planner_models.flows import path_flow_program, total_flow
 from planner_models.flows.augmented_lagrangian import TotalFlow
 from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.flows.previous_routes import PreviousRoutes
@@ -420,7 +420,7 @@ def test_no_routing_that_delivers_as_much_costs_less_than_the_bound(problem: Tra
     upper = optimum.route(problem, objective="total", method="lp").proof.objective
     assert delivered is not None
     assert upper is not None
-    assert delivered >= upper * (1 - approximate_cost.SAME_FLOW - 1e-6)
+    assert delivered >= upper * (1 - total_flow.SAME_FLOW - 1e-6)
     search = OptimumSearch(problem, GivenRoutes("any", "shortest", None, "lp"), Options())
     lower = search.solve("cost", least_mbps=delivered * (1 - 1e-9)).proof.objective
     assert decision.proof.bound is not None

@@ -26,8 +26,7 @@ from planner_models.traffic.designs import utility_maximization
 from planner_models.traffic.designs.route_choice import find_tunnels
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.verified_flow import verify_flow
-from tests.models.traffic.designs.test_max_min_fairness import by_programs
-from tests.models.traffic.designs.test_utility_maximization import by_clarabel
+from tests.models.traffic.designs.test_utility_maximization import by_clarabel, by_programs
 from tests.models.traffic.networks import both_ways, network
 from tests.models.traffic.restricted_networks import draw_network, find_paths, solve_program
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from planner.contract.tables import digest
 from planner.errors import InputError
 from planner_models.traffic import Traffic
 from planner_models.traffic.problem.adjustments import adjust
@@ -16,6 +18,18 @@ LINKS = pd.DataFrame(
     columns=["tail", "head", "capacity_mbps"],
 )
 DEMANDS = pd.DataFrame([("A", "C", 12.0), ("B", "C", 1.0)], columns=["source", "target", "rate_mbps"])
+LINKS_of_tunnels = pd.DataFrame(
+    [
+        ("A", "B", 10.0),
+        ("B", "C", 10.0),
+        ("A", "D", 10.0),
+        ("D", "C", 10.0),
+        ("C", "A", 3.0),
+        ("A", "B", 4.0),
+    ],
+    columns=["tail", "head", "capacity_mbps"],
+)
+DEMANDS_of_tunnels = pd.DataFrame([("A", "C", 12.0)], columns=["source", "target", "rate_mbps"])
 
 
 def with_rules(*rows: dict[str, Any]) -> Traffic:
@@ -56,3 +70,101 @@ def test_faults_are_one_line(row: dict[str, Any], fault: str) -> None:
         with_rules({"rule": "avoid", "node": "D"}, row)
     assert len(refused.value.faults) == 1
     assert refused.value.faults[0].startswith(f"rules row 2: {fault}")
+
+
+def with_tunnels(*rows: dict[str, Any]) -> Traffic:
+    return Traffic.from_tables(
+        {"links": LINKS_of_tunnels, "demands": DEMANDS_of_tunnels, "tunnels": pd.DataFrame(list(rows))}
+    )
+
+
+def test_paths_are_read() -> None:
+    problem = with_tunnels(
+        {"path": "A > B > C", "name": "north", "parallel": "[2, 1]"},
+        {"path": '["A", "D", "C"]', "source": "A", "weight": 3},
+        {"path": "A > C", "kind": "segments"},
+    )
+    tunnels = problem.parsed_tunnels
+    assert tunnels is not None
+    assert tunnels.name == ["north", "A > D > C", "A > C"]
+    assert tunnels.links == [(5, 1), (2, 3), ()]
+    assert tunnels.is_segments.tolist() == [False, False, True]
+    assert problem.with_rates(problem.rate_mbps * 2).parsed_tunnels is tunnels
+    again = Traffic.from_tables(problem.to_tables())
+    assert digest(again.to_tables()) == digest(problem.to_tables())
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ({"path": "A > Bo > C"}, "path 'Bo' is no node of the network; did you mean 'B'?"),
+        ({"path": "A > C"}, "path goes A > C, where there is no link; there is one in the other direction"),
+        ({"path": "B > D"}, "path goes B > D, where there is no link"),
+        ({"path": "A > B > C > A"}, "path passes 'A' twice"),
+        ({"path": "A > B", "target": "C"}, "path ends at 'B', but target is 'C'"),
+        ({"path": "A > B", "source": "C"}, "path starts at 'A', but source is 'C'"),
+        ({"path": "A"}, "path is 'A', must be two nodes at least, such as A > B"),
+        ({"path": "A >  > C"}, "path has an empty name"),
+        ({"path": "A > B", "kind": "segment"}, "kind 'segment' is not explicit or segments; did you mean"),
+        ({"path": "A > B", "parallel": "3"}, "parallel: there is no link A > B with number 3"),
+        ({"path": "A > B", "parallel": "[1, 1]"}, "parallel is '[1, 1]', must be a JSON list of 1 numbers"),
+        ({"path": "A > B", "kind": "segments", "parallel": "1"}, "parallel is given, but a list of segments"),
+        ({"path": "A > D > C"}, "path is there already in row 1"),
+        ({"path": "A > B", "name": "first"}, "name 'first' is there already in row 1"),
+        ({"path": "A > B", "weight": -1}, "weight is -1.0, must be at least 0"),
+    ],
+)
+def test_faults_are_one_line_of_tunnels(row: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InputError) as refused:
+        with_tunnels({"path": "A > D > C", "name": "first", "weight": 1}, {"weight": 1, **row})
+    assert len(refused.value.faults) == 1
+    assert refused.value.faults[0].startswith(f"tunnels row 2: {fault}")
+
+
+def test_links_that_fail_stay_known() -> None:
+    problem = with_tunnels({"path": "A > B > C"}, {"path": "A > D > C"}, {"path": "A > B", "parallel": "2"})
+    failed = adjust(problem, fail_links=("A->B#1", "D->C"))
+    tunnels = failed.parsed_tunnels
+    assert tunnels is not None
+    labels = [[failed.link_labels[link] if link >= 0 else "down" for link in path] for path in tunnels.links]
+    assert labels == [["A->B#2", "B->C"], ["A->D", "down"], ["A->B#2"]]
+    again = Traffic.from_tables(failed.to_tables())
+    assert again.parsed_tunnels is not None
+    assert digest(again.to_tables()) == digest(failed.to_tables())
+    assert [list(path) for path in again.parsed_tunnels.links] == [list(path) for path in tunnels.links]
+    everything = adjust(failed, fail_links=("*->*",)).parsed_tunnels
+    assert everything is not None
+    assert {link for path in everything.links for link in path} == {-1}
+
+
+def test_capacity_0_takes_tunnels_down() -> None:
+    links = LINKS_of_tunnels.assign(capacity_mbps=[10.0, 0.0, 10.0, 10.0, 3.0, 4.0])
+    tunnels = pd.DataFrame({"path": ["A > B > C"]})
+    problem = Traffic.from_tables({"links": links, "demands": DEMANDS_of_tunnels, "tunnels": tunnels})
+    assert problem.parsed_tunnels is not None
+    assert problem.parsed_tunnels.links == [(0, -1)]
+    assert "B->C" not in problem.link_labels
+
+
+def test_files_may_leave_cells_blank(tmp_path: Path) -> None:
+    from planner.io.table_files import find_tables, read_tables
+    from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
+
+    LINKS_of_tunnels.assign(latency_ms=1.0).to_csv(tmp_path / "links.csv", index=False)
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps,max_latency_ms\nA,C,12,\nB,C,1,2.5\n")
+    (tmp_path / "tunnels.csv").write_text(
+        "source,target,path,kind,name\n,,A > B > C,,\nA,C,A > C,segments,x\n"
+    )
+    (tmp_path / "rules.csv").write_text("source,target,rule,node,tail,head\n,,avoid,D,,\nA,C,use,,B,C\n")
+    tables = read_tables(TABLES, find_tables(TABLES, tmp_path, OPTIONAL_TABLES))
+    problem = Traffic.from_tables(tables)
+    assert problem.max_latency_ms.tolist() == [float("inf"), 2.5]
+    assert problem.parsed_tunnels is not None
+    assert problem.parsed_tunnels.name == ["A > B > C", "x"]
+    assert [rule.is_use for rule in problem.parsed_rules] == [False, True]
+
+
+def test_limits_need_latencies() -> None:
+    demands = DEMANDS_of_tunnels.assign(max_latency_ms=5.0)
+    with pytest.raises(InputError, match="max_latency_ms is 5, but links has no column latency_ms"):
+        Traffic.from_tables({"links": LINKS_of_tunnels, "demands": demands})

@@ -34,18 +34,16 @@ from planner.search.judged import judged, of_solution, optimal
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import HELD, Level
-from planner_models.traffic.designs.failure_robust.plans import (
-    add_guarantees,
-    describe_unsafe,
-    plan_reservations,
-    resolve_source,
-)
 from planner_models.traffic.designs.failure_robust.surviving_paths import (
     SurvivingPaths,
     TunnelChoice,
     TunnelCount,
+    add_guarantees,
     choose_paths,
+    describe_unsafe,
     fit_reservations,
+    plan_reservations,
+    resolve_source,
 )
 from planner_models.traffic.designs.optimum.optimum_search import FIT_TOLERANCE
 from planner_models.traffic.designs.routable import refuse_demands

@@ -30,18 +30,13 @@ from planner.search.deadline import Deadline
 from planner.search.judged import optimal, undecided
 from planner.search.tolerances import NEGLIGIBLE
 from planner_models.flows import path_flow_program
+from planner_models.flows.constrained_paths import RoutePool
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.problem import MIN_GAP
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs import path_search
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
-from planner_models.traffic.designs.failure_robust.plans import (
-    add_guarantees,
-    describe_unsafe,
-    resolve_source,
-)
 from planner_models.traffic.designs.failure_robust.survivable_rates import (
     DEFAULT_GAP,
     FailureNetwork,
@@ -50,6 +45,11 @@ from planner_models.traffic.designs.failure_robust.survivable_rates import (
     grow_together,
     limited_networks,
     list_outages,
+)
+from planner_models.traffic.designs.failure_robust.surviving_paths import (
+    add_guarantees,
+    describe_unsafe,
+    resolve_source,
 )
 from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.designs.optimum.optimum_search import FIT_TOLERANCE

@@ -42,12 +42,11 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, OPTIMALITY, ROUNDING, SOLVER
-from planner_models.flows.constrained_paths import ConstrainedPathSearch
+from planner_models.flows.constrained_paths import ConstrainedPathSearch, RoutePool
 from planner_models.flows.least_cost_flow import LeastCostFlow
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.path_pool import order_demands
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.flows.route_pool import RoutePool
 from planner_models.graphs.path_search import FoundPaths, take
 from planner_models.traffic.designs.class_priorities import HELD
 from planner_models.traffic.problem.failure_sets import FailureSet

@@ -38,18 +38,16 @@ from planner.search.deadline import Deadline
 from planner.search.judged import of_solution, optimal
 from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.flows.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.failure_robust.plans import (
-    add_guarantees,
-    plan_reservations,
-    resolve_source,
-)
 from planner_models.traffic.designs.failure_robust.surviving_paths import (
     TunnelChoice,
     TunnelCount,
+    add_guarantees,
     choose_paths,
     find_hits,
     fit_reservations,
     largest_on_paths,
+    plan_reservations,
+    resolve_source,
 )
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.designs.route_choice import describe_lack, describe_paths

@@ -14,7 +14,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import of_solution, undecided
-from planner_models.flows import cycle_removal, split_ratios
+from planner_models.flows import split_ratios
 from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.graphs.indexing import sum_by_index
@@ -401,7 +401,7 @@ class _Program:
         shape = (len(problem.targets), len(problem.links))
         used = anew > split_ratios.NOISE * float(anew.max(initial=0.0))
         by_target = sp.coo_array((anew[used], (self.target_row[used], self.anew_link[used])), shape=shape)
-        by_target = split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, by_target))
+        by_target = split_ratios.drop_stranded_flow(problem, split_ratios.remove_cycles(problem, by_target))
         ratios = split_ratios.compute_ratios(problem, by_target)
         keys_with_ratio = np.unique(
             ratios.row.astype(np.int64) * len(problem.nodes) + problem.tail[ratios.col]
@@ -425,7 +425,7 @@ def _is_single_path(problem: Traffic, flow: sp.csr_array) -> Bools:
     starts[row[problem.tail[entries.col] == problem.source[row]]] = True
     arrives = np.zeros(flow.shape[0], dtype=bool)
     arrives[row[problem.head[entries.col] == problem.target[row]]] = True
-    _, is_cyclic = cycle_removal.cyclic_entries(problem, row, entries.col)
+    _, is_cyclic = split_ratios.cyclic_entries(problem, row, entries.col)
     single[row[is_cyclic]] = False
     surplus = sp.csr_array(flow @ problem.incidence.T).tocoo()
     lost = np.abs(surplus.data) > HELD * largest[surplus.row]

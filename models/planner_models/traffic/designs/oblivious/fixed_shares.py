@@ -31,8 +31,13 @@ from planner.search.tolerances import INTERIOR_POINT, SOLVER
 from planner_models.flows.path_flow_program import CandidatePaths, find_paths
 from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious import hose_search
-from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, HoseLimits
-from planner_models.traffic.designs.oblivious.shares import Shares, better_shares, shortest_paths
+from planner_models.traffic.designs.oblivious.demand_sets import (
+    DemandSet,
+    HoseLimits,
+    Shares,
+    better_shares,
+    shortest_paths,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = INTERIOR_POINT  # relative, where options give none

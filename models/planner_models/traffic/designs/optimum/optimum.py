@@ -20,7 +20,7 @@ from planner_models.flows import link_flow_program, path_flow_program
 from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.graphs.path_search import PathChoice
-from planner_models.traffic.designs import class_priorities, fitted_ecmp
+from planner_models.traffic.designs import class_priorities, fitted_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.optimum.optimum_search import (
@@ -87,7 +87,7 @@ def route(
     delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Where a search over more than 100,000 demands has no plan within the time limit, traffic takes shortest
-    paths (`fitted_ecmp`). Rates are in Mbit/s.
+    paths (`fitted_plan`). Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on, for
     the largest total flow from 5,000 on, where it was 4 to 100 times faster, unless a backend or an
@@ -246,7 +246,7 @@ def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     limit_s, needed_s = search.options.time_limit_s, search.needed_s(objective)
     if limit_s is None or limit_s >= needed_s or search.options.service == "all":
         return _search(search, objective)
-    return fitted_ecmp.route_in_time(search.problem, objective, limit_s, needed_s)
+    return fitted_plan.route_in_time(search.problem, objective, limit_s, needed_s)
 
 
 def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:

@@ -17,18 +17,23 @@ from planner.compiled import njit, run_small_in_python
 from planner.errors import SolverFailure
 from planner.search.tolerances import ROUNDING
 from planner.sums import add_up
-from planner_models.traffic.plan.reconvergence.admission import (
+from planner_models.traffic.plan.reconvergence.drops import (
+    MOST_STEPS,
+    Routes,
     admit_in_order,
     allocate_lists,
+    arriving_load,
     fair_rates,
     list_overloaded,
+    solve_drops,
 )
-from planner_models.traffic.plan.reconvergence.drops import MOST_STEPS, Routes, arriving_load, solve_drops
-from planner_models.traffic.plan.reconvergence.network import MAX_MIN, Network, network_of
 from planner_models.traffic.plan.reconvergence.shortest_paths import (
+    MAX_MIN,
+    Network,
     Trees,
     find_trees,
     follow_paths,
+    network_of,
     update_paths,
 )
 from planner_models.traffic.plan.verified_flow import TOLERANCE

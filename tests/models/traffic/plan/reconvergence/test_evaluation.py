@@ -14,7 +14,7 @@ from planner_models.traffic.designs.failure_analysis import Reconvergence
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import flow_by_demand
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
-from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.shortest_paths import admission_order
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set, join_sets
 from planner_models.traffic.problem.problem import Traffic

@@ -1,7 +1,7 @@
 """Segment routing: each demand on one list of at most k node segments, with ECMP between them.
 
 1. `local_search` descends on a smoothed largest utilization, ever closer to the largest itself.
-2. `splittable_flow` solves the linear program in which demands may split over lists: its bound holds for
+2. `segment_programs` solves the linear program in which demands may split over lists: its bound holds for
    every choice of lists, and its solution says which lists matter.
 3. Further rounds of the local search start from lists drawn by the shares of that solution, and from the
    incumbent, in which demands on the busiest links have drawn others.
@@ -29,15 +29,10 @@ from planner.search.deadline import Deadline
 from planner.search.judged import judged
 from planner.search.tolerances import COARSE_GAP, OPTIMALITY, SOLVER, STATED_GAP
 from planner.threads import limit_blas
+from planner_models.segments import local_search, segment_paths, segment_programs
+from planner_models.segments.segment_paths import Legs
+from planner_models.segments.segment_programs import Items, SplitLists, SplittableFlow, price_bound
 from planner_models.traffic.designs.routable import shed_unreachable
-from planner_models.traffic.designs.segment_routing import local_search, move_program, segment_paths
-from planner_models.traffic.designs.segment_routing.segment_paths import Legs
-from planner_models.traffic.designs.segment_routing.splittable_flow import (
-    Items,
-    SplitLists,
-    SplittableFlow,
-    price_bound,
-)
 from planner_models.traffic.designs.valiant import match_nodes
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.flow_decision import (
@@ -359,13 +354,13 @@ class _Search:
         utilization = self.state.load / self.capacity
         item, lists = np.zeros(0, dtype=np.int64), np.zeros((0, plain.shape[1]), dtype=np.int32)
         price, limit_price = self._prices(np.log(len(self.capacity) + 1) / (0.05 * utilization.max())), 0.0
-        moves: move_program.Moves | None = None
+        moves: segment_programs.Moves | None = None
         for _ in range(MAX_LIMITED_ITERATIONS):
             bound, cheapest = price_bound(items, legs, price)
             self._raise_bound(bound)
             leg_price = segment_paths.price_legs(legs, price)
             saved = items.rate * leg_price[items.source, items.target] - self._list_prices(cheapest, price)
-            saved[~move_program.differ(plain, np.arange(len(saved)), cheapest)] = 0.0
+            saved[~segment_programs.differ(plain, np.arange(len(saved)), cheapest)] = 0.0
             best = np.argsort(-saved, kind="stable")[: NEW_MOVES + (items.most_moved or 0)]
             best = best[saved[best] > max(limit_price, 1e-12)]
             joined = np.unique(
@@ -374,8 +369,8 @@ class _Search:
             if len(joined) == len(item) or self.deadline.is_over:
                 break
             item, lists = joined[:, 0], joined[:, 1:].astype(np.int32)
-            moves = move_program.find_changes(items, legs, self.capacity, plain, item, lists)
-            solution, dual, limit_price = move_program.solve(
+            moves = segment_programs.find_changes(items, legs, self.capacity, plain, item, lists)
+            solution, dual, limit_price = segment_programs.solve(
                 moves,
                 utilization,
                 np.ones(len(item), dtype=np.int64),
@@ -388,7 +383,7 @@ class _Search:
             price = dual / dual.sum() / self.capacity
         if moves is None or self.is_done():
             return
-        solution, _, _ = move_program.solve(
+        solution, _, _ = segment_programs.solve(
             moves,
             utilization,
             np.ones(len(moves.item), dtype=np.int64),
@@ -397,7 +392,7 @@ class _Search:
             whole=True,
         )
         if solution.x is not None:
-            self._set_lists(move_program.apply(moves, solution.x, plain))
+            self._set_lists(segment_programs.apply(moves, solution.x, plain))
             self._keep_best()
 
     def _list_prices(self, lists: Ints32, price: Floats) -> Floats:
@@ -431,21 +426,23 @@ class _Search:
         selected = np.union1d(selected, self.random.permutation(others)[: REPAIRED_DEMANDS - len(selected)])
         if items.most_moved is not None:  # demands to take back besides
             selected = np.union1d(selected, self.random.permutation(moved)[:REPAIRED_DEMANDS])
-        item, lists = move_program.cheap_lists(items, legs, flow.best_price, selected, REPAIR_LISTS)
-        other = move_program.differ(self.best, item, lists)
+        item, lists = segment_programs.cheap_lists(items, legs, flow.best_price, selected, REPAIR_LISTS)
+        other = segment_programs.differ(self.best, item, lists)
         if not other.any():
             return
-        moves = move_program.find_changes(items, legs, self.capacity, self.best, item[other], lists[other])
+        moves = segment_programs.find_changes(
+            items, legs, self.capacity, self.best, item[other], lists[other]
+        )
         target = items.target[moves.item, None]
         is_moved = (moves.lists != target).any(axis=1).astype(np.int64)
         was_moved = (self.best[moves.item] != target).any(axis=1).astype(np.int64)
         remaining_moves = None if items.most_moved is None else items.most_moved - len(moved)
-        solution, _, _ = move_program.solve(
+        solution, _, _ = segment_programs.solve(
             moves, utilization, is_moved - was_moved, remaining_moves, self._options(REPAIR_S), whole=True
         )
         if solution.x is None:
             return
-        self._set_lists(move_program.apply(moves, solution.x, self.best))
+        self._set_lists(segment_programs.apply(moves, solution.x, self.best))
         self._keep_best()
         self.descend(LAST_ERROR, 2)
 

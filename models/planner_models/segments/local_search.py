@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.traffic.designs.segment_routing import segment_paths
+from planner_models.segments import segment_paths
 
 
 class Search(NamedTuple):

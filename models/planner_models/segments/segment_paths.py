@@ -16,7 +16,7 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import IMPROVEMENT
 from planner_models.flows import next_hops
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.flows.problem import FlowProblem
 
 PRICE_TOLERANCE = IMPROVEMENT  # relative; a list with another node must be cheaper by more
 
@@ -36,7 +36,7 @@ class Legs(NamedTuple):
     middle: Ints
 
 
-def find_legs(problem: Traffic, middle: Ints) -> Legs:
+def find_legs(problem: FlowProblem, middle: Ints) -> Legs:
     """Return the link shares of ECMP between all nodes where demands start, may pass (`middle`) and end."""
     count = len(problem.nodes)
     is_positive = problem.rate_mbps > 0

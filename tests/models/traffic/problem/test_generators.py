@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner_models.flows import next_hops
 from planner_models.traffic import Traffic
-from planner_models.traffic.problem import generators, topologies
+from planner_models.traffic.problem import generators
 
 
 def kinds(problem: Traffic) -> dict[str, int]:
@@ -112,6 +112,6 @@ def test_impossible_parameters_are_errors(parameters: dict[str, object], message
 
 def test_vl2_needs_two_aggregation_switches() -> None:
     with pytest.raises(InputError, match="aggregations is 1, must be at least 2"):
-        topologies.vl2(
+        generators.build_vl2(
             tors=1, aggregations=1, intermediates=1, hosts_per_tor=2, host_mbps=1.0, switch_mbps=1.0
         )

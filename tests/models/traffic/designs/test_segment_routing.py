@@ -15,9 +15,8 @@ from scipy.optimize import linprog
 from planner import Options
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import SYSTEM, Routing, Traffic, check, measure
-from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs import ecmp, segment_routing
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.plan.flow_decision import ALL_SERVED
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from planner_models.flows.network_reduction import ReducedNetwork, reduce_network
-from planner_models.flows.reduced_problem import ReducedProblem
+from planner_models.flows.reduced_problem import ReducedNetwork, ReducedProblem, reduce_network
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import column_generation
 from planner_models.traffic.designs.optimum import optimum

@@ -1,0 +1,1 @@
+"""Routing over lists of segments: prices and loads of lists, local search and programs over them."""
