@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Commodity = Literal["target", "pair"]
 
 
-def formulation(  # noqa: C901 - one constraint after the other
+def formulation(
     problem: Traffic,
     *,
     objective: Objective = "delivered",
@@ -93,29 +93,50 @@ def formulation(  # noqa: C901 - one constraint after the other
     m.factor = pyo.Var(domain=pyo.NonNegativeReals)
     is_limited = objective in ("delivered", "utilization")  # by the factor U, else by capacities alone
     m.capacity = pyo.Constraint(m.E, rule=lambda m, e: load[e] <= (m.factor * c[e] if is_limited else c[e]))
-    if objective in ("delivered", "total") or least_mbps is not None:
+    _limit_rates(
+        m, objective, pairs, is_partial=objective in ("delivered", "total") or least_mbps is not None
+    )
+    delivered = sum(m.x[pair] for pair in m.SD)
+    if objective == "cost" and least_mbps is not None:
+        m.total = pyo.Constraint(expr=delivered >= least_mbps)
+    _set_goal(problem, m, objective, load, delivered)
+    return m
+
+
+def _limit_rates(
+    m: pyo.ConcreteModel, objective: Objective, pairs: dict[tuple[int, int], float], *, is_partial: bool
+) -> None:
+    """Add the rows of the send rates x: at most the demand, the same share of it, or all of it."""
+    import pyomo.environ as pyo
+
+    if is_partial:
         m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] <= pairs[s, d])
     elif objective == "concurrent":
         m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == m.factor * pairs[s, d])
     else:
         m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == pairs[s, d])
-    delivered = sum(m.x[pair] for pair in m.SD)
+
+
+def _set_goal(
+    problem: Traffic, m: pyo.ConcreteModel, objective: Objective, load: dict[int, Any], delivered: Any
+) -> None:
+    """Add the objective, of the loads of links and of all that is delivered."""
+    import pyomo.environ as pyo
+
     if objective == "delivered":
         m.factor.setub(1.0)
         m.proof_objective = pyo.Expression(expr=delivered)
-        m.goal = pyo.Objective(expr=delivered - 0.5 * min(c) * m.factor, sense=pyo.maximize)
+        smallest = min(problem.capacity_mbps.tolist())
+        m.goal = pyo.Objective(expr=delivered - 0.5 * smallest * m.factor, sense=pyo.maximize)
     elif objective == "total":
         m.goal = pyo.Objective(expr=delivered, sense=pyo.maximize)
     elif objective == "cost":
         price = link_cost(problem).tolist()
-        if least_mbps is not None:
-            m.total = pyo.Constraint(expr=delivered >= least_mbps)
         m.goal = pyo.Objective(expr=sum(price[e] * load[e] for e in m.E), sense=pyo.minimize)
     else:
         m.goal = pyo.Objective(
             expr=m.factor, sense=pyo.maximize if objective == "concurrent" else pyo.minimize
         )
-    return m
 
 
 def flow_mbps(problem: Traffic, m: pyo.ConcreteModel) -> sp.coo_array:

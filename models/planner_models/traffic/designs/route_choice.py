@@ -266,24 +266,27 @@ def _segments_keep(
     reached = {state: 0.0}
     for start, end in itertools.pairwise(nodes):
         leg, _ = segment_shares(problem, [(start, end)])
-        leaving: dict[int, list[int]] = {}
-        for link in leg.indices.tolist():
-            leaving.setdefault(int(problem.tail[link]), []).append(link)
         latencies = {start: reached}
-        for node in _order(problem, leaving, start):
-            for link in leaving.get(node, []):
-                after = int(problem.head[link])
-                for before, latency in latencies[node].items():
-                    onward = conditions.step(*before, after)
-                    if onward is None:
-                        return False
-                    latency_of = latencies.setdefault(after, {})
-                    latency_of[onward] = max(latency_of.get(onward, 0.0), latency + limits.latency_ms[link])
+        for link in _order_links(problem, leg.indices.tolist(), start):
+            latency_of = latencies.setdefault(int(problem.head[link]), {})
+            for before, latency in latencies[int(problem.tail[link])].items():
+                onward = conditions.step(*before, int(problem.head[link]))
+                if onward is None:
+                    return False
+                latency_of[onward] = max(latency_of.get(onward, 0.0), latency + limits.latency_ms[link])
         reached = latencies[end]
     return all(
         met == conditions.all_met and latency <= limits.max_latency_ms[demand]
         for (met, _), latency in reached.items()
     )
+
+
+def _order_links(problem: Traffic, links: list[int], start: int) -> list[int]:
+    """Return an acyclic set of links from `start` on, each behind those that lead to it."""
+    leaving: dict[int, list[int]] = {}
+    for link in links:
+        leaving.setdefault(int(problem.tail[link]), []).append(link)
+    return [link for node in _order(problem, leaving, start) for link in leaving.get(node, [])]
 
 
 def _order(problem: Traffic, leaving: dict[int, list[int]], start: int) -> list[int]:

@@ -67,31 +67,39 @@ NEW_MOVES: Final = 200  # columns per iteration, besides as many as demands may 
 MAX_MOVES: Final = 1_000
 SMALLEST_SHARE: Final = SOLVER  # of a demand on a list
 
+MaxSegments = Annotated[
+    int, Field(ge=1, le=10, description="most segments of a path: one more than intermediate nodes")
+]
+IsSplittable = Annotated[
+    bool, Field(description="split demands over several segment lists, as weighted SR policies do")
+]
+Via = Annotated[
+    tuple[str, ...],
+    Field(description="nodes that may be intermediate, * ? [..] match any names; default: all"),
+]
+NodeLimit = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    Field(description="the most different intermediate nodes that the plan uses; default: any number"),
+]
+MoveLimit = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    Field(description="the most demands that leave their shortest paths; default: any number"),
+]
+Rounds = Annotated[int, Field(ge=0, description="of the local search, after the first")]
+Seed = Annotated[int, Field(ge=0, description="of the search")]
+
 
 @shed_unreachable
 def route(
     problem: Traffic,
     *,
-    max_segments: Annotated[
-        int, Field(ge=1, le=10, description="most segments of a path: one more than intermediate nodes")
-    ] = 2,
-    splittable: Annotated[
-        bool, Field(description="split demands over several segment lists, as weighted SR policies do")
-    ] = False,
-    via: Annotated[
-        tuple[str, ...],
-        Field(description="nodes that may be intermediate, * ? [..] match any names; default: all"),
-    ] = (),
-    most_intermediate_nodes: Annotated[
-        Annotated[int, Field(ge=0)] | None,
-        Field(description="the most different intermediate nodes that the plan uses; default: any number"),
-    ] = None,
-    most_moved_demands: Annotated[
-        Annotated[int, Field(ge=0)] | None,
-        Field(description="the most demands that leave their shortest paths; default: any number"),
-    ] = None,
-    rounds: Annotated[int, Field(ge=0, description="of the local search, after the first")] = 20,
-    seed: Annotated[int, Field(ge=0, description="of the search")] = 0,
+    max_segments: MaxSegments = 2,
+    splittable: IsSplittable = False,
+    via: Via = (),
+    most_intermediate_nodes: NodeLimit = None,
+    most_moved_demands: MoveLimit = None,
+    rounds: Rounds = 20,
+    seed: Seed = 0,
     options: Options = Options(),
     previous: Decision[Routing] | None = None,
 ) -> Decision[Routing]:
@@ -111,9 +119,7 @@ def route(
     source   RFC 8402; Bhatia, Hao, Kodialam and Lakshman 2015 (linear program over two segments)
     """
     refuse_solver_options("segment_routing", options)
-    if splittable and (most_moved_demands is not None or most_intermediate_nodes is not None):
-        name = "most_moved_demands" if most_moved_demands is not None else "most_intermediate_nodes"
-        raise InputError(f"{name} needs splittable = false")
+    _require_whole(splittable, most_intermediate_nodes, most_moved_demands)
     if not len(problem.targets):
         return decide_without_demand(problem, "utilization")
     deadline = Deadline.of(options)
@@ -140,8 +146,21 @@ def route(
         search.shorten()
     split = flow.split() if splittable else search.best_lists()
     plan = make_plan(problem, search.items, search.legs, search.demand, split)
+    scope = _scope(max_segments, via, most_intermediate_nodes, most_moved_demands)
+    return _decide(plan, search.bound, scope, options)
+
+
+def _require_whole(splittable: bool, most_nodes: int | None, most_moved: int | None) -> None:
+    """Raise InputError for limits of nodes or moves where demands may split."""
+    if splittable and (most_moved is not None or most_nodes is not None):
+        name = "most_moved_demands" if most_moved is not None else "most_intermediate_nodes"
+        raise InputError(f"{name} needs splittable = false")
+
+
+def _decide(plan: Routing, bound: float, scope: str, options: Options) -> Decision[Routing]:
+    """Return the decision with the utilization of the plan itself, and the bound of the search."""
     value = float(plan.links["utilization"].max())
-    bound = min(search.bound, value) if search.bound < value * (1 + 1e-9) else search.bound
+    bound = min(bound, value) if bound < value * (1 + 1e-9) else bound
     gap = relative_gap(value, bound)
     is_optimal = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
     proof = judged(
@@ -150,7 +169,7 @@ def route(
         bound,
         is_optimal=is_optimal,
         metric="max_utilization",
-        bound_scope=_scope(max_segments, via, most_intermediate_nodes, most_moved_demands),
+        bound_scope=scope,
         backend="local search and column generation",
     )
     return limit_scope(Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"})))

@@ -35,24 +35,43 @@ SPLIT: Final = (
     "reservations that stay on one path (RSVP-TE) are not modelled"
 )
 
+BothDirections = Annotated[
+    bool | None,
+    Field(
+        description="true: each link without an opposite one gets one, for tables with a row for both "
+        "ways; false: each row is one way only; none: the same, with a warning where no row has an "
+        "opposite one and demands lack a path"
+    ),
+]
+DemandScale = Annotated[
+    float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
+]
+CapacityScale = Annotated[
+    float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
+]
+ClassShares = Annotated[
+    dict[str, Annotated[float, Field(gt=0, le=1)]],
+    Field(
+        description="classes that each demand is split into, the highest priority first, and the shares "
+        "of its rate that they get"
+    ),
+]
+OverloadRule = Annotated[
+    Overload,
+    Field(
+        description="what happens on overloaded links; drop: senders keep their rates, and each link "
+        "drops its excess, the same share of all traffic on it; priority: the same, but links serve "
+        "higher classes first; max-min: TCP slows the senders down to max-min fair rates"
+    ),
+]
+
 
 def adjust(
     problem: Traffic,
     *,
-    both_directions: Annotated[
-        bool | None,
-        Field(
-            description="true: each link without an opposite one gets one, for tables with a row for both "
-            "ways; false: each row is one way only; none: the same, with a warning where no row has an "
-            "opposite one and demands lack a path"
-        ),
-    ] = None,
-    scale: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
-    ] = 1.0,
-    capacity_scale: Annotated[
-        float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
-    ] = 1.0,
+    both_directions: BothDirections = None,
+    scale: DemandScale = 1.0,
+    capacity_scale: CapacityScale = 1.0,
     fail_links: failures.FailLinks = (),
     fail_nodes: failures.FailNodes = (),
     fail_groups: failures.FailGroups = (),
@@ -63,21 +82,8 @@ def adjust(
     fail_random_groups: failures.RandomGroups = 0,
     failure_seed: failures.FailureSeed = 0,
     lost_demands: failures.LostDemands = "shed",
-    class_shares: Annotated[
-        dict[str, Annotated[float, Field(gt=0, le=1)]],
-        Field(
-            description="classes that each demand is split into, the highest priority first, and the shares "
-            "of its rate that they get"
-        ),
-    ] = {},  # noqa: B006 - never changed
-    overload: Annotated[
-        Overload,
-        Field(
-            description="what happens on overloaded links; drop: senders keep their rates, and each link "
-            "drops its excess, the same share of all traffic on it; priority: the same, but links serve "
-            "higher classes first; max-min: TCP slows the senders down to max-min fair rates"
-        ),
-    ] = "drop",
+    class_shares: ClassShares = {},  # noqa: B006 - never changed
+    overload: OverloadRule = "drop",
 ) -> Traffic:
     """Add opposite links, scale demands and capacities, then remove failed elements.
 
@@ -88,12 +94,7 @@ def adjust(
     raises  InputError for names that match nothing, for more failures than there are elements, and,
             with `lost_demands` "error", for demands that lose their last path
     """
-    if both_directions:
-        problem = add_opposites(problem)
-    elif both_directions is None and (
-        doubt := find_one_way_doubt(problem, file_name(problem.links, "links"))
-    ):
-        add_note(doubt)
+    problem = _direct_links(problem, both_directions)
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
     if class_shares:
         demands, classes = split_demands(problem.demands, class_shares)
@@ -118,6 +119,15 @@ def adjust(
     if failed.faults:
         raise InputError(*failed.faults)
     return failures.remove_failed(problem, failed.link_down, factor, lost_demands)
+
+
+def _direct_links(problem: Traffic, both_directions: bool | None) -> Traffic:
+    """Return the problem with opposite links where they are asked for; note a doubt where nothing is said."""
+    if both_directions:
+        return add_opposites(problem)
+    if both_directions is None and (doubt := find_one_way_doubt(problem, file_name(problem.links, "links"))):
+        add_note(doubt)
+    return problem
 
 
 def find_divided(problem: Traffic) -> str | None:

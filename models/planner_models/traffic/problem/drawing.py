@@ -45,7 +45,26 @@ def draw_network(
     unsent_mbps   (K,) what each demand does not send
     failed_mbps   (K,) the part of it that failed links take, or that has no path
     """
-    capacity, count = problem.capacity_mbps, len(problem.nodes)
+    links = _list_links(problem, load_mbps, dropped_mbps)
+    if len(links) < len(problem.links):
+        title += f", the first {len(links):,} of {len(problem.links):,}"
+    return NetworkMap(
+        title=title,
+        nodes=_list_nodes(problem, unsent_mbps, failed_mbps),
+        links=links,
+        value="utilization",
+        unit="%",
+        limit=100.0,
+        width_unit="Mbit/s",
+        lost_unit="Mbit/s",
+        link_kind=LINK,
+        node_kind=NODE,
+    )
+
+
+def _list_links(problem: Traffic, load_mbps: Floats | None, dropped_mbps: Floats | None) -> pd.DataFrame:
+    """Return the drawn links with their utilization, width and note; of many links the busiest."""
+    capacity = problem.capacity_mbps
     lines = DuplexLines.group(problem, both_ways=True)
     names = Counter(lines.names)
     elements = np.array([name if names[name] == 1 else "" for name in lines.names], dtype=object)
@@ -62,14 +81,18 @@ def draw_network(
         links["lost"] = dropped_mbps
     order = np.argsort(-(capacity if load_mbps is None else load_mbps / capacity), kind="stable")
     selected = np.sort(order[:MOST_LINKS])
-    if len(selected) < len(links):
-        title += f", the first {len(selected):,} of {len(links):,}"
     links = links.iloc[selected]
     load = [None] * len(selected) if load_mbps is None else load_mbps[selected].tolist()
     links["note"] = [
         amount(full, "Mbit/s") if carried is None else amount_of(carried, full, "Mbit/s")
         for carried, full in zip(load, capacity[selected].tolist(), strict=True)
     ]
+    return links.reset_index(drop=True)
+
+
+def _list_nodes(problem: Traffic, unsent_mbps: Floats | None, failed_mbps: Floats | None) -> pd.DataFrame:
+    """Return the nodes with their places, the traffic that starts and ends there, and what is lost."""
+    count = len(problem.nodes)
     sent = sum_by_index(problem.source, problem.rate_mbps, count)
     received = sum_by_index(problem.target, problem.rate_mbps, count)
     nodes = problem.nodes.dropna(axis="columns", how="all").reset_index(drop=True)
@@ -89,18 +112,7 @@ def draw_network(
         nodes["lost_as"] = _describe_losses(problem, by_capacity, by_failure)
     if not {"latitude", "longitude"} <= set(nodes):
         nodes[["x", "y"]] = place_nodes(nodes, problem.links).to_numpy()
-    return NetworkMap(
-        title=title,
-        nodes=nodes,
-        links=links.reset_index(drop=True),
-        value="utilization",
-        unit="%",
-        limit=100.0,
-        width_unit="Mbit/s",
-        lost_unit="Mbit/s",
-        link_kind=LINK,
-        node_kind=NODE,
-    )
+    return nodes
 
 
 def _describe_losses(problem: Traffic, by_capacity: Floats, by_failure: Floats) -> list[str]:

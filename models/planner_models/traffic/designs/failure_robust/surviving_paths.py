@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
@@ -141,14 +142,13 @@ class _Connectivity:
         partial_sets: list[tuple[frozenset[int], int]] = [(frozenset(), 0)]
         for _ in range(at_once):
             longer: dict[frozenset[int], int] = {}
-            for failed_set, taken in partial_sets:
-                for failure, bits in hits:
-                    together = failed_set | {failure}
-                    if taken | bits == every:
-                        if not self._disconnects(together, demand):
-                            return False
-                    elif failure not in failed_set:
-                        longer[together] = taken | bits
+            for (failed_set, taken), (failure, bits) in itertools.product(partial_sets, hits):
+                together = failed_set | {failure}
+                if taken | bits == every:
+                    if not self._disconnects(together, demand):
+                        return False
+                elif failure not in failed_set:
+                    longer[together] = taken | bits
             partial_sets = list(longer.items())
         return True
 

@@ -59,56 +59,61 @@ DECIMAL_EXPONENTS: Final = {Fraction(10) ** exponent: exponent for exponent in r
 Rows = Sequence[tuple[str, Mapping[str, str]]]
 """Place and attributes by name of each edge."""
 
+DemandFile = Annotated[
+    Path | None, Field(description="CSV or Parquet file with the columns source, target, rate_mbps")
+]
+GravityTotal = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        description="instead of a file: gravity demands that add up to this (Mbit/s)",
+    ),
+]
+CapacityAttribute = Annotated[
+    str | None,
+    Field(
+        description="edge attribute with the capacity; default: the first that an edge has of "
+        "LinkSpeedRaw, capacity_mbps, capacity, bandwidth"
+    ),
+]
+CapacityUnit = Annotated[
+    RateUnit | None,
+    Field(description="unit of a capacity without unit in its name; default: mbps. LinkSpeedRaw is in bit/s"),
+]
+DefaultCapacity = Annotated[
+    float | None, Field(gt=0, allow_inf_nan=False, description="capacity of edges without one (Mbit/s)")
+]
+WeightAttribute = Annotated[
+    str | None,
+    Field(
+        description="edge attribute with the routing metric; default: weight, or a common name such as "
+        "metric, igp_metric or ospf_cost; without any, all links weigh 1"
+    ),
+]
+CostAttribute = Annotated[
+    str | None,
+    Field(
+        description="edge attribute with the price per Mbit/s; default: cost, where an edge has a "
+        "routing metric too"
+    ),
+]
+LabelAttribute = Annotated[str, Field(description="node attribute with the name; the id where it is missing")]
+
 
 def read(
     path: Annotated[Path, Field(description="the GraphML file")],
     *,
-    demands: Annotated[
-        Path | None, Field(description="CSV or Parquet file with the columns source, target, rate_mbps")
-    ] = None,
-    total_mbps: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            allow_inf_nan=False,
-            description="instead of a file: gravity demands that add up to this (Mbit/s)",
-        ),
-    ] = None,
+    demands: DemandFile = None,
+    total_mbps: GravityTotal = None,
     pairs: Pairs = None,
     seed: Seed = 0,
-    capacity: Annotated[
-        str | None,
-        Field(
-            description="edge attribute with the capacity; default: the first that an edge has of "
-            "LinkSpeedRaw, capacity_mbps, capacity, bandwidth"
-        ),
-    ] = None,
-    capacity_unit: Annotated[
-        RateUnit | None,
-        Field(
-            description="unit of a capacity without unit in its name; default: mbps. LinkSpeedRaw is in bit/s"
-        ),
-    ] = None,
-    default_capacity_mbps: Annotated[
-        float | None, Field(gt=0, allow_inf_nan=False, description="capacity of edges without one (Mbit/s)")
-    ] = None,
-    weight: Annotated[
-        str | None,
-        Field(
-            description="edge attribute with the routing metric; default: weight, or a common name such as "
-            "metric, igp_metric or ospf_cost; without any, all links weigh 1"
-        ),
-    ] = None,
-    cost: Annotated[
-        str | None,
-        Field(
-            description="edge attribute with the price per Mbit/s; default: cost, where an edge has a "
-            "routing metric too"
-        ),
-    ] = None,
-    label: Annotated[
-        str, Field(description="node attribute with the name; the id where it is missing")
-    ] = "label",
+    capacity: CapacityAttribute = None,
+    capacity_unit: CapacityUnit = None,
+    default_capacity_mbps: DefaultCapacity = None,
+    weight: WeightAttribute = None,
+    cost: CostAttribute = None,
+    label: LabelAttribute = "label",
 ) -> Tables:
     """Read the graph of a GraphML file; demands from a file, or drawn by gravity from `seed`.
 
@@ -120,13 +125,7 @@ def read(
     raises  InputError with every fault of both files' syntax, structure and numbers
     """
     path = Path(path)
-    if demands is None and total_mbps is None:
-        raise InputError(
-            f"{path.name}: GraphML holds no demands; set demands to a file with source, target, rate_mbps, "
-            "or total_mbps to draw them by gravity"
-        )
-    if demands is not None and total_mbps is not None:
-        raise InputError(f"{path.name}: demands and total_mbps are both set; set one of them")
+    _require_one_source(path.name, demands, total_mbps)
     root = file_errors.parse(path, "graphml")
     faults = FileErrors(path.name)
     graph = _graph(root, faults)
@@ -154,6 +153,17 @@ def read(
     rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
     drawn = build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
     return named_tables(path.name, nodes=nodes, links=links, demands=drawn)
+
+
+def _require_one_source(file: str, demands: Path | None, total_mbps: float | None) -> None:
+    """Raise InputError unless demands are either in a file or drawn by gravity."""
+    if demands is None and total_mbps is None:
+        raise InputError(
+            f"{file}: GraphML holds no demands; set demands to a file with source, target, rate_mbps, "
+            "or total_mbps to draw them by gravity"
+        )
+    if demands is not None and total_mbps is not None:
+        raise InputError(f"{file}: demands and total_mbps are both set; set one of them")
 
 
 @dataclass

@@ -75,30 +75,34 @@ GivenUnit: TypeAlias = Annotated[
 ]
 Unit: TypeAlias = Annotated[RateUnit, Field(description="unit of the file's capacities and demand values")]
 
+ModuleChoice = Annotated[
+    Literal["preinstalled", "smallest", "largest"] | None,
+    Field(
+        description="capacity of a link: preinstalled (also by default): the pre-installed one, else its "
+        "smallest module; or its smallest or largest module, else the pre-installed capacity"
+    ),
+]
+Coordinates = Annotated[
+    Literal["declared", "geographical", "pixel"],
+    Field(
+        description="meaning of x and y; declared: as the XML declares, in native text geographical "
+        "where all are within the range of degrees"
+    ),
+]
+OtherDemands = Annotated[
+    Path | None, Field(description="another SNDlib file whose demands replace those of this one")
+]
+
 
 def read(
     path: Annotated[Path, Field(description="the network file, XML or native")],
     *,
-    module: Annotated[
-        Literal["preinstalled", "smallest", "largest"] | None,
-        Field(
-            description="capacity of a link: preinstalled (also by default): the pre-installed one, else its "
-            "smallest module; or its smallest or largest module, else the pre-installed capacity"
-        ),
-    ] = None,
+    module: ModuleChoice = None,
     link_direction: GivenLinkDirection = None,
     demand_direction: GivenDemandDirection = None,
-    coordinates: Annotated[
-        Literal["declared", "geographical", "pixel"],
-        Field(
-            description="meaning of x and y; declared: as the XML declares, in native text geographical "
-            "where all are within the range of degrees"
-        ),
-    ] = "declared",
+    coordinates: Coordinates = "declared",
     unit: GivenUnit = None,
-    demands: Annotated[
-        Path | None, Field(description="another SNDlib file whose demands replace those of this one")
-    ] = None,
+    demands: OtherDemands = None,
 ) -> Tables:
     """Read the network in an SNDlib file, XML or native text (the first character decides).
 

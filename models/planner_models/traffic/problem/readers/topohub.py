@@ -50,43 +50,49 @@ Demands = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
 LENGTH_TOLERANCE: Final = ROUNDING  # relative difference of length below which two paths are equally short
 MAX_DISTANCES: Final = 1 << 23  # distances in memory at once (8 bytes each)
 
+CapacityRule = Annotated[
+    Literal["unit", "classed"],
+    Field(
+        description="unit: every link 1 Gbit/s; classed: 1, 2.5, 4 or 10 Gbit/s, the smallest that "
+        "is at least the link's shortest-path load"
+    ),
+]
+DemandSource = Annotated[
+    Literal["auto", "given", "gravity"],
+    Field(description="given: the network's own; gravity: synthetic; auto: given where there are any"),
+]
+DemandDirection = Annotated[
+    Literal["auto", "listed", "both"],
+    Field(
+        description="given demands go as listed, or both ways; auto: both ways where the network "
+        "lists no pair in both directions"
+    ),
+]
+MetricChoice = Annotated[
+    Literal["hops", "distance"] | None,
+    Field(
+        description="routing metric of a link: hops: 1; distance: its length in km (at least 1); "
+        "default: hops, with a note"
+    ),
+]
+PeakUtilization = Annotated[
+    float,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        description="utilization of the busiest link when demands take their shortest paths",
+    ),
+]
+
 
 def read(
     name: Annotated[str, Field(description="name in topohub, such as sndlib/abilene")],
     *,
-    capacity: Annotated[
-        Literal["unit", "classed"],
-        Field(
-            description="unit: every link 1 Gbit/s; classed: 1, 2.5, 4 or 10 Gbit/s, the smallest that "
-            "is at least the link's shortest-path load"
-        ),
-    ] = "classed",
-    demands: Annotated[
-        Literal["auto", "given", "gravity"],
-        Field(description="given: the network's own; gravity: synthetic; auto: given where there are any"),
-    ] = "auto",
-    demand_direction: Annotated[
-        Literal["auto", "listed", "both"],
-        Field(
-            description="given demands go as listed, or both ways; auto: both ways where the network "
-            "lists no pair in both directions"
-        ),
-    ] = "auto",
-    weight: Annotated[
-        Literal["hops", "distance"] | None,
-        Field(
-            description="routing metric of a link: hops: 1; distance: its length in km (at least 1); "
-            "default: hops, with a note"
-        ),
-    ] = None,
-    peak_utilization: Annotated[
-        float,
-        Field(
-            gt=0,
-            allow_inf_nan=False,
-            description="utilization of the busiest link when demands take their shortest paths",
-        ),
-    ] = 1.0,
+    capacity: CapacityRule = "classed",
+    demands: DemandSource = "auto",
+    demand_direction: DemandDirection = "auto",
+    weight: MetricChoice = None,
+    peak_utilization: PeakUtilization = 1.0,
     pairs: Pairs = None,
     seed: Seed = 0,
 ) -> Tables:
@@ -114,36 +120,20 @@ def read(
     graph = _graph(name)
     ids = [node["id"] for node in graph["nodes"]]
     code = {id_: index for index, id_ in enumerate(ids)}
-    # both directions of an edge beside each other
-    joined = [(code[edge["source"]], code[edge["target"]]) for edge in graph["edges"]]
-    ends = np.array(joined, dtype=np.intp).reshape(-1, 2)
-    tail, head = ends.reshape(-1), ends[:, ::-1].reshape(-1)
-    km = np.repeat(to_floats([edge["dist"] for edge in graph["edges"]]), 2)
+    tail, head, km = _read_edges(graph, code)
     longitude, latitude = to_floats([node["pos"] for node in graph["nodes"]]).reshape(-1, 2).T
     position = position_columns(
         longitude, latitude, geographical=_geographical(name), faults=FileErrors(name)
     )
     measured = position["latitude"] is not None or name.startswith("gabriel/")
-    if weight == "distance" and not measured:
-        raise InputError(f"weight: '{name}' is drawn in pixels: links have no length; set weight = 'hops'")
-    if weight is None:
-        other = '; weight = "distance" weighs them by their lengths' if measured else ""
-        add_note(f"assumed: {name}: all links weigh 1{other}")
-    metric = np.maximum(km, MIN_LENGTH_KM) if weight == "distance" else np.ones(len(tail))
-
+    metric = _choose_metric(name, weight, km, measured=measured)
     source, target, rate = _demands(name, graph, code, demands, demand_direction, tail, head, seed)
     selected = keep_largest(rate, pairs)
     source, target, rate = source[selected], target[selected], rate[selected]
     load = shortest_path_load(
         nodes=len(ids), tail=tail, head=head, weight=metric, source=source, target=target, rate=rate
     )
-    full_mbps = CAPACITY_CLASSES_MBPS[0] if capacity == "unit" else CAPACITY_CLASSES_MBPS[-1]
-    scale = full_mbps / load.max() if load.any() else 1.0
-    if capacity == "unit":
-        capacity_mbps = np.full(len(tail), full_mbps)
-    else:
-        capacity_mbps = _smallest_class(np.repeat(load.reshape(-1, 2).max(axis=1), 2) * scale)
-
+    capacity_mbps, scale = _size_links(capacity, load)
     stated = [str(node.get("name") or "") for node in graph["nodes"]]
     label = pd.array(table_building.make_unique(stated, [str(id_) for id_ in ids]), dtype="str")
     return named_tables(
@@ -160,6 +150,35 @@ def read(
             source=label[source], target=label[target], rate_mbps=rate * scale * peak_utilization
         ),
     )
+
+
+def _read_edges(
+    graph: dict[str, Any], code: dict[Any, int]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Return tail, head and length in km of each link, both directions of an edge beside each other."""
+    joined = [(code[edge["source"]], code[edge["target"]]) for edge in graph["edges"]]
+    ends = np.array(joined, dtype=np.intp).reshape(-1, 2)
+    km = np.repeat(to_floats([edge["dist"] for edge in graph["edges"]]), 2)
+    return ends.reshape(-1), ends[:, ::-1].reshape(-1), km
+
+
+def _choose_metric(name: str, weight: str | None, km: Floats, *, measured: bool) -> Floats:
+    """Return the routing metric of each link; InputError for distances in a network without lengths."""
+    if weight == "distance" and not measured:
+        raise InputError(f"weight: '{name}' is drawn in pixels: links have no length; set weight = 'hops'")
+    if weight is None:
+        other = '; weight = "distance" weighs them by their lengths' if measured else ""
+        add_note(f"assumed: {name}: all links weigh 1{other}")
+    return np.maximum(km, MIN_LENGTH_KM) if weight == "distance" else np.ones(len(km))
+
+
+def _size_links(capacity: str, load: Floats) -> tuple[Floats, float]:
+    """Return the capacity of each link, Mbit/s, and the factor of all loads that fills the busiest link."""
+    full_mbps = CAPACITY_CLASSES_MBPS[0] if capacity == "unit" else CAPACITY_CLASSES_MBPS[-1]
+    scale = full_mbps / load.max() if load.any() else 1.0
+    if capacity == "unit":
+        return np.full(len(load), full_mbps), scale
+    return _smallest_class(np.repeat(load.reshape(-1, 2).max(axis=1), 2) * scale), scale
 
 
 def names() -> list[str]:
