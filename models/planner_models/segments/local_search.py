@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner_models.segments import segment_paths
 
 
@@ -45,25 +45,33 @@ def is_plain(row, v):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _change(legs, search, k, row, change, touched):  # type: ignore[no-untyped-def]
     """Write the change of load by a new list of demand k; return the number of links in `touched`."""
-    count = len(legs.exists)
     size = 0
     for side in range(2):
         u, v = search.source[k], search.target[k]
-        sign = -search.rate[k] if side == 0 else search.rate[k]
+        amount = -search.rate[k] if side == 0 else search.rate[k]
         for index in range(len(row) + 1):
             m = v
             if index < len(row):
                 m = search.lists[k, index] if side == 0 else row[index]
             if m != u:
-                for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
-                    e = legs.link[i]
-                    if change[e] == 0.0:
-                        touched[size] = e
-                        size += 1
-                    change[e] += sign * legs.share[i]
-                    if change[e] == 0.0:
-                        change[e] = 1e-300
+                size = _change_leg(legs, u * len(legs.exists) + m, amount, change, touched, size)
             u = m
+    return size
+
+
+@inner
+def _change_leg(
+    legs: segment_paths.Legs, leg: int, amount: float, change: Floats, touched: Ints, size: int
+) -> int:
+    """Add `amount` on a leg to the change of load; return the number of links in `touched`."""
+    for i in range(legs.start[leg], legs.start[leg + 1]):
+        e = legs.link[i]
+        if change[e] == 0.0:
+            touched[size] = e
+            size += 1
+        change[e] += amount * legs.share[i]
+        if change[e] == 0.0:
+            change[e] = 1e-300  # a link that has been touched
     return size
 
 
@@ -139,12 +147,12 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
     links, width = len(search.capacity), search.lists.shape[1]
     change, touched = np.zeros(links), np.empty(links, dtype=np.int64)
     row, best_row = np.empty(width, dtype=np.int32), np.empty(width, dtype=np.int32)
-    inner = first[: len(first) - 1]
+    following = first[: len(first) - 1]
     moves = 0
     while moves < tries:
         utilization = search.load / search.capacity
         top = utilization.max()
-        busiest = np.argmax(utilization)
+        busiest = int(np.argmax(utilization))
         best, best_k = top * (1 - 1e-9), -1
         for k in range(len(search.source)):
             if _share_on(legs, search, k, busiest) == 0.0:
@@ -153,23 +161,17 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
                 continue
             u, v = search.source[k], search.target[k]
             for index in range(len(legs.middle) + 1 if width else 0):
+                m = legs.middle[index] if index < len(legs.middle) else v
+                if m != v and (m == u or not legs.exists[u, m] or not legs.exists[m, v]):
+                    continue
+                if m == v and index < len(legs.middle):
+                    continue
                 row[:] = v
-                if index < len(legs.middle):
-                    m = legs.middle[index]
-                    if m in (u, v) or not legs.exists[u, m] or not legs.exists[m, v]:
-                        continue
-                    row[0] = m
-                    if width > 1:
-                        segment_paths.follow(inner, m, v, row[1:])
+                row[0] = m
+                if m != v and width > 1:
+                    segment_paths.follow(following, m, v, row[1:])
                 size = _change(legs, search, k, row, change, touched)
-                largest = 0.0
-                for i in range(size):
-                    e = touched[i]
-                    after = (search.load[e] + change[e]) / search.capacity[e]
-                    if change[e] > 1e-200 or e == busiest:
-                        largest = max(largest, after)
-                for i in range(size):
-                    change[touched[i]] = 0.0
+                largest = _largest_after(search, busiest, change, touched[:size])
                 if largest < best:
                     best, best_k = largest, k
                     best_row[:] = row
@@ -181,6 +183,18 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
             change[touched[i]] = 0.0
         moves += 1
     return moves
+
+
+@inner
+def _largest_after(search: Search, busiest: int, change: Floats, touched: Ints) -> float:
+    """Return the largest utilization of links with more load, and of the busiest, after a change; clears it."""
+    largest = 0.0
+    for e in touched:
+        if change[e] > 1e-200 or e == busiest:
+            largest = max(largest, (search.load[e] + change[e]) / search.capacity[e])
+    for e in touched:
+        change[e] = 0.0
+    return largest
 
 
 @run_small_in_python(max_elements=20_000)
@@ -216,8 +230,8 @@ def uses_any(legs, search, links):  # type: ignore[no-untyped-def]
         for index in range(search.lists.shape[1] + 1):
             m = search.lists[k, index] if index < search.lists.shape[1] else search.target[k]
             if m != u:
-                for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
-                    if links[legs.link[i]]:
-                        uses[k] = True
+                leg = legs.link[legs.start[u * count + m] : legs.start[u * count + m + 1]]
+                for e in leg:
+                    uses[k] |= links[e]
             u = m
     return uses

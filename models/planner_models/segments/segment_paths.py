@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
-from planner.compiled import njit, run_small_in_python
+from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import inner, njit, run_small_in_python
 from planner.search.tolerances import IMPROVEMENT
 from planner_models.flows import next_hops
 from planner_models.flows.problem import FlowProblem
@@ -96,15 +96,20 @@ def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-
         for u in range(count):
             for m in middle:
                 to_m = leg_price[u, m]
-                if m == u or to_m == np.inf:
-                    continue
-                for v in range(count):
-                    total = to_m + price[j - 1, m, v]
-                    if total < price[j, u, v]:
-                        if total < price[j, u, v] * (1 - PRICE_TOLERANCE):
-                            first[j, u, v] = m
-                        price[j, u, v] = total
+                if m != u and to_m < np.inf:
+                    _take_cheaper(m, to_m, price[j - 1, m], price[j, u], first[j, u])
     return price, first
+
+
+@inner
+def _take_cheaper(m: int, to_m: float, onward: Floats, price: Floats, first: Ints32) -> None:
+    """Take lists through node m to all targets, (N,), where they are cheaper than those so far."""
+    for v in range(len(price)):
+        total = to_m + onward[v]
+        if total < price[v]:
+            if total < price[v] * (1 - PRICE_TOLERANCE):
+                first[v] = m
+            price[v] = total
 
 
 @njit(cache=True)
@@ -172,25 +177,40 @@ def load_by_group(legs, source, target, amount, lists, group, groups, links):  #
 @njit(cache=True)
 def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyped-def]
     """Return the first links of each list, the links, and the traffic on them; links may repeat."""
-    count = len(legs.exists)
     start = np.zeros(len(source) + 1, dtype=np.int64)
-    link, flow = np.empty(0, dtype=np.int64), np.empty(0)
-    for is_counted in range(2):
-        if is_counted:
-            link, flow = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
-        size = 0
-        for k in range(len(source)):
-            u = source[k]
-            for index in range(lists.shape[1] + 1):
-                m = lists[k, index] if index < lists.shape[1] else target[k]
-                if m != u:
-                    for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
-                        if is_counted:
-                            link[size], flow[size] = legs.link[i], amount[k] * legs.share[i]
-                        size += 1
-                u = m
-            start[k + 1] = size
+    for k in range(len(source)):
+        start[k + 1] = start[k] + _count_links(legs, source[k], lists[k], target[k])
+    link, flow = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    for k in range(len(source)):
+        begin, end = start[k], start[k + 1]
+        _write_links(legs, source[k], lists[k], target[k], link[begin:end], flow[begin:end])
+        flow[begin:end] *= amount[k]
     return start, link, flow
+
+
+@inner
+def _count_links(legs: Legs, u: int, row: Ints32, v: int) -> int:
+    """Return the number of links of a list from u to v; links may repeat."""
+    count, total = len(legs.exists), 0
+    for index in range(len(row) + 1):
+        m = row[index] if index < len(row) else v
+        if m != u:
+            total += legs.start[u * count + m + 1] - legs.start[u * count + m]
+        u = m
+    return total
+
+
+@inner
+def _write_links(legs: Legs, u: int, row: Ints32, v: int, link: Ints, share: Floats) -> None:
+    """Write the links of a list from u to v, and the share of its traffic on each."""
+    count, size = len(legs.exists), 0
+    for index in range(len(row) + 1):
+        m = row[index] if index < len(row) else v
+        if m != u:
+            for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
+                link[size], share[size] = legs.link[i], legs.share[i]
+                size += 1
+        u = m
 
 
 @run_small_in_python(max_elements=5_000)

@@ -26,11 +26,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner.search.tolerances import NEGLIGIBLE
 from planner_models.flows import split_ratios
+from planner_models.flows.flow_decomposition import decompose_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.evaluation import ShortestPathRouting
@@ -313,75 +313,12 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
             ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
             sent = np.where(problem.class_of == of_class, flow.served_mbps, 0.0)
             by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)
-    entries = sp.csr_array(by_demand)
-    demand, rate, start, link = list_paths(
-        entries.indptr.astype(np.int64),
-        entries.indices.astype(np.int64),
-        entries.data.astype(float),
-        problem.tail,
-        problem.head,
-        problem.source,
-        problem.target,
-        SMALLEST_FLOW * flow.served_mbps,
-        len(problem.nodes),
-    )
+    demands = np.arange(len(problem.demands))
+    paths = decompose_flow(problem, sp.csr_array(by_demand), demands, SMALLEST_FLOW * flow.served_mbps)
+    shape = (len(paths.rate), len(problem.links))
     return SplitRoutes(
-        demand=demand,
-        weight=rate,
-        most_mbps=np.full(len(rate), np.inf),
-        uses=sp.csr_array((np.ones(len(link)), link, start), shape=(len(rate), len(problem.links))),
-    )
-
-
-@run_small_in_python(max_elements=5_000)
-@njit(cache=True)
-def list_paths(first, index, amount, tail, head, source, target, threshold, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Return demand, rate, start and links of paths, each along the links with most traffic left.
-
-    Traffic that circles is left out.
-    """
-    demands, rates, starts, links = [0], [0.0], [0], [0]
-    seen = np.full(nodes, -1, np.int64)
-    path = np.empty(nodes + 1, np.int64)
-    for k in range(len(source)):
-        here, last = first[k], first[k + 1]
-        while True:
-            v, hops, cycle = source[k], 0, -1
-            for u in range(nodes):
-                seen[u] = -1
-            while v != target[k]:
-                if seen[v] >= 0:
-                    cycle = seen[v]
-                    break
-                seen[v] = hops
-                best = -1
-                for i in range(here, last):
-                    is_out = tail[index[i]] == v and amount[i] > threshold[k]
-                    if is_out and (best < 0 or amount[i] > amount[best]):
-                        best = i
-                if best < 0:
-                    hops = -1
-                    break
-                path[hops] = best
-                hops += 1
-                v = head[index[best]]
-            if hops <= 0:
-                break
-            begin = cycle if cycle >= 0 else 0
-            rate = np.inf
-            for i in range(begin, hops):
-                rate = min(rate, amount[path[i]])
-            for i in range(begin, hops):
-                amount[path[i]] -= rate
-            if cycle < 0:
-                demands.append(k)
-                rates.append(rate)
-                for i in path[:hops]:
-                    links.append(index[i])  # noqa: PERF401 - compiled
-                starts.append(len(links) - 1)
-    return (
-        np.array(demands[1:], np.int64),
-        np.array(rates[1:]),
-        np.array(starts, np.int64),
-        np.array(links[1:], np.int64),
+        demand=paths.demand,
+        weight=paths.rate,
+        most_mbps=np.full(len(paths.rate), np.inf),
+        uses=sp.csr_array((np.ones(len(paths.link)), paths.link, paths.start), shape=shape),
     )

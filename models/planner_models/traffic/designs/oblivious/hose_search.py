@@ -30,6 +30,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.progress import report
 from planner.search.deadline import Deadline
 from planner.search.tolerances import NEGLIGIBLE, SOLVED_SHARE
+from planner_models.flows.flow_decomposition import decompose_flow
 from planner_models.flows.path_flow_program import find_paths
 from planner_models.graphs.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious.demand_sets import (
@@ -38,7 +39,6 @@ from planner_models.traffic.designs.oblivious.demand_sets import (
     better_shares,
     shortest_paths,
 )
-from planner_models.traffic.plan.failure_outcomes import list_paths
 from planner_models.traffic.problem.problem import Traffic
 
 SUFFICIENT_DECREASE: Final = 0.2  # of the step's length: an epoch ends
@@ -313,17 +313,7 @@ def _whole_shares(problem: Traffic, rows: Ints, share: Floats, first: sp.csr_arr
     rows   (n,) demands of the rows of `share`, (n, E)
     """
     flow = sp.csr_array(np.where(share > SMALLEST_SHARE, share, 0.0))
-    demand, rate, start, link = list_paths(
-        flow.indptr.astype(np.int64),
-        flow.indices.astype(np.int64),
-        flow.data.copy(),
-        problem.tail,
-        problem.head,
-        problem.source[rows],
-        problem.target[rows],
-        np.full(len(rows), SMALLEST_PATH),
-        len(problem.nodes),
-    )
+    demand, rate, start, link = decompose_flow(problem, flow, rows, np.full(len(rows), SMALLEST_PATH))
     total = np.bincount(demand, weights=rate, minlength=len(rows))
     shape = (len(problem.demands), len(demand))
     by_path = sp.csr_array((rate / total[demand], (rows[demand], np.arange(len(demand)))), shape=shape)
