@@ -187,7 +187,7 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
 
 @inner
 def _largest_after(search: Search, busiest: int, change: Floats, touched: Ints) -> float:
-    """Return the largest utilization of links with more load, and of the busiest, after a change; clears it."""
+    """Return the largest utilization of links with more load and of the busiest after a change; clears it."""
     largest = 0.0
     for e in touched:
         if change[e] > 1e-200 or e == busiest:
