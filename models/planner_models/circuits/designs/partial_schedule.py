@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import SUM_ROUNDING
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
-from planner_models.graphs.max_weight_matching import sum_ends
+from planner_models.graphs.max_weight_matching import Pairs, sum_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,6 +86,64 @@ class Days(NamedTuple):
             )
             for day in range(count)
         ]
+
+
+class Demand(NamedTuple):
+    """Demand of pairs of racks, m of them, as compiled code takes it.
+
+    pairs  of racks with demand
+    bits   (m,)
+    mbps   (m,) rate of a circuit of each pair
+    """
+
+    pairs: Pairs
+    bits: Floats
+    mbps: Floats
+
+    @classmethod
+    def of(cls, problem: Circuits) -> Demand:
+        """Return the demand of a problem."""
+        return cls(Pairs.of(problem.bits > 0), problem.pair_bits, problem.pair_mbps)
+
+
+class Remaining(NamedTuple):
+    """Demand that the days of a schedule leave, and the time that they take, as compiled code updates them.
+
+    bits       (m,) of each pair
+    used_us    (switches,) time of each switch's days, nights included
+    out, into  (n,) bits from and to each rack
+    """
+
+    bits: Floats
+    used_us: Floats
+    out: Floats
+    into: Floats
+
+    @classmethod
+    def of(cls, problem: Circuits, switches: int) -> Remaining:
+        """Return all demand of a problem, and no time of so many switches."""
+        bits, n = problem.pair_bits, len(problem.racks)
+        out, into = (sum_ends(end, bits, n) for end in problem.pairs)
+        return cls(bits.copy(), np.zeros(switches), out, into)
+
+
+@inner
+def find_first_free(used_us: Floats) -> int:
+    """Return the switch whose days took the least time so far, the first of equals."""
+    switch = 0
+    for other in range(len(used_us)):
+        if used_us[other] < used_us[switch]:
+            switch = other
+    return switch
+
+
+@inner
+def carry(remaining: Remaining, pair: int, source: int, target: int, capacity_bits: float) -> None:
+    """Carry the demand that remains of a pair, up to the capacity of a circuit in its day."""
+    carried = min(remaining.bits[pair], capacity_bits)
+    remaining.bits[pair] -= carried
+    remaining.out[source] = max(0.0, remaining.out[source] - carried)
+    remaining.into[target] = max(0.0, remaining.into[target] - carried)
 
 
 @run_small_in_python(max_elements=20_000)

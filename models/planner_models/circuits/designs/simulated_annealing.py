@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
+from planner_models.circuits.designs.partial_schedule import Demand
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -94,14 +95,14 @@ def days(
         candidates.insert(0, greedy)
 
     def anneal(start: list[Day], steps: int, seed: int) -> list[Day]:
-        tried = _run_annealing(problem, pairs, start, steps, seed, deadline)
+        tried = _run_annealing(problem, demand, start, steps, seed, deadline)
         candidates.append(tried)
         if report is not None:
             report(_choose_best(problem, candidates))
         return tried
 
     if window is not None and len(greedy) > 1 and steps and not is_over():
-        pairs = Pairs.of(problem.bits > 0)
+        demand = Demand.of(problem)
         tried = [
             anneal(start, -(-steps // FIRST_ROUND_DIVISOR), seed)
             for fewer in range(-1, MAX_FEWER_DAYS + 1)
@@ -155,166 +156,218 @@ def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[D
     return filled
 
 
+class _DayArrays(NamedTuple):
+    """Days of a schedule: their lengths, us, (K,), and the target of each rack in each, (K, n)."""
+
+    lengths: Floats
+    targets: Ints
+
+
+class _Moves(NamedTuple):
+    """Random draws of all steps.
+
+    drawn      (4, steps) the day that gets time, the one that loses it (counted without the first), 0 where
+               a third day is matched again, and that day
+    size       (steps,) of the time that is moved, in mean moves
+    tolerance  (steps,) loss that is accepted, in units of the temperature
+    """
+
+    drawn: Ints
+    size: Floats
+    tolerance: Floats
+
+
+class _Circuits(NamedTuple):
+    """Circuits of the schedule under change, for m pairs of racks with demand.
+
+    bits    (m,) demand of each pair
+    mbps    (m,) rate of its circuits
+    up_us   (m,) time of its circuits
+    weight  (m,) scratch space
+    """
+
+    pairs: Pairs
+    bits: Floats
+    mbps: Floats
+    up_us: Floats
+    weight: Floats
+    matching: State
+
+
+class _Annealing(NamedTuple):
+    """State of a search between calls of compiled code.
+
+    switches     (K,) of each day; the total time of each switch stays
+    temperature  bits by which a schedule may be worse at first
+    current, accepted, best  schedules: under change, last accepted, and best of all
+    value        (3,) bits of the accepted schedule and of the best one, and the mean length, us
+    """
+
+    circuits: _Circuits
+    switches: Ints
+    shortest_us: float
+    temperature: float
+    moves: _Moves
+    current: _DayArrays
+    accepted: _DayArrays
+    best: _DayArrays
+    value: Floats
+
+
 def _run_annealing(
-    problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int, deadline: Deadline
+    problem: Circuits, demand: Demand, start: list[Day], steps: int, seed: int, deadline: Deadline
 ) -> list[Day]:
     """Return the days after annealing from `start`, for so many steps or until the deadline."""
-    lengths = np.array([day.duration_us for day in start])
-    targets = np.array([day.target for day in start])
-    best_lengths, best_targets = lengths.copy(), targets.copy()
+    days = _DayArrays(np.array([day.duration_us for day in start]), np.array([day.target for day in start]))
     rng, count = np.random.default_rng(seed), len(start)
-    draws = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
-    arguments = (
-        pairs,
-        problem.pair_bits,
-        problem.pair_mbps,
-        lengths,
-        targets,
-        lengths.copy(),
-        targets.copy(),
-        best_lengths,
-        best_targets,
-        np.array([day.switch for day in start]),
-        problem.shortest_day_us,
-        INITIAL_TEMPERATURE * problem.pair_bits.sum(),
-        draws,
-        rng.exponential(size=(2, steps)),
-        np.zeros((2, len(problem.pair_bits))),
-        np.zeros(3),
-        State.of(len(problem.racks)),
+    drawn_days = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
+    move_size, tolerance = rng.exponential(size=(2, steps))
+    search = _Annealing(
+        circuits=_Circuits(
+            *demand,
+            up_us=np.zeros(len(problem.pair_bits)),
+            weight=np.zeros(len(problem.pair_bits)),
+            matching=State.of(len(problem.racks)),
+        ),
+        switches=np.array([day.switch for day in start]),
+        shortest_us=problem.shortest_day_us,
+        temperature=INITIAL_TEMPERATURE * problem.pair_bits.sum(),
+        moves=_Moves(drawn_days, move_size, tolerance),
+        current=days,
+        accepted=_DayArrays(days.lengths.copy(), days.targets.copy()),
+        best=_DayArrays(days.lengths.copy(), days.targets.copy()),
+        value=np.zeros(3),
     )
-    step, size = 0, max(1, min(FIRST_STEPS_PER_CALL, FIRST_PAIRS // (count * len(problem.pair_bits))))
+    step = 0
+    size = max(1, min(FIRST_STEPS_PER_CALL, FIRST_PAIRS // (count * len(problem.pair_bits))))
     while step < steps and not deadline.is_over:
         watch = Stopwatch()
-        _anneal(*arguments, step, min(step + size, steps))
+        _anneal(search, step, min(step + size, steps))
         step += size
         size *= 2 if watch.seconds < CALL_S else 1
     return [
         replace(day, duration_us=float(length), target=target)
-        for day, length, target in zip(start, best_lengths, best_targets, strict=True)
+        for day, length, target in zip(start, search.best.lengths, search.best.targets, strict=True)
     ]
 
 
 @run_small_in_python(max_elements=200_000)
 @kernel
-def _anneal(  # noqa: C901
-    pairs: Pairs,
-    bits: Floats,
-    mbps: Floats,
-    lengths: Floats,
-    targets: Ints,
-    accepted_lengths: Floats,
-    accepted_targets: Ints,
-    best_lengths: Floats,
-    best_targets: Ints,
+def _anneal(search: _Annealing, first_step: int, last_step: int) -> None:
+    """Find K days that serve more, in the steps from `first_step` to before `last_step`."""
+    current, value, tolerance = search.current, search.value, search.moves.tolerance
+    circuits, moves, switches, shortest_us = (
+        search.circuits,
+        search.moves,
+        search.switches,
+        search.shortest_us,
+    )
+    pairs, up_us = circuits.pairs, circuits.up_us
+    accepted, best, temperature = search.accepted, search.best, search.temperature
+    lengths, targets = current.lengths, current.targets
+    steps = len(tolerance) if len(lengths) > 1 else 0
+    if first_step == 0:
+        _start(search)
+    for step in range(first_step, min(last_step, steps)):
+        _move(circuits, current, moves, switches, shortest_us, value[2], step)
+        new = _count_bits(circuits)
+        if new >= value[0] - temperature * (1 - step / steps) * tolerance[step]:
+            value[0] = new
+            _copy_days(accepted, current)
+            if new > value[1]:
+                value[1] = new
+                _copy_days(best, current)
+        else:
+            _copy_days(current, accepted)
+            for k in range(len(up_us)):
+                up_us[k] = 0.0
+            for day in range(len(lengths)):
+                _add_time(pairs, up_us, targets[day], lengths[day])
+
+
+@inner
+def _start(search: _Annealing) -> None:
+    """Match each day of the first schedule again, and take it as accepted and best."""
+    circuits, current, value = search.circuits, search.current, search.value
+    count = len(current.lengths)
+    for day in range(count):
+        value[2] += current.lengths[day] / count
+        _add_time(circuits.pairs, circuits.up_us, current.targets[day], current.lengths[day])
+    for _ in range(3):
+        for day in range(count):
+            _rematch(circuits, current.targets[day], current.lengths[day])
+    value[:2] = _count_bits(circuits)
+    _copy_days(search.best, current)
+    _copy_days(search.accepted, current)
+
+
+@inner
+def _move(
+    circuits: _Circuits,
+    days: _DayArrays,
+    moves: _Moves,
     switches: Ints,
     shortest_us: float,
-    temperature: float,
-    draws: Ints,
-    drawn: Floats,
-    scratch: Floats,
-    value: Floats,
-    state: State,
-    first_step: int,
-    last_step: int,
+    mean_us: float,
+    step: int,
 ) -> None:
-    """Find K days that serve more, by their lengths (K,) and targets (K, n); each switch's total time stays.
-
-    Take the steps from `first_step` to before `last_step`.
-
-    draws  (4, steps) for each move its days and whether there is a third; drawn (2, steps) its random size
-            and tolerance
-    scratch (2, m), 0 at first; value (3,), 0 at first, bits of the present schedule and of the best, and
-            the mean length: the state between calls, with the lengths and targets
-    """
-    count, steps = len(lengths), draws.shape[1] if len(lengths) > 1 else 0
-    up, weight = scratch[0], scratch[1]
-    if first_step == 0:
-        for day in range(count):
-            value[2] += lengths[day] / count
-            _add_time(pairs, up, targets[day], lengths[day])
-        for _ in range(3):
-            for day in range(count):
-                _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
-        value[:2] = _circuit_bits(bits, mbps, up)
-        _copy_days(best_lengths, best_targets, lengths, targets)
-        _copy_days(accepted_lengths, accepted_targets, lengths, targets)
-    now, best, mean = value
-    for step in range(first_step, min(last_step, steps)):
-        more, less = draws[0, step], draws[1, step]
-        if less >= more:
-            less += 1
-        moved = min(drawn[0, step] * MEAN_MOVE * mean, 0.9 * (lengths[less] - shortest_us))
-        if switches[more] == switches[less] and moved > 0:
-            _add_time(pairs, up, targets[more], moved)
-            _add_time(pairs, up, targets[less], -moved)
-            lengths[more] += moved
-            lengths[less] -= moved
-        third = draws[3, step]
-        for turn in range(4 if draws[2, step] == 0 else 2):
-            day = less if turn == 1 else third if turn == 2 else more
-            _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
-        new = _circuit_bits(bits, mbps, up)
-        if new >= now - temperature * (1 - step / steps) * drawn[1, step]:
-            now = new
-            _copy_days(accepted_lengths, accepted_targets, lengths, targets)
-            if now > best:
-                best = now
-                _copy_days(best_lengths, best_targets, lengths, targets)
-        else:
-            _copy_days(lengths, targets, accepted_lengths, accepted_targets)
-            for k in range(len(up)):
-                up[k] = 0.0
-            for day in range(count):
-                _add_time(pairs, up, targets[day], lengths[day])
-    value[0], value[1] = now, best
+    """Move time from a day to another one of its switch; match both, and perhaps a third, again."""
+    lengths, targets, drawn = days.lengths, days.targets, moves.drawn
+    more, less, third = drawn[0, step], drawn[1, step], drawn[3, step]
+    if less >= more:
+        less += 1
+    moved = min(moves.size[step] * MEAN_MOVE * mean_us, 0.9 * (lengths[less] - shortest_us))
+    if switches[more] == switches[less] and moved > 0:
+        pairs, up_us = circuits.pairs, circuits.up_us
+        _add_time(pairs, up_us, targets[more], moved)
+        _add_time(pairs, up_us, targets[less], -moved)
+        lengths[more] += moved
+        lengths[less] -= moved
+    for turn in range(4 if drawn[2, step] == 0 else 2):
+        day = less if turn == 1 else third if turn == 2 else more
+        _rematch(circuits, targets[day], lengths[day])
 
 
 @inner
-def _copy_days(lengths: Floats, targets: Ints, from_lengths: Floats, from_targets: Ints) -> None:
-    """Copy the days of one schedule to another."""
+def _copy_days(copy: _DayArrays, days: _DayArrays) -> None:
+    """Write the days of a schedule to another one."""
+    lengths, targets, to_lengths, to_targets = days.lengths, days.targets, copy.lengths, copy.targets
     for day in range(len(lengths)):
-        lengths[day] = from_lengths[day]
+        to_lengths[day] = lengths[day]
         for i in range(targets.shape[1]):
-            targets[day, i] = from_targets[day, i]
+            to_targets[day, i] = targets[day, i]
 
 
 @inner
-def _rematch(
-    pairs: Pairs,
-    bits: Floats,
-    mbps: Floats,
-    up: Floats,
-    target: Ints,
-    length: float,
-    weight: Floats,
-    state: State,
-) -> None:
+def _rematch(circuits: _Circuits, target: Ints, length: float) -> None:
     """Find the best matching of one day for the demand that the others leave."""
-    _add_time(pairs, up, target, -length)
+    pairs, bits, mbps = circuits.pairs, circuits.bits, circuits.mbps
+    up_us, weight, matching = circuits.up_us, circuits.weight, circuits.matching
+    _add_time(pairs, up_us, target, -length)
     for k in range(len(bits)):
-        weight[k] = min(max(0.0, bits[k] - mbps[k] * up[k]), mbps[k] * length)
-    update_matching(pairs, weight, state)
+        weight[k] = min(max(0.0, bits[k] - mbps[k] * up_us[k]), mbps[k] * length)
+    update_matching(pairs, weight, matching)
+    mate = matching.mate
     for i in range(len(target)):
-        target[i] = state.mate[i]
-    _add_time(pairs, up, target, length)
+        target[i] = mate[i]
+    _add_time(pairs, up_us, target, length)
 
 
 @inner
-def _add_time(pairs: Pairs, up: Floats, target: Ints, time: float) -> None:
+def _add_time(pairs: Pairs, up_us: Floats, target: Ints, time_us: float) -> None:
     """Add time to every circuit of a matching."""
     for i in range(len(target)):
         if target[i] != FREE:
             for k in range(pairs.first[i], pairs.first[i + 1]):
                 if pairs.target[k] == target[i]:
-                    up[k] += time
+                    up_us[k] += time_us
                     break
 
 
 @inner
-def _circuit_bits(bits: Floats, mbps: Floats, up: Floats) -> float:
+def _count_bits(circuits: _Circuits) -> float:
     """Return the bits that circuits carry."""
-    total = 0.0
-    for k in range(len(bits)):
-        total += min(bits[k], mbps[k] * up[k])
+    bits, mbps, up_us, total = circuits.bits, circuits.mbps, circuits.up_us, 0.0
+    for k in range(len(up_us)):
+        total += min(bits[k], mbps[k] * up_us[k])
     return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,10 @@ from planner_models.circuits.designs import kept_circuits
 from planner_models.circuits.designs.partial_schedule import (
     Days,
     Limits,
+    Remaining,
+    carry,
     choose_switches,
+    find_first_free,
     is_complete,
     longest_day_us,
 )
@@ -70,44 +73,96 @@ def _list_schedules(problem: Circuits) -> Iterator[list[Day]]:
         yield _schedule_days(problem, switches)
 
 
+class _Entries(NamedTuple):
+    """Entries of the stuffed demand by source.
+
+    first   (n + 1,) where those of each source start
+    column  target of each
+    time    us of each, which slices reduce
+    origin  pair of each, -1 for those that stuffing added
+    """
+
+    first: Ints
+    column: Ints
+    time: Floats
+    origin: Ints
+
+
+class _Matching(NamedTuple):
+    """A matching of sources and targets that grows by augmenting paths.
+
+    above   (n, words) targets of entries of at least the threshold, of each source, as bits
+    free    (words,) targets that are not matched; unseen (words,) those that a search has not met
+    mate    (n,) the target of each source, and back (n,) the source of each target, or IDLE
+    path    (2, n + 1) sources of a path, and the targets between them
+    """
+
+    above: Words
+    free: Words
+    unseen: Words
+    mate: Ints
+    back: Ints
+    path: Ints
+
+    @classmethod
+    def of(cls, n: int) -> _Matching:
+        """Return a matching of n racks without any pair."""
+        words = (n + 63) >> 6
+        free = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)
+        mate, path = np.full(n, IDLE), np.empty((2, n + 1), np.int64)
+        return cls(
+            np.zeros((n, words), np.uint64),
+            free,
+            np.zeros(words, np.uint64),
+            mate,
+            mate.copy(),
+            path,
+        )
+
+
+class _Slicing(NamedTuple):
+    """State of the slicing of stuffed demand between its days.
+
+    mbps         (m,) rate of a circuit of each pair
+    longest_us   time of a day, at most
+    smallest_us  threshold at which slicing ends
+    threshold    (2,) the threshold, and that up to which `matching.above` is made
+    entry_of     (n,) matched entry of each source
+    """
+
+    entries: _Entries
+    matching: _Matching
+    mbps: Floats
+    limits: Limits
+    longest_us: float
+    smallest_us: float
+    remaining: Remaining
+    threshold: Floats
+    entry_of: Ints
+
+
 def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
     """Return the days of the first `switches` circuit switches, compiled."""
     source, target = problem.pairs
     bits, mbps, n = problem.pair_bits, problem.pair_mbps, len(problem.racks)
     if not len(bits):
         return []
-    longest = longest_day_us(problem, switches)
-    first, column, full, origin, largest = _stuff_demand(source, target, bits / mbps, n)
-    remaining, used = bits.copy(), np.zeros(switches)
-    out, into = (sum_ends(end, bits, n) for end in (source, target))
-    words = (n + 63) >> 6
-    above, free_words = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)
-    free_words[0] = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)  # all are free
-    mates, paths = np.full((2, n), IDLE), np.empty((3, n + 1), np.int64)
-    threshold = np.array([2.0 ** np.floor(np.log2(full.max())), 0.0])
-    limits, made = Limits.of(problem), list[Day]()
+    entries, largest = _stuff_demand(source, target, bits / mbps, n)
+    slicing = _Slicing(
+        entries=entries,
+        matching=_Matching.of(n),
+        mbps=mbps,
+        limits=Limits.of(problem),
+        longest_us=longest_day_us(problem, switches),
+        smallest_us=SMALLEST * largest,
+        remaining=Remaining.of(problem, switches),
+        threshold=np.array([2.0 ** np.floor(np.log2(entries.time.max())), 0.0]),
+        entry_of=np.empty(n, np.int64),
+    )
+    made = list[Day]()
     while True:
         days = Days.reserve(DAYS_AT_ONCE, n)
-        count = _slice_demand(
-            first,
-            column,
-            full,
-            origin,
-            SMALLEST * largest,
-            mbps,
-            limits,
-            longest,
-            remaining,
-            used,
-            out,
-            into,
-            above,
-            free_words,
-            mates,
-            paths,
-            threshold,
-            days,
-        )
+        count = _slice_demand(slicing, days)
         made += days.made(count)
         if count < DAYS_AT_ONCE:
             return made
@@ -115,106 +170,117 @@ def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
 
 @run_small_in_python(max_elements=20_000)
 @kernel
-def _slice_demand(  # noqa: C901
-    first: Ints,
-    column: Ints,
-    full: Floats,
-    origin: Ints,
-    smallest: float,
-    mbps: Floats,
-    limits: Limits,
-    longest: float,
-    remaining: Floats,
-    used: Floats,
-    out: Floats,
-    into: Floats,
-    above: Words,
-    free_words: Words,
-    mates: Ints,
-    paths: Ints,
-    threshold: Floats,
-    days: Days,
-) -> int:
-    """Fill `days` and return their number; fewer than its rows if the schedule is complete.
-
-    first, column, full, origin  entries of the stuffed demand by source, as `_stuff_demand` returns them
-    longest     time of a day, at most, us
-    left, used, out, into  what is left of pairs (m,), used of switches, left from and to racks (n,)
-    above       (n, words) the columns of entries of at least the threshold
-    free_words        (2, words) the columns that are free, and scratch
-    mates       (2, n) the column of each row, and the row of each column
-    threshold   (2,) the threshold, and that up to which `above` is made
-    """
-    n, count = len(out), 0
-    free, unseen, mate, back, entry_of = free_words[0], free_words[1], mates[0], mates[1], paths[2]
-    while threshold[0] > smallest and not is_complete(limits, used, out, into):
+def _slice_demand(slicing: _Slicing, days: Days) -> int:
+    """Fill `days` and return their number; fewer than its rows if the schedule is complete."""
+    matching, limits, threshold, smallest_us = (
+        slicing.matching,
+        slicing.limits,
+        slicing.threshold,
+        slicing.smallest_us,
+    )
+    used_us, out, into = slicing.remaining.used_us, slicing.remaining.out, slicing.remaining.into
+    count = 0
+    while threshold[0] > smallest_us and not is_complete(limits, used_us, out, into):
         if threshold[1] != threshold[0]:
-            for i in range(n):
-                for k in range(first[i], first[i + 1]):
-                    if full[k] >= threshold[0]:
-                        add(above[i], column[k])
-            threshold[1] = threshold[0]
-        is_perfect = True
-        for i in range(n):
-            if mate[i] == IDLE and not _augment(i, above, free, unseen, mate, back, paths[0], paths[1]):
-                is_perfect = False
-                break
-        if not is_perfect:
+            _mark_entries(slicing)
+        if not _match_all(matching):
             threshold[0] /= 2
             continue
         if count == len(days.switch):
             return count
-        slice_us, switch = np.inf, 0
-        for i in range(n):
-            for k in range(first[i], first[i + 1]):
-                if column[k] == mate[i]:
-                    entry_of[i] = k
-                    slice_us = min(slice_us, full[k])
-                    break
-        for other in range(len(used)):
-            if used[other] < used[switch]:
-                switch = other
-        length = max(min(slice_us, longest), limits.shortest_us)
-        length = min(length, limits.window_us - used[switch] - limits.night_us)
-        slice_us = min(slice_us, length)  # the rest stays, for another switch
-        used[switch] += limits.night_us + length
-        days.duration_us[count], days.switch[count] = length, switch
-        for i in range(n):
-            k, j = entry_of[i], mate[i]
-            days.target[count, i] = j
-            full[k] -= slice_us
-            if full[k] < threshold[0]:
-                drop(above[i], j)
-                mate[i], back[j] = IDLE, IDLE
-                add(free, j)
-            pair = origin[k]
-            if pair >= 0:
-                carried = min(remaining[pair], length * mbps[pair])
-                remaining[pair] -= carried
-                out[i] = max(0.0, out[i] - carried)
-                into[j] = max(0.0, into[j] - carried)
+        _take_slice(slicing, days, count)
         count += 1
     return count
 
 
-def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Ints, Ints, Floats, Ints, float]:
+@inner
+def _mark_entries(slicing: _Slicing) -> None:
+    """Add the entries of at least the threshold to those that the matching may use."""
+    first, column, time = slicing.entries.first, slicing.entries.column, slicing.entries.time
+    above, threshold = slicing.matching.above, slicing.threshold
+    for i in range(len(first) - 1):
+        for k in range(first[i], first[i + 1]):
+            if time[k] >= threshold[0]:
+                add(above[i], column[k])
+    threshold[1] = threshold[0]
+
+
+@inner
+def _match_all(matching: _Matching) -> bool:
+    """Match all sources; return False where there is no perfect matching."""
+    above, free, unseen = matching.above, matching.free, matching.unseen
+    mate, back, path = matching.mate, matching.back, matching.path
+    for i in range(len(mate)):
+        if mate[i] == IDLE and not _augment(i, above, free, unseen, mate, back, path):
+            return False
+    return True
+
+
+@inner
+def _take_slice(slicing: _Slicing, days: Days, count: int) -> None:
+    """Write the day of the matching to `days`, and take its time off the matched entries."""
+    entries, matching, limits, remaining = (
+        slicing.entries,
+        slicing.matching,
+        slicing.limits,
+        slicing.remaining,
+    )
+    mate, back, above, free = matching.mate, matching.back, matching.above, matching.free
+    first, column, time, origin = entries.first, entries.column, entries.time, entries.origin
+    entry_of, mbps, threshold = slicing.entry_of, slicing.mbps, slicing.threshold[0]
+    slice_us = np.inf
+    for i in range(len(mate)):
+        for k in range(first[i], first[i + 1]):
+            if column[k] == mate[i]:
+                entry_of[i] = k
+                slice_us = min(slice_us, time[k])
+                break
+    switch = find_first_free(remaining.used_us)
+    length = max(min(slice_us, slicing.longest_us), limits.shortest_us)
+    length = min(length, limits.window_us - remaining.used_us[switch] - limits.night_us)
+    slice_us = min(slice_us, length)  # the rest stays, for another switch
+    remaining.used_us[switch] += limits.night_us + length
+    days.duration_us[count], days.switch[count] = length, switch
+    for i in range(len(mate)):
+        k, j = entry_of[i], mate[i]
+        days.target[count, i] = j
+        time[k] -= slice_us
+        if time[k] < threshold:
+            drop(above[i], j)
+            mate[i], back[j] = IDLE, IDLE
+            add(free, j)
+        pair = origin[k]
+        if pair >= 0:
+            carry(remaining, pair, i, j, length * mbps[pair])
+
+
+def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[_Entries, float]:
     """Add to the demand (m,) until all sums over sources and targets are the largest of them.
 
-    What is there grows first, so that few entries stay few; what is then short is filled in new ones.
+    Present entries grow first, so that few entries stay few; the missing time is filled in new ones.
 
-    returns  where each source's entries start (n + 1,), their targets, sizes and pairs (-1 for new
-             ones), and what all sums are
+    returns  the entries, and the sum of each source and each target
     """
     out, into = (sum_ends(end, time, n) for end in (source, target))
     largest = float(max(out.max(), into.max()))
-    enlarged, sizes, ends = time.copy(), np.empty(2 * n), np.empty((2, 2 * n), np.int64)
-    added = _fill_up(source, target, enlarged, out, into, largest, ends, sizes)
-    rows = np.concatenate([source, ends[0, :added]])
+    enlarged, added = time.copy(), _Added(np.empty((2, 2 * n), np.int64), np.empty(2 * n))
+    count = _fill_up(source, target, enlarged, out, into, largest, added)
+    rows = np.concatenate([source, added.ends[0, :count]])
     order = np.argsort(rows, kind="stable")
-    column = np.concatenate([target, ends[1, :added]])[order]
-    full = np.concatenate([enlarged, sizes[:added]])[order]
-    origin = np.concatenate([np.arange(len(time)), np.full(added, -1)])[order]
-    return index_first(rows, n), column, full, origin, largest
+    entries = _Entries(
+        first=index_first(rows, n),
+        column=np.concatenate([target, added.ends[1, :count]])[order],
+        time=np.concatenate([enlarged, added.time[:count]])[order],
+        origin=np.concatenate([np.arange(len(time)), np.full(count, -1)])[order],
+    )
+    return entries, largest
+
+
+class _Added(NamedTuple):
+    """New entries: source and target of each, (2, 2n), and its time, us, (2n,)."""
+
+    ends: Ints
+    time: Floats
 
 
 @run_small_in_python(max_elements=20_000)
@@ -226,10 +292,9 @@ def _fill_up(
     out: Floats,
     into: Floats,
     largest: float,
-    ends: Ints,
-    sizes: Floats,
+    new: _Added,
 ) -> int:
-    """Enlarge the entries (m,) `time`, write new ones to `ends` (2, 2n) and `sizes`; return their number."""
+    """Enlarge the entries (m,) `time`, write new ones to `new`; return their number."""
     n = len(out)
     for k in range(len(time)):
         more = min(largest - out[source[k]], largest - into[target[k]])
@@ -246,7 +311,7 @@ def _fill_up(
             j += 1
         else:
             size = min(short_out, short_in)
-            ends[0, added], ends[1, added], sizes[added] = i, j, size
+            new.ends[0, added], new.ends[1, added], new.time[added] = i, j, size
             out[i] += size
             into[j] += size
             added += 1
@@ -255,34 +320,24 @@ def _fill_up(
 
 @inner
 def _augment(
-    start: int,
-    above: Words,
-    free: Words,
-    unseen: Words,
-    mate: Ints,
-    back: Ints,
-    path: Ints,
-    via: Ints,
+    start: int, above: Words, free: Words, unseen: Words, mate: Ints, back: Ints, path: Ints
 ) -> bool:
-    """Match row `start` by an augmenting path to a free column; return False where there is none.
-
-    above  (n, words) bits of the columns that each row may have; free (words,) of those that none has
-    """
+    """Match row `start` by an augmenting path to a free column; return False where there is none."""
     for w in range(len(unseen)):
         unseen[w] = ~np.uint64(0)
     depth = 0
-    path[0] = start
+    path[0, 0] = start
     while depth >= 0:
-        i = path[depth]
+        i = path[0, depth]
         j = lowest_common(above[i], free)
         if j >= 0:
             drop(free, j)
             while True:
-                i = path[depth]
+                i = path[0, depth]
                 mate[i], back[j] = j, i
                 if depth == 0:
                     return True
-                j = via[depth]
+                j = path[1, depth]
                 depth -= 1
         j = lowest_common(above[i], unseen)
         if j < 0:
@@ -290,7 +345,7 @@ def _augment(
             continue
         drop(unseen, j)
         depth += 1
-        path[depth], via[depth] = back[j], j
+        path[0, depth], path[1, depth] = back[j], j
     return False
 
 
