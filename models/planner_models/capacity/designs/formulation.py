@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from planner_models.capacity.routing import Arcs
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
+
+DemandsOf = Mapping[tuple[int, int], list[int]]
+"""Demands without tunnels by target and source."""
 
 
 def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
@@ -33,15 +36,35 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     import pyomo.environ as pyo  # only needed for the formal model
 
     m = pyo.ConcreteModel("capacity planning")
-    arcs, options = Arcs.of(problem), problem.options
-    years, states = len(problem.year_numbers), 1 + len(problem.states.names)
-    lines, limits = len(problem.lines), largest_counts(problem)
-    demands_of = _free_demands(problem)
+    arcs, demands_of = Arcs.of(problem), _free_demands(problem)
+    _add_variables(m, problem, arcs, demands_of)
+    _add_conservation(m, problem, arcs, demands_of)
+    _add_tunnels(m, problem)
+    _add_capacity(m, problem, arcs)
+    _add_shedding(m, problem)
+    _add_purchases(m, problem)
+    _add_goal(m, problem, arcs)
+    return m
 
+
+def _add_variables(
+    m: pyo.ConcreteModel,
+    problem: CapacityPlanning,
+    arcs: Arcs,
+    demands_of: Mapping[tuple[int, int], list[int]],
+) -> None:
+    """Add the sets, and the variables of purchases, flows and demand that is shed."""
+    import pyomo.environ as pyo
+
+    limits = largest_counts(problem)
+    years, states = len(problem.year_numbers), 1 + len(problem.states.names)
     targets = sorted({target for target, _ in demands_of})
     m.T, m.S = pyo.Set(initialize=range(years)), pyo.Set(initialize=range(states))
     m.K, m.A = pyo.Set(initialize=targets), pyo.Set(initialize=range(len(arcs.line)))
-    m.M, m.L = pyo.Set(initialize=range(len(options.link))), pyo.Set(initialize=range(lines))
+    m.M, m.L = (
+        pyo.Set(initialize=range(len(problem.options.link))),
+        pyo.Set(initialize=range(len(problem.lines))),
+    )
     m.D, m.V = pyo.Set(initialize=range(len(problem.demands))), pyo.Set(initialize=range(len(problem.nodes)))
     m.n = pyo.Var(m.M, m.T, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, __: (0, limits[i]))
     m.z = pyo.Var(m.L, m.T, domain=pyo.Binary)
@@ -49,10 +72,21 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     m.shed = pyo.Var(m.T, m.S, m.D, domain=pyo.NonNegativeReals)
     m.w = pyo.Var(domain=pyo.NonNegativeReals)
 
-    rate, off = problem.rate_mbps, problem.cut_off
 
-    def required(t: int, s: int, d: int) -> float:
-        return 0.0 if off[0, d] or off[s, d] else float(rate[t, d] * problem.required_share[s, d])
+def _required(problem: CapacityPlanning, t: int, s: int, d: int) -> float:
+    """Return the rate of a demand that must be routed in a year and a state, Mbit/s."""
+    off = problem.cut_off
+    return 0.0 if off[0, d] or off[s, d] else float(problem.rate_mbps[t, d] * problem.required_share[s, d])
+
+
+def _add_conservation(
+    m: pyo.ConcreteModel,
+    problem: CapacityPlanning,
+    arcs: Arcs,
+    demands_of: Mapping[tuple[int, int], list[int]],
+) -> None:
+    """Add the conservation of the flow to each target at each node."""
+    import pyomo.environ as pyo
 
     def conserves(m: pyo.ConcreteModel, t: int, s: int, k: int, v: int) -> Any:
         if v == k:
@@ -60,18 +94,39 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
         leaves = sum(m.f[t, s, k, a] for a in m.A if arcs.start[a] == v)
         enters = sum(m.f[t, s, k, a] for a in m.A if arcs.end[a] == v)
         demands_here = demands_of.get((k, v), [])
-        supply = sum(required(t, s, d) - m.shed[t, s, d] for d in demands_here)
+        supply = sum(_required(problem, t, s, d) - m.shed[t, s, d] for d in demands_here)
         balance = leaves - enters
         return pyo.Constraint.Skip if isinstance(balance, int) and not demands_here else balance == supply
 
     m.conserves = pyo.Constraint(m.T, m.S, m.K, m.V, rule=conserves)
-    _add_tunnels(m, problem, required)
-    shares = [
-        arcs.shares.indices[arcs.shares.indptr[c] : arcs.shares.indptr[c + 1]]
-        for c in range(len(arcs.row_line))
-    ]
-    in_tunnels = _tunnels_on(problem, arcs)
-    modules = [np.flatnonzero(options.link == line).tolist() for line in range(lines)]
+
+
+def _add_tunnels(m: pyo.ConcreteModel, problem: CapacityPlanning) -> None:
+    """Add the rates of tunnels, which carry the demands of their pair without its shed part."""
+    import pyomo.environ as pyo
+
+    paths = problem.tunnel_paths
+    m.P = pyo.Set(initialize=range(0 if paths is None else len(paths.names)))
+    m.x = pyo.Var(m.T, m.S, m.P, domain=pyo.NonNegativeReals)  # Mbit/s in each tunnel
+    if paths is None:
+        return
+
+    def tunnelled(m: pyo.ConcreteModel, t: int, s: int, p: int) -> Any:
+        demands_of = np.flatnonzero(paths.pair_of == p).tolist()
+        carried = sum(m.x[t, s, i] for i in np.flatnonzero(paths.pair == p).tolist())
+        return carried == sum(_required(problem, t, s, d) - m.shed[t, s, d] for d in demands_of)
+
+    m.tunnelled = pyo.Constraint(m.T, m.S, range(paths.pairs), rule=tunnelled)
+
+
+def _add_capacity(m: pyo.ConcreteModel, problem: CapacityPlanning, arcs: Arcs) -> None:
+    """Add the capacity of each link, installed and bought, in each year and state."""
+    import pyomo.environ as pyo
+
+    rows = range(len(arcs.row_line))
+    shares = [arcs.shares.indices[arcs.shares.indptr[c] : arcs.shares.indptr[c + 1]] for c in rows]
+    in_tunnels, options = _tunnels_on(problem, arcs), problem.options
+    modules = _modules_of(problem)
 
     def capacity(m: pyo.ConcreteModel, t: int, s: int, c: int) -> Any:
         line = int(arcs.row_line[c])
@@ -83,58 +138,82 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
             return pyo.Constraint.Skip
         return load <= (0 if is_down else float(problem.installed_mbps[line]) + bought)
 
-    m.capacity = pyo.Constraint(m.T, m.S, range(len(arcs.row_line)), rule=capacity)
-    m.sheds = pyo.Constraint(m.T, m.S, m.D, rule=lambda m, t, s, d: m.shed[t, s, d] <= required(t, s, d))
-    cut = (rate * off[0]).sum(axis=1).tolist()
+    m.capacity = pyo.Constraint(m.T, m.S, rows, rule=capacity)
+
+
+def _add_shedding(m: pyo.ConcreteModel, problem: CapacityPlanning) -> None:
+    """Add the limits of the demand that is shed."""
+    import pyomo.environ as pyo
+
+    cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1).tolist()
     shed_limit = least_shed(problem).tolist()
 
     def unserved(m: pyo.ConcreteModel, t: int, s: int) -> Any:
         allowed = shed_limit[t][s] if problem.budget is None else m.w
         return sum(m.shed[t, s, d] for d in m.D) + cut[t] <= allowed
 
+    m.sheds = pyo.Constraint(
+        m.T, m.S, m.D, rule=lambda m, t, s, d: m.shed[t, s, d] <= _required(problem, t, s, d)
+    )
     m.unserved = pyo.Constraint(m.T, m.S, rule=unserved)
-    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(limits[i]))
-    if problem.one_module:
-        m.one = pyo.Constraint(
-            m.L,
-            rule=lambda m, line: (
-                sum(m.n[i, t] for i in modules[line] for t in m.T) <= 1
-                if modules[line]
-                else pyo.Constraint.Skip
-            ),
-        )
+
+
+def _add_purchases(m: pyo.ConcreteModel, problem: CapacityPlanning) -> None:
+    """Add the limits of modules, and the setup of links that get some."""
+    import pyomo.environ as pyo
+
+    options, limits, modules = problem.options, largest_counts(problem), _modules_of(problem)
+
+    def one(m: pyo.ConcreteModel, line: int) -> Any:
+        if not modules[line]:
+            return pyo.Constraint.Skip
+        return sum(m.n[i, t] for i in modules[line] for t in m.T) <= 1
 
     def sets_up(m: pyo.ConcreteModel, i: int, t: int) -> Any:
         paid = sum(m.z[int(options.link[i]), u] for u in range(t + 1))
         return m.n[i, t] <= float(limits[i]) * paid
 
+    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(limits[i]))
+    if problem.one_module:
+        m.one = pyo.Constraint(m.L, rule=one)
     m.setup = pyo.Constraint(m.M, m.T, rule=sets_up)
+
+
+def _add_goal(m: pyo.ConcreteModel, problem: CapacityPlanning, arcs: Arcs) -> None:
+    """Add the objective: the cost, or with a budget the worst unserved demand."""
+    import pyomo.environ as pyo
+
     price = problem.price_factor.tolist()
     spending = sum(
         price[t]
         * (
-            sum(float(options.cost[i]) * m.n[i, t] for i in m.M)
+            sum(float(problem.options.cost[i]) * m.n[i, t] for i in m.M)
             + sum(float(problem.setup_cost[line]) * m.z[line, t] for line in m.L)
         )
         for t in m.T
     )
-    routing = sum(
-        price[t] * float(problem.routing_cost[arcs.line[a]]) * m.f[t, 0, k, a]
-        for t in m.T
-        for k in m.K
-        for a in m.A
-        if problem.routing_cost[arcs.line[a]]
-    )
-    along = _tunnel_costs(problem, arcs)
-    routing += sum(price[t] * along[i] * m.x[t, 0, i] for t in m.T for i in m.P)
-    offered = float(rate.sum(axis=1).max(initial=0.0))
     if problem.budget is None:
+        routing = _sum_routing(m, problem, arcs)
         m.goal = pyo.Objective(expr=spending + routing + problem.installed_cost, sense=pyo.minimize)
-    else:
-        m.budget = pyo.Constraint(expr=spending <= problem.budget)
-        m.proof_objective = pyo.Expression(expr=offered - m.w)
-        m.goal = pyo.Objective(expr=m.w, sense=pyo.minimize)
-    return m
+        return
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    m.budget = pyo.Constraint(expr=spending <= problem.budget)
+    m.proof_objective = pyo.Expression(expr=offered - m.w)
+    m.goal = pyo.Objective(expr=m.w, sense=pyo.minimize)
+
+
+def _sum_routing(m: pyo.ConcreteModel, problem: CapacityPlanning, arcs: Arcs) -> Any:
+    """Return the cost of routing in the normal state, over all years."""
+    price = problem.price_factor.tolist()
+    cost = problem.routing_cost[arcs.line].tolist()
+    routing = sum(price[t] * cost[a] * m.f[t, 0, k, a] for t in m.T for k in m.K for a in m.A if cost[a])
+    along = _tunnel_costs(problem, arcs)
+    return routing + sum(price[t] * along[i] * m.x[t, 0, i] for t in m.T for i in m.P)
+
+
+def _modules_of(problem: CapacityPlanning) -> list[list[int]]:
+    """Return the modules of each link."""
+    return [np.flatnonzero(problem.options.link == line).tolist() for line in range(len(problem.lines))]
 
 
 def _free_demands(problem: CapacityPlanning) -> dict[tuple[int, int], list[int]]:
@@ -145,26 +224,6 @@ def _free_demands(problem: CapacityPlanning) -> dict[tuple[int, int], list[int]]
     for d in free:
         demands_of.setdefault((int(problem.target[d]), int(problem.source[d])), []).append(d)
     return demands_of
-
-
-def _add_tunnels(
-    m: pyo.ConcreteModel, problem: CapacityPlanning, required: Callable[[int, int, int], float]
-) -> None:
-    """Add the rates of tunnels, which carry the demands of their pair without its shed part."""
-    import pyomo.environ as pyo
-
-    paths = problem.tunnel_paths
-    m.P = pyo.Set(initialize=range(0 if paths is None else len(paths.names)))
-    m.x = pyo.Var(m.T, m.S, m.P, domain=pyo.NonNegativeReals)  # Mbit/s in each tunnel
-    if paths is None:
-        return
-
-    def tunnelled(m: pyo.ConcreteModel, t: int, s: int, p: int) -> Any:
-        paths_of = np.flatnonzero(paths.pair_of == p).tolist()
-        carried = sum(m.x[t, s, i] for i in np.flatnonzero(paths.pair == p).tolist())
-        return carried == sum(required(t, s, d) - m.shed[t, s, d] for d in paths_of)
-
-    m.tunnelled = pyo.Constraint(m.T, m.S, range(paths.pairs), rule=tunnelled)
 
 
 def _tunnels_on(problem: CapacityPlanning, arcs: Arcs) -> list[list[int]]:

@@ -38,7 +38,8 @@ from planner_models.circuitflows.packets.network import (
     DETACH,
     RESIZE,
     Network,
+    NetworkSettings,
     build_network,
 )
 
-__all__ = ["CIRCUIT_DOWN", "CIRCUIT_UP", "DETACH", "RESIZE", "Network", "build_network"]
+__all__ = ["CIRCUIT_DOWN", "CIRCUIT_UP", "DETACH", "RESIZE", "Network", "NetworkSettings", "build_network"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -166,39 +167,11 @@ class Network:
                 until, deadline = min(until, _next_instant(float(state.reals[NOW]))), NEVER
 
 
-def build_network(
-    *,
-    racks: int,
-    hosts: int,
-    flows: Mapping[str, NDArray[Any]],
-    packet_bits: float,
-    host_mbps: float | None,
-    packet_mbps: Floats,
-    circuit_mbps: Floats,
-    packet_delay_us: float,
-    circuit_delay_us: float,
-    inside: int,
-    capacity: int,
-    largest: int,
-    least_timeout_us: float,
-    reply_share: float = 0.0,
-    reply_every: int = 1,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    control: str = "reno",
-    mark_packets: int | None = None,
-    rtt_window_us: float = math.inf,
-    life_us: float = math.inf,
-    batch: int = 1,
-    look_us: float = 0.0,
-    buffer_windows: float = math.inf,
-    buffer_packets: float = math.inf,
-) -> Network:
-    """Return a network at rest at time 0.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkSettings:
+    """Links, queues, hosts and congestion control of a network of n racks.
 
     hosts         in all racks together
-    flows         source, target, host, size in packets, start_us, and before: the flow that must end
-                  first, or -1; each (F,)
     host_mbps     None: hosts send at once all that they may
     packet_mbps   (n,) of each rack's links to the packet switch; 0 where there is none
     circuit_mbps  (n, n)
@@ -215,76 +188,172 @@ def build_network(
     buffer_windows  data that TCP takes from an application ahead, in the flow's largest window, and at
                   most `buffer_packets`
     """
-    pairs, count = racks * racks, len(flows["size"])
-    if max(count, pairs, hosts) > INDEX_MASK:
+
+    racks: int
+    hosts: int
+    packet_bits: float
+    host_mbps: float | None
+    packet_mbps: Floats
+    circuit_mbps: Floats
+    packet_delay_us: float
+    circuit_delay_us: float
+    inside: int
+    capacity: int
+    largest: int
+    least_timeout_us: float
+    reply_share: float = 0.0
+    reply_every: int = 1
+    alpha: float = 1.0
+    beta: float = 1.0
+    control: str = "reno"
+    mark_packets: int | None = None
+    rtt_window_us: float = math.inf
+    life_us: float = math.inf
+    batch: int = 1
+    look_us: float = 0.0
+    buffer_windows: float = math.inf
+    buffer_packets: float = math.inf
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of racks."""
+        return self.racks * self.racks
+
+    @property
+    def control_number(self) -> int:
+        """Number of the congestion control in `CONTROLS`."""
+        return CONTROLS.index(self.control)
+
+    @cached_property
+    def packet_ticks(self) -> Floats:
+        """(n,) ticks of a packet on each rack's link to the packet switch."""
+        return _sending_ticks(self.packet_bits, self.packet_mbps)
+
+    @cached_property
+    def circuit_ticks(self) -> Floats:
+        """(n, n) ticks of a packet on each pair's circuit."""
+        return _sending_ticks(self.packet_bits, self.circuit_mbps)
+
+
+def build_network(flows: Mapping[str, NDArray[Any]], settings: NetworkSettings) -> Network:
+    """Return a network at rest at time 0.
+
+    flows  source, target, host, size in packets, start_us, and before: the flow that must end first, or -1;
+           each (F,)
+    raises  InputError where the network is too large for what events or arrays can number
+    """
+    count = len(flows["size"])
+    if max(count, settings.pairs, settings.hosts) > INDEX_MASK:
         raise InputError(f"the network has more than {INDEX_MASK:,} flows, hosts or pairs of racks")
-    before, start = flows["before"].astype(np.int64), flows["start_us"].astype(float)
-    first_successor, next_successor = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    for flow in np.flatnonzero(before >= 0)[::-1]:
-        next_successor[flow], first_successor[before[flow]] = first_successor[before[flow]], flow
-    number = CONTROLS.index(control)
+    number = settings.control_number
     senders = 2 * count if number == TDTCP else count
     records = np.minimum(2 * flows["size"].astype(np.int64) + 16, MOST_RECORDS if number == BBR else 0)
-    flow_pair = flows["source"].astype(np.int64) * racks + flows["target"].astype(np.int64)
+    before, start = flows["before"].astype(np.int64), flows["start_us"].astype(float)
     starters = np.flatnonzero(before < 0)
     start_order = starters[np.argsort(start[starters], kind="stable")]
-    packet_ticks, circuit_ticks = (_sending_ticks(packet_bits, rate) for rate in (packet_mbps, circuit_mbps))
-    packet_us, circuit_us = packet_ticks / TICKS_PER_US, circuit_ticks / TICKS_PER_US
-    # in flight: what either switch sends within the longest delay there and back, and a queue of replies
-    longest = 2 * max(circuit_delay_us, 2 * packet_delay_us)
-    rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
-    flight = int(min(4 * longest * rates, MOST_PLACES)) + 2 * largest + 16
-    # on the way into the packet switch: what a rack's link sends within its delay, replies at worst
-    longest_us = packet_delay_us / (packet_us.min(initial=np.inf) * (reply_share or 1.0))
-    pipe = int(min(longest_us, MOST_PLACES)) + 4
-    if pairs * max(flight, largest, inside) + racks * pipe > MOST_PLACES:
-        raise InputError(
-            f"up to {max(flight, largest, inside):,} packets are in flight or queued in each of {pairs:,} "
-            f"pairs of racks, together at most {MOST_PLACES:,}: lower rates, delays, queues or racks"
-        )
     state = allocate(
         {
             "flows": count,
             "senders": senders,
             "records": int(records.sum()),
             "bbr_rounds": BBR_ROUNDS if number == BBR else 0,
-            "pair_ends": pairs + 1,
-            "hosts": hosts,
-            "racks": racks,
-            "pairs": pairs,
-            "inside": inside,
-            "returned": RETURNED,
-            "pipe_ring": pipe,
             "starters": len(start_order),
-            "queue_ring": largest + 1,
-            "flight_ring": flight,
-            "heap": hosts + 4 * racks + pairs + 4 * count + 16,
+            "heap": settings.hosts + 4 * settings.racks + settings.pairs + 4 * count + 16,
+            **_size_switches(settings),
         }
     )
+    _set_parameters(state, settings)
+    for name, value in {
+        **_initial_flows(flows, settings),
+        **_initial_senders(records, senders),
+        **_initial_switches(settings),
+        "start_order": start_order,
+    }.items():
+        state.of(name)[...] = value
+    nothing = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return Network(state=state, changes=nothing)
+
+
+def _size_switches(settings: NetworkSettings) -> dict[str, int]:
+    """Return the lengths of the arrays of racks, pairs and queues; InputError where they are too long."""
+    pairs, inside, largest = settings.pairs, settings.inside, settings.largest
+    packet_us, circuit_us = settings.packet_ticks / TICKS_PER_US, settings.circuit_ticks / TICKS_PER_US
+    # in flight: what either switch sends within the longest delay there and back, and a queue of replies
+    longest = 2 * max(settings.circuit_delay_us, 2 * settings.packet_delay_us)
+    rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
+    flight = int(min(4 * longest * rates, MOST_PLACES)) + 2 * largest + 16
+    # on the way into the packet switch: what a rack's link sends within its delay, replies at worst
+    longest_us = settings.packet_delay_us / (packet_us.min(initial=np.inf) * (settings.reply_share or 1.0))
+    pipe = int(min(longest_us, MOST_PLACES)) + 4
+    if pairs * max(flight, largest, inside) + settings.racks * pipe > MOST_PLACES:
+        raise InputError(
+            f"up to {max(flight, largest, inside):,} packets are in flight or queued in each of {pairs:,} "
+            f"pairs of racks, together at most {MOST_PLACES:,}: lower rates, delays, queues or racks"
+        )
+    return {
+        "pair_ends": pairs + 1,
+        "hosts": settings.hosts,
+        "racks": settings.racks,
+        "pairs": pairs,
+        "inside": inside,
+        "returned": RETURNED,
+        "pipe_ring": pipe,
+        "queue_ring": largest + 1,
+        "flight_ring": flight,
+    }
+
+
+def _set_parameters(state: State, settings: NetworkSettings) -> None:
+    """Write the settings that are single numbers to the state."""
+    host_mbps, mark_packets = settings.host_mbps, settings.mark_packets
+    number = settings.control_number
     state.reals[HOST_PACKET_TICKS] = (
-        0.0 if host_mbps is None else float(_sending_ticks(packet_bits, host_mbps))
+        0.0 if host_mbps is None else float(_sending_ticks(settings.packet_bits, host_mbps))
     )
     for index, us in (
-        (PACKET_DELAY_TICKS, packet_delay_us),
-        (CIRCUIT_DELAY_TICKS, circuit_delay_us),
-        (LEAST_TIMEOUT_TICKS, least_timeout_us),
-        (LIFE_TICKS, life_us),
-        (LOOK_TICKS, look_us),
+        (PACKET_DELAY_TICKS, settings.packet_delay_us),
+        (CIRCUIT_DELAY_TICKS, settings.circuit_delay_us),
+        (LEAST_TIMEOUT_TICKS, settings.least_timeout_us),
+        (LIFE_TICKS, settings.life_us),
+        (LOOK_TICKS, settings.look_us),
+        (RTT_WINDOW_TICKS, settings.rtt_window_us),
     ):
         state.reals[index] = round_to_ticks(us)
-    state.reals[REPLY_SHARE], state.ints[BATCH] = reply_share, batch
-    state.reals[ALPHA], state.reals[BETA] = alpha, beta
-    state.reals[BUFFER_WINDOWS], state.reals[BUFFER_PACKETS] = buffer_windows, buffer_packets
-    state.ints[REPLY_EVERY] = 1 if number == DCTCP else reply_every
-    state.ints[INSIDE_CAPACITY], state.ints[CONTROL] = inside, number
+    state.reals[REPLY_SHARE], state.ints[BATCH] = settings.reply_share, settings.batch
+    state.reals[ALPHA], state.reals[BETA] = settings.alpha, settings.beta
+    state.reals[BUFFER_WINDOWS] = settings.buffer_windows
+    state.reals[BUFFER_PACKETS] = settings.buffer_packets
+    state.ints[REPLY_EVERY] = 1 if number == DCTCP else settings.reply_every
+    state.ints[INSIDE_CAPACITY], state.ints[CONTROL] = settings.inside, number
     state.ints[MARK_PACKETS] = np.iinfo(np.int64).max if mark_packets is None else mark_packets
-    state.reals[RTT_WINDOW_TICKS] = round_to_ticks(rtt_window_us)
-    state.ints[SMALL_CAPACITY] = capacity
-    initial: dict[str, Any] = {
+    state.ints[SMALL_CAPACITY] = settings.capacity
+
+
+def _initial_flows(flows: Mapping[str, NDArray[Any]], settings: NetworkSettings) -> dict[str, Any]:
+    """Return the initial values of arrays of flows."""
+    before, size = flows["before"].astype(np.int64), flows["size"]
+    first_successor, next_successor = np.full(len(size), -1, np.int64), np.full(len(size), -1, np.int64)
+    for flow in np.flatnonzero(before >= 0)[::-1]:
+        next_successor[flow], first_successor[before[flow]] = first_successor[before[flow]], flow
+    flow_pair = flows["source"].astype(np.int64) * settings.racks + flows["target"].astype(np.int64)
+    ahead = min(settings.buffer_windows * FIRST_WINDOW, settings.buffer_packets)
+    return {
         **{name: flows[name] for name in ("source", "target", "host")},
-        "flow_size": flows["size"],
-        "pair_first": np.searchsorted(np.sort(flow_pair), np.arange(pairs + 1)),
+        "flow_size": size,
+        "pair_first": np.searchsorted(np.sort(flow_pair), np.arange(settings.pairs + 1)),
         "pair_flow": np.argsort(flow_pair, kind="stable"),
+        "first_successor": first_successor,
+        "next_successor": next_successor,
+        "start_ticks": round_to_ticks(flows["start_us"].astype(float)),
+        "end_ticks": np.nan,
+        "unsent": size,
+        "handed": np.minimum(size, ahead).astype(int),
+    }
+
+
+def _initial_senders(records: Ints, senders: int) -> dict[str, Any]:
+    """Return the initial values of arrays of senders and of their congestion controls."""
+    return {
         "cubic_epoch_ticks": np.nan,
         "cubic_undo_epoch_ticks": np.nan,
         "dctcp_alpha": FIRST_ALPHA,
@@ -292,13 +361,6 @@ def build_network(
         "record_first": np.resize(np.cumsum(records) - records, senders),
         "record_count": np.resize(np.maximum(records, 1), senders),
         "record_number": -1,
-        "first_successor": first_successor,
-        "next_successor": next_successor,
-        "start_order": start_order,
-        "start_ticks": round_to_ticks(start),
-        "end_ticks": np.nan,
-        "unsent": flows["size"],
-        "handed": np.minimum(flows["size"], min(buffer_windows * FIRST_WINDOW, buffer_packets)).astype(int),
         "window": FIRST_WINDOW,
         "threshold": np.inf,
         "reordering": DUPLICATES,
@@ -306,18 +368,21 @@ def build_network(
         "deadline_ticks": np.inf,
         "timeout_ticks": np.inf,
         "probe_code": NO_PROBE,
-        "capacity": capacity,
-        "packet_ticks": packet_ticks,
-        "circuit_ticks": circuit_ticks,
-        "up_until_ticks": -np.inf,
-        "flight_ticks": -np.inf,
-        **dict.fromkeys(("latest_number", "timed_number", "circuit_to", "timer_place"), -1),
+        **dict.fromkeys(("latest_number", "timed_number", "timer_place"), -1),
         **dict.fromkeys(("ready_head", "ready_tail", "ready_next"), -1),
     }
-    for name, value in initial.items():
-        state.of(name)[...] = value
-    nothing = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    return Network(state=state, changes=nothing)
+
+
+def _initial_switches(settings: NetworkSettings) -> dict[str, Any]:
+    """Return the initial values of arrays of racks and of pairs of racks."""
+    return {
+        "capacity": settings.capacity,
+        "packet_ticks": settings.packet_ticks,
+        "circuit_ticks": settings.circuit_ticks,
+        "up_until_ticks": -np.inf,
+        "flight_ticks": -np.inf,
+        "circuit_to": -1,
+    }
 
 
 def round_to_ticks(us: Any) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows import packets
-from planner_models.circuitflows.packets import Network, build_network
+from planner_models.circuitflows.packets import Network, NetworkSettings, build_network
 from planner_models.circuitflows.packets.controls import CONTROLS
 from planner_models.circuitflows.packets.network import Changes
 from planner_models.circuitflows.packets.state import Floats, Ints
@@ -221,10 +221,9 @@ def build_idle_network(
         "before": problem.before,
     }
     rate = problem.packet_mbps if packet_mbps is None else np.full(len(problem.racks), packet_mbps)
-    return build_network(
+    settings = NetworkSettings(
         racks=len(problem.racks),
         hosts=int(problem.racks["hosts"].sum()),
-        flows=flows,
         packet_bits=problem.of("packet_bytes") * 8,
         host_mbps=problem.of("host_mbps") or None,
         packet_mbps=rate,
@@ -244,6 +243,7 @@ def build_idle_network(
         buffer_windows=problem.of("buffer_windows") or np.inf,
         buffer_packets=problem.of("buffer_bytes") / problem.of("packet_bytes") or np.inf,
     )
+    return build_network(flows, settings)
 
 
 def table_changes(problem: FlowsInTime, configurations: pd.DataFrame, queues: pd.DataFrame) -> Changes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.arrays import Floats
 from planner.errors import InputError
 from planner_models.rotors.plan.timetable import rotate
 from planner_models.rotors.problem.problem import DARK, RotorNetwork
@@ -37,23 +39,47 @@ def formulation(problem: RotorNetwork) -> pyo.ConcreteModel:
     racks = len(problem.racks)
     if racks > MOST_RACKS:
         raise InputError(f"formulation: there are {racks} racks, must be at most {MOST_RACKS}")
-    timetable = rotate(problem)
+    lengths, up = _list_circuits(problem)
+    m = pyo.ConcreteModel("traffic over a rotation")
+    _add_variables(m, problem, len(lengths), up)
+    _add_queues(m, racks, lengths)
+
+    def fits(m: pyo.ConcreteModel, s: int, i: int, j: int) -> Any:
+        first = sum(m.y[s, i, j, d] for d in range(racks) if (s, i, j, d) in m.Y)
+        return m.x[s, i, j] + m.z[s, i, j] + first <= up[s, i, j]
+
+    m.fits = pyo.Constraint(m.U, rule=fits)
+    m.goal = pyo.Objective(expr=sum(m.a[pair] for pair in m.D), sense=pyo.maximize)
+    return m
+
+
+def _list_circuits(problem: RotorNetwork) -> tuple[Floats, dict[tuple[int, int, int], float]]:
+    """Return the lengths of intervals, us, and the bits of each circuit by interval, source and target."""
+    timetable, racks = rotate(problem), len(problem.racks)
     if len(timetable.switch):
         lengths, targets = timetable.intervals
     else:  # all racks have failed
         lengths, targets = np.array([timetable.period_us]), np.full((1, 1, racks), DARK)
-    demand, rate = problem.demand_mbps, problem.link_mbps
-    pairs = [(i, j) for i in range(racks) for j in range(racks) if i != j]
-    count = len(lengths)
+    rate = problem.link_mbps
     up = {
         (s, i, int(target[i])): float(lengths[s] * rate[i, target[i]])
-        for s in range(count)
+        for s in range(len(lengths))
         for target in targets[s]
         for i in range(racks)
         if target[i] != DARK
     }
-    m = pyo.ConcreteModel("traffic over a rotation")
-    m.S = pyo.RangeSet(0, count - 1)
+    return lengths, up
+
+
+def _add_variables(
+    m: pyo.ConcreteModel, problem: RotorNetwork, intervals: int, up: Mapping[tuple[int, int, int], float]
+) -> None:
+    """Add the sets, and the variables of accepted traffic, of traffic on circuits, and of queues."""
+    import pyomo.environ as pyo
+
+    demand, racks, nonnegative = problem.demand_mbps, len(problem.racks), pyo.NonNegativeReals
+    pairs = [(i, j) for i in range(racks) for j in range(racks) if i != j]
+    m.S = pyo.RangeSet(0, intervals - 1)
     m.IJ = pyo.Set(initialize=pairs, dimen=2)
     m.D = pyo.Set(initialize=[pair for pair in pairs if demand[pair] > 0], dimen=2)
     m.U = pyo.Set(initialize=sorted(up), dimen=3)
@@ -61,11 +87,17 @@ def formulation(problem: RotorNetwork) -> pyo.ConcreteModel:
         initialize=[(s, i, k, j) for s, i, k in sorted(up) for j in range(racks) if k != j and (i, j) in m.D],
         dimen=4,
     )
-    nonnegative = pyo.NonNegativeReals
     m.a = pyo.Var(m.D, domain=nonnegative, bounds={pair: (0, float(demand[pair])) for pair in pairs})
     m.x, m.z = pyo.Var(m.U, domain=nonnegative), pyo.Var(m.U, domain=nonnegative)
     m.y = pyo.Var(m.Y, domain=nonnegative)
     m.Q, m.B = pyo.Var(m.S, m.IJ, domain=nonnegative), pyo.Var(m.S, m.IJ, domain=nonnegative)
+
+
+def _add_queues(m: pyo.ConcreteModel, racks: int, lengths: Floats) -> None:
+    """Add the queues of racks' own traffic and of others' traffic, from each interval to the next."""
+    import pyomo.environ as pyo
+
+    count = len(lengths)
 
     def own_queue(m: pyo.ConcreteModel, s: int, i: int, j: int) -> Any:
         change = float(lengths[s]) * m.a[i, j] if (i, j) in m.D else 0
@@ -78,12 +110,5 @@ def formulation(problem: RotorNetwork) -> pyo.ConcreteModel:
         change -= m.z[s, k, j] if (s, k, j) in m.U else 0
         return m.B[(s + 1) % count, k, j] == m.B[s, k, j] + change
 
-    def fits(m: pyo.ConcreteModel, s: int, i: int, j: int) -> Any:
-        first = sum(m.y[s, i, j, d] for d in range(racks) if (s, i, j, d) in m.Y)
-        return m.x[s, i, j] + m.z[s, i, j] + first <= up[s, i, j]
-
     m.own = pyo.Constraint(m.S, m.IJ, rule=own_queue)
     m.relayed = pyo.Constraint(m.S, m.IJ, rule=relayed_queue)
-    m.fits = pyo.Constraint(m.U, rule=fits)
-    m.goal = pyo.Objective(expr=sum(m.a[pair] for pair in m.D), sense=pyo.maximize)
-    return m

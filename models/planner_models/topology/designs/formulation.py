@@ -22,9 +22,26 @@ def formulation(problem: Fabric) -> pyo.ConcreteModel:
     import pyomo.environ as pyo  # only needed for the formal model
 
     m = pyo.ConcreteModel("topology engineering")
-    count = len(problem.blocks)
+    _add_variables(m, problem)
+    _add_routing(m, problem)
+    m.ports = pyo.Constraint(
+        m.B, rule=lambda m, i: sum(_links(m, i, j) for j in m.B if j != i) <= int(problem.ports[i])
+    )
+    present, limit = problem.present, problem.move_limit
+    if present is not None and limit is not None:
+        m.m = pyo.Var(m.P, domain=pyo.NonNegativeReals)
+        m.made = pyo.Constraint(m.P, rule=lambda m, i, j: m.n[i, j] - m.m[i, j] <= int(present[i, j]))
+        m.moves = pyo.Constraint(expr=sum(m.m[i, j] for i, j in m.P) <= limit)
+    m.goal = pyo.Objective(expr=m.t, sense=pyo.maximize)
+    return m
+
+
+def _add_variables(m: pyo.ConcreteModel, problem: Fabric) -> None:
+    """Add the sets, and the variables of links and of traffic, direct or by a transit block."""
+    import pyomo.environ as pyo
+
+    count, demand = len(problem.blocks), problem.demand_mbps
     first, other = (ends.tolist() for ends in pairs_of(problem))
-    demand, rate = problem.demand_mbps, problem.link_mbps
     m.B = pyo.RangeSet(0, count - 1)
     m.P = pyo.Set(initialize=list(zip(first, other, strict=True)))
     m.A = pyo.Set(initialize=[(i, j) for i in range(count) for j in range(count) if i != j])
@@ -35,8 +52,12 @@ def formulation(problem: Fabric) -> pyo.ConcreteModel:
     m.x = pyo.Var(m.D, domain=pyo.NonNegativeReals)
     m.y = pyo.Var(m.T, domain=pyo.NonNegativeReals)
 
-    def links(i: int, j: int) -> Any:
-        return m.n[min(i, j), max(i, j)]
+
+def _add_routing(m: pyo.ConcreteModel, problem: Fabric) -> None:
+    """Add the routes of all demands, and the capacity of each direction."""
+    import pyomo.environ as pyo
+
+    demand, rate = problem.demand_mbps, problem.link_mbps
 
     def routes(m: pyo.ConcreteModel, i: int, j: int) -> Any:
         by_transit = sum(m.y[i, k, j] for k in m.B if k not in (i, j))
@@ -46,17 +67,12 @@ def formulation(problem: Fabric) -> pyo.ConcreteModel:
         load = m.x[i, j] if (i, j) in m.D else 0
         load += sum(m.y[i, j, b] for b in m.B if (i, j, b) in m.T)
         load += sum(m.y[b, i, j] for b in m.B if (b, i, j) in m.T)
-        return load <= float(rate[i, j]) * links(i, j)
+        return load <= float(rate[i, j]) * _links(m, i, j)
 
     m.routes = pyo.Constraint(m.D, rule=routes)
     m.carries = pyo.Constraint(m.A, rule=carries)
-    m.ports = pyo.Constraint(
-        m.B, rule=lambda m, i: sum(links(i, j) for j in m.B if j != i) <= int(problem.ports[i])
-    )
-    present, limit = problem.present, problem.move_limit
-    if present is not None and limit is not None:
-        m.m = pyo.Var(m.P, domain=pyo.NonNegativeReals)
-        m.made = pyo.Constraint(m.P, rule=lambda m, i, j: m.n[i, j] - m.m[i, j] <= int(present[i, j]))
-        m.moves = pyo.Constraint(expr=sum(m.m[i, j] for i, j in m.P) <= limit)
-    m.goal = pyo.Objective(expr=m.t, sense=pyo.maximize)
-    return m
+
+
+def _links(m: pyo.ConcreteModel, i: int, j: int) -> Any:
+    """Return the links between two blocks."""
+    return m.n[min(i, j), max(i, j)]

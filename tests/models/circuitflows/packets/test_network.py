@@ -15,6 +15,7 @@ from planner_models.circuitflows.packets import (
     DETACH,
     RESIZE,
     Network,
+    NetworkSettings,
     build_network,
 )
 from planner_models.circuitflows.packets.controls import CONTROLS
@@ -49,7 +50,8 @@ def build(racks: int, which: dict[str, Any], **how: Any) -> Network:
     settings_.setdefault("packet_mbps", np.full(racks, 100.0))
     settings_.setdefault("circuit_mbps", np.full((racks, racks), 800.0))
     settings_.setdefault("largest", 64)
-    return build_network(racks=racks, hosts=int(which["host"].max()) + 1, flows=which, **settings_)
+    hosts = int(which["host"].max()) + 1
+    return build_network(which, NetworkSettings(racks=racks, hosts=hosts, **settings_))
 
 
 def add_changes(network: Network, rows: list[tuple[float, int, int, float]]) -> Network:
