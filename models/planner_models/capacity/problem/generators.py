@@ -23,6 +23,13 @@ DETOUR: Final = 1.2
 """Length of fibre over the great circle."""
 STEPS_MBPS: Final = (10_000.0, 100_000.0)
 """Capacities of the modules."""
+MODULES: Final = {
+    "module": ["10G", "100G"],
+    "capacity_mbps": list(STEPS_MBPS),
+    "cost": [1.0, 5.0],
+    "cost_per_km": [0.002, 0.01],
+}
+"""Modules and their prices."""
 CLASSES: Final = (("gold", 1.0, 1.0), ("silver", 2.0, 1.0), ("best effort", 3.0, 0.4))
 """Classes, their priorities, and the shares of them that are protected."""
 CLASS_SHARES: Final = (0.2, 0.3)
@@ -64,34 +71,13 @@ def backbone(
     length = np.round(length)
     links, others = _choose_links(length, candidates)
     names = towns["name"].tolist()
-    population = towns["population"].to_numpy(float)
     first, other = np.triu_indices(len(names), k=1)
-    mass = population[first] * population[other]
-    rate = np.round(1_000 * demand_gbps * mass / mass.sum(), 0)
+    rate = _gravity_mbps(towns["population"].to_numpy(float), 1_000 * demand_gbps)
     load = _shortest_path_load(links, length, first, other, rate)
-    small, large = STEPS_MBPS
-    needed = np.maximum(load / headroom, small)
-    tens = np.ceil(needed / small) * small
-    capacity = np.where(tens > 5 * small, np.ceil(needed / large) * large, tens)
-
-    def ends(pairs: list[tuple[int, int]]) -> dict[str, Any]:
-        return {
-            "tail": [names[a] for a, _ in pairs],
-            "head": [names[b] for _, b in pairs],
-            "length_km": [float(length[a, b]) for a, b in pairs],
-        }
-
     tables = {
         "nodes": pd.DataFrame({"node": names, "latitude": coordinates[:, 0], "longitude": coordinates[:, 1]}),
-        "links": pd.DataFrame({**ends(links), "capacity_mbps": capacity}),
-        "modules": pd.DataFrame(
-            {
-                "module": ["10G", "100G"],
-                "capacity_mbps": [small, large],
-                "cost": [1.0, 5.0],
-                "cost_per_km": [0.002, 0.01],
-            }
-        ),
+        "links": pd.DataFrame({**_name_ends(links, names, length), "capacity_mbps": _fill(load, headroom)}),
+        "modules": pd.DataFrame(MODULES),
         "demands": pd.DataFrame(
             {
                 "source": [names[a] for a in first.tolist()],
@@ -102,7 +88,8 @@ def backbone(
     }
     tables["network"] = pd.DataFrame({"direction": ["undirected"]})
     if others:
-        tables["candidates"] = pd.DataFrame({**ends(others), "setup_cost": 2.0, "setup_cost_per_km": 0.05})
+        ends = _name_ends(others, names, length)
+        tables["candidates"] = pd.DataFrame({**ends, "setup_cost": 2.0, "setup_cost_per_km": 0.05})
     if tunnels:
         lengths = {pair: float(length[pair]) for pair in links}
         tables["tunnels"] = _choose_tunnels(lengths, tables["demands"], names, tunnels)
@@ -110,6 +97,30 @@ def backbone(
         tables["demands"] = _split_into_classes(tables["demands"])
         tables["classes"] = pd.DataFrame(CLASSES, columns=["class", "priority", "protected_share"])
     return CapacityPlanning.from_tables(tables)
+
+
+def _gravity_mbps(population: Floats, total_mbps: float) -> Floats:
+    """Return the demand of each pair of cities, in proportion to the product of their populations, Mbit/s."""
+    first, other = np.triu_indices(len(population), k=1)
+    mass = population[first] * population[other]
+    return np.round(total_mbps * mass / mass.sum(), 0)
+
+
+def _fill(load: Floats, headroom: float) -> Floats:
+    """Return the capacity of modules that carry a load up to a utilization, Mbit/s."""
+    small, large = STEPS_MBPS
+    needed = np.maximum(load / headroom, small)
+    tens = np.ceil(needed / small) * small
+    return np.where(tens > 5 * small, np.ceil(needed / large) * large, tens)
+
+
+def _name_ends(pairs: list[tuple[int, int]], names: list[str], length_km: Floats) -> dict[str, Any]:
+    """Return the columns of the ends and the lengths of links."""
+    return {
+        "tail": [names[a] for a, _ in pairs],
+        "head": [names[b] for _, b in pairs],
+        "length_km": [float(length_km[a, b]) for a, b in pairs],
+    }
 
 
 def _split_into_classes(demands: pd.DataFrame) -> pd.DataFrame:

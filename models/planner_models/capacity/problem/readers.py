@@ -55,14 +55,30 @@ def read_sndlib(
     """
     path = Path(path)
     network = sndlib.parse(path, unit)
-    exponent = MBPS_EXPONENT[unit]
-    faults = network.faults
+    tables = _read_tables(network, path, unit, direction=direction, setup_costs=setup_costs)
+    rules = {"direction": direction, "modules_per_link": modules_per_link}
+    specified = {name: [value] for name, value in rules.items() if value is not None}
+    if specified:
+        tables["network"] = pd.DataFrame(specified)
+    if modules_per_link is None:
+        add_note(
+            f"assumed: {path.name}: a link may have any number of each module (SNDlib's capacity model M); "
+            'modules_per_link = "one" allows one in all (E)'
+        )
+    for name, table in tables.items():
+        table.attrs["where"] = f"{path.name}: {name}"
+    return CapacityPlanning.from_tables(tables)
+
+
+def _read_tables(
+    network: Network, path: Path, unit: sndlib.Unit, *, direction: Direction | None, setup_costs: bool
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of nodes, links, modules and demands; InputError with all errors of the file."""
+    faults, exponent = network.faults, MBPS_EXPONENT[unit]
     nodes = sndlib.read_nodes(network, "declared")
     node_names = set(nodes["node"])
-    for link in network.links:
-        sndlib.require_ends(faults, link, node_names)
-    for demand in network.demands:
-        sndlib.require_ends(faults, demand, node_names)
+    for item in (*network.links, *network.demands):
+        sndlib.require_ends(faults, item, node_names)
     links = [_read_link(network, link, exponent, setup_costs=setup_costs) for link in network.links]
     tails, heads = [link.source for link in network.links], [link.target for link in network.links]
     names = name_by_ends(tails, heads, direction or "undirected")
@@ -83,24 +99,12 @@ def read_sndlib(
             "rate_mbps": rates,
         }
     )
-    tables = {
+    return {
         "nodes": nodes,
         "links": pd.DataFrame(links),
         "modules": pd.DataFrame(modules).drop_duplicates(["module", "link"], ignore_index=True),
         "demands": demands.groupby(["source", "target"], sort=False)["rate_mbps"].sum().reset_index(),
     }
-    rules = {"direction": direction, "modules_per_link": modules_per_link}
-    specified = {name: [value] for name, value in rules.items() if value is not None}
-    if specified:
-        tables["network"] = pd.DataFrame(specified)
-    if modules_per_link is None:
-        add_note(
-            f"assumed: {path.name}: a link may have any number of each module (SNDlib's capacity model M); "
-            'modules_per_link = "one" allows one in all (E)'
-        )
-    for name, table in tables.items():
-        table.attrs["where"] = f"{path.name}: {name}"
-    return CapacityPlanning.from_tables(tables)
 
 
 def _read_link(network: Network, link: Link, exponent: int, *, setup_costs: bool) -> dict[str, Any]:

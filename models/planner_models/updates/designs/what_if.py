@@ -26,6 +26,8 @@ from planner_models.updates.problem.problem import Update
 MOST_MIXTURES: Final = 3
 MORE: Final = (1.1, 1.25, 1.5, 2.0)
 MOST_SHOWN = 12  # switches of a way that are listed
+MAX_VISITS: Final = 200_000
+"""Visits of switches of a search for a mixture."""
 
 
 def explain(
@@ -252,76 +254,113 @@ class Mixture(NamedTuple):
         return f"packets {end} along {way} {when.replace(' changed', more + ' changed')}"
 
 
-def find_mixture(evaluation: Evaluation, group: int, kind: int) -> Mixture | None:  # noqa: C901
+def find_mixture(evaluation: Evaluation, group: int, kind: int) -> Mixture | None:
     """Return a way of a packet that loops, is lost, or uses rules of both; None where there is none.
 
     A search over simple ways that shares no code with the replay but the meaning of changes; it is meant for
     the few groups that are shown.
     """
-    problem, slots = evaluation.problem, evaluation.problem.slots
-    class_id, step = int(evaluation.classes[group]), int(evaluation.steps[group])
-    class_slots = range(int(slots.start[class_id]), int(slots.start[class_id + 1]))
-    slot_of = {int(slots.switch[slot]): slot for slot in class_slots}
-    has_now = slots.now.has_rule()
-    state = {slot: (bool(has_now[slot]), False, ENTERS_OLD) for slot in class_slots}
-    turn: dict[int, int] = {}
-    for slot, action, when in zip(
-        evaluation.ops.slot.tolist(),
-        evaluation.ops.action.tolist(),
-        evaluation.ops.step.tolist(),
-        strict=True,
-    ):
-        if slots.owner[slot] != class_id or when > step:
-            continue
-        if when == step:
-            turn[slot] = action
-        else:
-            state[slot] = _change(evaluation, class_id, slot, action, state[slot])
-    stamped = bool(evaluation.is_stamped[class_id])
-    steps_left = [200_000]
+    return _MixtureSearch(evaluation, group, kind).run()
 
-    def follow(slot: int, stamp: int, way: list[int], late: dict[int, bool], used: int) -> Mixture | None:
-        steps_left[0] -= 1
-        if steps_left[0] < 0:
-            return None
-        for changed in (False, True) if slot in turn else (False,):
-            old, new, entry = (
-                _change(evaluation, class_id, slot, turn[slot], state[slot]) if changed else state[slot]
-            )
-            if len(way) == 1 and (
-                (stamp == 0 and entry == ENTERS_NEW) or (stamp == 1 and entry == ENTERS_OLD)
-            ):
+
+class _MixtureSearch:
+    """Search for a mixture over the simple ways of packets of one class within one step.
+
+    state  rules of `now` and of `next`, and the stamp of packets that enter, of each slot before the step
+    turn   action of the step on each slot that it changes
+    steps_left  visits of switches after which the search ends without an answer
+    """
+
+    def __init__(self, evaluation: Evaluation, group: int, kind: int) -> None:
+        slots = evaluation.problem.slots
+        self.evaluation, self.problem, self.slots, self.kind = evaluation, evaluation.problem, slots, kind
+        self.class_id, step = int(evaluation.classes[group]), int(evaluation.steps[group])
+        self.class_slots = range(int(slots.start[self.class_id]), int(slots.start[self.class_id + 1]))
+        self.slot_of = {int(slots.switch[slot]): slot for slot in self.class_slots}
+        self.is_stamped = bool(evaluation.is_stamped[self.class_id])
+        self.steps_left = MAX_VISITS
+        has_now = slots.now.has_rule()
+        self.state = {slot: (bool(has_now[slot]), False, ENTERS_OLD) for slot in self.class_slots}
+        self.turn: dict[int, int] = {}
+        ops = evaluation.ops
+        for slot, action, when in zip(ops.slot.tolist(), ops.action.tolist(), ops.step.tolist(), strict=True):
+            if slots.owner[slot] != self.class_id or when > step:
                 continue
-            now_late = {**late, slot: changed}
-            rules = [rule for rule in (0, 1) if uses(stamp, rule, old, new, stamped)]
-            if not rules and len(way) > 1 and kind == HOLES:
-                return _name(evaluation, way, now_late, turn, kind)
-            for rule in rules:
-                configuration = slots.now if rule == 0 else slots.next
-                flags = used if slots.same[slot] else used | (2 if rule == 0 else 1)
-                for hop_index in range(int(configuration.start[slot]), int(configuration.start[slot + 1])):
-                    hop = int(configuration.hop[hop_index])
-                    result = step_to(hop, stamp, way, now_late, flags)
-                    if result is not None:
-                        return result
-        return None
+            if when == step:
+                self.turn[slot] = action
+            else:
+                self.state[slot] = self._changed(slot, action)
 
-    def step_to(hop: int, stamp: int, way: list[int], late: dict[int, bool], used: int) -> Mixture | None:
-        if hop == problem.egress[class_id]:
-            return _name(evaluation, [*way, hop], late, turn, kind) if kind == MIXES and used == 3 else None
-        if hop in way:
-            return _name(evaluation, [*way, hop], late, turn, kind) if kind == LOOPS else None
-        if hop not in slot_of:
-            return _name(evaluation, [*way, hop], late, turn, kind) if kind == HOLES else None
-        return follow(slot_of[hop], stamp, [*way, hop], late, used)
-
-    for slot in class_slots:
-        if problem.entering[slot]:
-            for stamp in (0, 1) if slots.next.has_rule()[slot] else (0,):
-                mixture = follow(slot, stamp, [int(slots.switch[slot])], {}, 0)
+    def run(self) -> Mixture | None:
+        """Return the mixture that the search meets first; None where it meets none."""
+        has_next = self.slots.next.has_rule()
+        for slot in self.class_slots:
+            if not self.problem.entering[slot]:
+                continue
+            for stamp in (0, 1) if has_next[slot] else (0,):
+                mixture = self._visit(slot, stamp, [int(self.slots.switch[slot])], {}, 0)
                 if mixture is not None:
                     return mixture
-    return None
+        return None
+
+    def _visit(
+        self, slot: int, stamp: int, way: list[int], late: dict[int, bool], used: int
+    ) -> Mixture | None:
+        """Search from a switch, before and after its change.
+
+        late  whether packets passed each switch of the way after its change
+        used  1 for a rule that only `next` has, and 2 for one that only `now` has
+        """
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            return None
+        for is_changed in (False, True) if slot in self.turn else (False,):
+            old, new, entry = self._changed(slot, self.turn[slot]) if is_changed else self.state[slot]
+            if len(way) == 1 and entry == (ENTERS_NEW if stamp == 0 else ENTERS_OLD):
+                continue  # no packet of this stamp enters in this state
+            now_late = {**late, slot: is_changed}
+            rules = [rule for rule in (0, 1) if uses(stamp, rule, old, new, self.is_stamped)]
+            if not rules and len(way) > 1 and self.kind == HOLES:
+                return self._name(way, now_late)
+            for rule in rules:
+                mixture = self._follow_rule(slot, rule, stamp, way, now_late, used)
+                if mixture is not None:
+                    return mixture
+        return None
+
+    def _follow_rule(
+        self, slot: int, rule: int, stamp: int, way: list[int], late: dict[int, bool], used: int
+    ) -> Mixture | None:
+        """Search along each next hop of a rule."""
+        configuration = self.slots.now if rule == 0 else self.slots.next
+        flags = used if self.slots.same[slot] else used | (2 if rule == 0 else 1)
+        for index in range(int(configuration.start[slot]), int(configuration.start[slot + 1])):
+            hop = int(configuration.hop[index])
+            mixture = self._step_to(hop, stamp, way, late, flags)
+            if mixture is not None:
+                return mixture
+        return None
+
+    def _step_to(
+        self, hop: int, stamp: int, way: list[int], late: dict[int, bool], used: int
+    ) -> Mixture | None:
+        """Return the mixture at the next switch of a way, or search on from it."""
+        longer = [*way, hop]
+        if hop == self.problem.egress[self.class_id]:
+            return self._name(longer, late) if self.kind == MIXES and used == 3 else None
+        if hop in way:
+            return self._name(longer, late) if self.kind == LOOPS else None
+        if hop not in self.slot_of:
+            return self._name(longer, late) if self.kind == HOLES else None
+        return self._visit(self.slot_of[hop], stamp, longer, late, used)
+
+    def _changed(self, slot: int, action: int) -> tuple[bool, bool, int]:
+        """Return the state of a slot after an action."""
+        return _change(self.evaluation, self.class_id, slot, action, self.state[slot])
+
+    def _name(self, way: list[int], late: dict[int, bool]) -> Mixture:
+        """Return the mixture of a way, with names of switches."""
+        return _name(self.evaluation, way, late, self.turn, self.kind)
 
 
 def _change(
