@@ -103,7 +103,8 @@ def _gravity_mbps(population: Floats, total_mbps: float) -> Floats:
     """Return the demand of each pair of cities, in proportion to the product of their populations, Mbit/s."""
     first, other = np.triu_indices(len(population), k=1)
     mass = population[first] * population[other]
-    return np.round(total_mbps * mass / mass.sum(), 0)
+    rate: Floats = np.round(total_mbps * mass / mass.sum(), 0)
+    return rate
 
 
 def _fill(load: Floats, headroom: float) -> Floats:

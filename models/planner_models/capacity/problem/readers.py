@@ -77,8 +77,10 @@ def _read_tables(
     faults, exponent = network.faults, MBPS_EXPONENT[unit]
     nodes = sndlib.read_nodes(network, "declared")
     node_names = set(nodes["node"])
-    for item in (*network.links, *network.demands):
-        sndlib.require_ends(faults, item, node_names)
+    for link in network.links:
+        sndlib.require_ends(faults, link, node_names)
+    for demand in network.demands:
+        sndlib.require_ends(faults, demand, node_names)
     links = [_read_link(network, link, exponent, setup_costs=setup_costs) for link in network.links]
     tails, heads = [link.source for link in network.links], [link.target for link in network.links]
     names = name_by_ends(tails, heads, direction or "undirected")
