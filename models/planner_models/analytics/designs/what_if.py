@@ -72,33 +72,9 @@ def explain(
     prices_found = _find_prices(problem, sample)
     table = _tabulate_links(problem, sample, prices_found, options, links)
     if len(table):
-        first = table.iloc[0]
-        hour = problem.start_s[problem.interval_numbers == first["interval"]][0] / 3600
-        sentences.append(
-            f"The uplink of {first['uplink']} limits answers most: the shadow price of its capacity is "
-            f"{first['shadow_price_usd']:,.3g} USD, most in interval {first['interval']:g}, from hour "
-            f"{hour:.3g}. With a tenth more there, {_name_gain(first['gain_usd'])}, solved again."
-        )
-        if not (table["gain_usd"] > NO_GAIN).any():
-            sentences.append(_explain_larger_steps(problem, first, options))
-        of_sample = (
-            "" if len(sample) == len(levels) else f"; prices of {len(sample)} intervals at equal distances"
-        )
-        sections.append(
-            Section(
-                title="Uplinks that limit answers most",
-                frame=table,
-                units={
-                    "shadow_price_usd": "USD",
-                    "price_usd_per_gb": "USD/GB",
-                    "expected_gain_usd": "USD",
-                    "gain_usd": "USD",
-                },
-                note="shadow price: of all capacity, in all intervals; price: of one more gigabyte in the "
-                "interval where it is highest; expected gain: at that price, for a tenth more capacity "
-                "there; gain: of the optimum, solved again" + of_sample,
-            )
-        )
+        limits, section = _report_links(problem, table, len(sample), len(levels), options)
+        sentences += limits
+        sections.append(section)
     else:
         sentences.append("No uplink limits answers.")
     answers = find_answers(problem, levels)
@@ -135,6 +111,40 @@ def explain(
         )
     sections.append(_section_of_queries(problem, levels, answers, rows))
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _report_links(
+    problem: Analytics, table: pd.DataFrame, priced: int, intervals: int, options: Options
+) -> tuple[list[str], Section]:
+    """Return sentences on the uplinks that limit answers most, and their table.
+
+    priced  intervals whose prices are found, of `intervals`
+    """
+    first = table.iloc[0]
+    hour = problem.start_s[problem.interval_numbers == first["interval"]][0] / 3600
+    limit = (
+        f"The uplink of {first['uplink']} limits answers most: the shadow price of its capacity is "
+        f"{first['shadow_price_usd']:,.3g} USD, most in interval {first['interval']:g}, from hour "
+        f"{hour:.3g}. With a tenth more there, {_name_gain(first['gain_usd'])}, solved again."
+    )
+    sentences = [limit]
+    if not (table["gain_usd"] > NO_GAIN).any():
+        sentences.append(_explain_larger_steps(problem, first, options))
+    of_sample = "" if priced == intervals else f"; prices of {priced} intervals at equal distances"
+    section = Section(
+        title="Uplinks that limit answers most",
+        frame=table,
+        units={
+            "shadow_price_usd": "USD",
+            "price_usd_per_gb": "USD/GB",
+            "expected_gain_usd": "USD",
+            "gain_usd": "USD",
+        },
+        note="shadow price: of all capacity, in all intervals; price: of one more gigabyte in the "
+        "interval where it is highest; expected gain: at that price, for a tenth more capacity "
+        "there; gain: of the optimum, solved again" + of_sample,
+    )
+    return sentences, section
 
 
 def _name_gain(gain_usd: float | None) -> str:

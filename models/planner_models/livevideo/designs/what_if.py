@@ -81,17 +81,22 @@ def explain(
             f"{amount_or_number(-(worst.gain or 0.0), again.metric.unit)} of {again.label}."
         )
     if decided.baseline is not None:
-        moved, changes = moved_objects(decided.baseline, plan), diff(decided.baseline, plan)
-        sections.append(
-            Section(title=f"Trees that differ from {decided.baseline_name}", frame=moved.head(SHOWN_ROWS))
-        )
-        sentences.append(
-            f"Compared to {decided.baseline_name}, "
-            f"{counted(len(moved), 'trees of objects in both plans', 'differ')}; "
-            f"{counted(int((changes['change'] == '+').sum()), 'links of trees', 'are')} new, "
-            f"{int((changes['change'] == '-').sum())} gone."
-        )
+        section, sentence = _compare_trees(decided.baseline, plan, decided.baseline_name)
+        sections.append(section)
+        sentences.append(sentence)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _compare_trees(baseline: Trees, plan: Trees, name: str) -> tuple[Section, str]:
+    """Return the trees that differ from those of another plan, and a sentence about them."""
+    moved, changes = moved_objects(baseline, plan), diff(baseline, plan)
+    sentence = (
+        f"Compared to {name}, "
+        f"{counted(len(moved), 'trees of objects in both plans', 'differ')}; "
+        f"{counted(int((changes['change'] == '+').sum()), 'links of trees', 'are')} new, "
+        f"{int((changes['change'] == '-').sum())} gone."
+    )
+    return Section(title=f"Trees that differ from {name}", frame=moved.head(SHOWN_ROWS)), sentence
 
 
 def _report_full_links(

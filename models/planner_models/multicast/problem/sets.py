@@ -42,21 +42,9 @@ def from_sets(
         else {f"g{count}": list(members) for count, members in enumerate(sets)}
     )
     members = [member for group in named.values() for member in group]
-    numbered = [isinstance(member, int) for member in members]
-    if any(numbered) and not all(numbered):
-        raise InputError("sets: some members are names and some numbers, must be one of both")
-    ports = max((int(member) for member in members), default=0) + 1 if all(numbered) else len(set(members))
-    if k is None:
-        k = next((even for even in range(4, MOST_PORTS + 1, 2) if even**3 // 4 >= ports), MOST_PORTS)
-    host_table = list_hosts(k)
-    if ports > len(host_table):
-        raise InputError(
-            f"sets: {ports:,} hosts need more than the {len(host_table):,} ports of a fat tree with k {k}"
-        )
-    if not all(numbered):
-        names = list(dict.fromkeys(str(member) for member in members))
-        host_table = host_table.iloc[: len(names)].assign(host=names)
-    host = (lambda member: f"h{member}") if all(numbered) else str
+    has_numbers = _has_numbers(members)
+    k, hosts = _place_hosts(members, has_numbers, k)
+    host = (lambda member: f"h{member}") if has_numbers else str
     rows = [
         (group, host(member))
         for group, member_names in named.items()
@@ -76,11 +64,35 @@ def from_sets(
     return Multicast.from_tables(
         {
             "fabric": pd.DataFrame([fabric]),
-            "hosts": host_table,
+            "hosts": hosts,
             "groups": pd.DataFrame({"group": list(named), "rate_mbps": _rates(rates_mbps, list(named))}),
             "members": pd.DataFrame(rows, columns=["group", "host"]),
         }
     )
+
+
+def _has_numbers(members: Sequence[str | int]) -> bool:
+    """Return whether members are numbers of ports; raise InputError where only some are."""
+    numbered = [isinstance(member, int) for member in members]
+    if any(numbered) and not all(numbered):
+        raise InputError("sets: some members are names and some numbers, must be one of both")
+    return all(numbered)
+
+
+def _place_hosts(members: Sequence[str | int], has_numbers: bool, k: int | None) -> tuple[int, pd.DataFrame]:
+    """Return the ports of each switch, by default of the smallest fat tree that is enough, and the hosts."""
+    ports = max((int(member) for member in members), default=0) + 1 if has_numbers else len(set(members))
+    if k is None:
+        k = next((even for even in range(4, MOST_PORTS + 1, 2) if even**3 // 4 >= ports), MOST_PORTS)
+    hosts = list_hosts(k)
+    if ports > len(hosts):
+        raise InputError(
+            f"sets: {ports:,} hosts need more than the {len(hosts):,} ports of a fat tree with k {k}"
+        )
+    if has_numbers:
+        return k, hosts
+    names = list(dict.fromkeys(str(member) for member in members))
+    return k, hosts.iloc[: len(names)].assign(host=names)
 
 
 def _rates(rates: float | Sequence[float] | Mapping[str, float], groups: Sequence[str]) -> list[float]:
