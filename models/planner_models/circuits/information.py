@@ -53,7 +53,7 @@ def count_data_units(problem: Circuits, plan: Schedule) -> Signalling:
 
     Racks report what they have seen of each pair, and both switches get the schedule.
 
-    Units are as large, and connections as many, as the defaults of `observe.observe_data_units`.
+    Units are as large, and connections as many, as the defaults of `observe_data_units`.
 
     source  Mukerjee 2018, 2.5.2: libADU reports units; racks' queues count bytes, so that the scheduler
             knows what has left the rack

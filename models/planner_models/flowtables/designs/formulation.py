@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from planner.arrays import Bools
 from planner.errors import InputError
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.plan.classification import find_valid
@@ -47,55 +48,87 @@ def formulation(problem: FlowTables, *, most_masks: int = 3) -> pyo.ConcreteMode
         raise InputError(f"formulation: there are {count} headers, must be at most {MOST_HEADERS}")
     if problem.most_entries < count:
         raise InputError("formulation: the cache may not hold an entry for each header, must be able to")
-    valid = np.asarray(find_valid(headers.words, masks, problem.entries))
-    entry = {
-        (m, h): (m, tuple((headers.words[h] & masks[m]).tolist()))
-        for m in range(len(masks))
-        for h in range(count)
-        if valid[m, h]
-    }
-    entries = sorted(set(entry.values()))
-    number = {item: index for index, item in enumerate(entries)}
+    entries = _Entries.of(problem, headers.words, masks)
+    m = pyo.ConcreteModel("entries of a cache")
+    _add_variables(m, entries, masks=len(masks), headers=count, places=most_masks)
+    _add_search(m, entries)
     probe, upcall = problem.probe_us, problem.cost("upcall_us")
-    m_ = pyo.ConcreteModel("entries of a cache")
-    m_.S, m_.M = pyo.RangeSet(1, most_masks), pyo.RangeSet(0, len(masks) - 1)
-    m_.H, m_.Y = pyo.RangeSet(0, count - 1), pyo.RangeSet(0, len(entries) - 1)
-    m_.MH = pyo.Set(initialize=sorted(entry), dimen=2)
-    m_.x = pyo.Var(m_.MH, m_.S, domain=pyo.NonNegativeReals)
-    m_.z, m_.y = pyo.Var(m_.M, m_.S, domain=pyo.Binary), pyo.Var(m_.Y, domain=pyo.Binary)
-    m_.q = pyo.Var(m_.Y, m_.S, domain=pyo.NonNegativeReals)
-
-    def is_used(model: Any, s: int) -> Any:
-        return sum(model.z[m, s] for m in model.M)
-
-    def served(model: Any, h: int) -> Any:
-        return sum(model.x[m, h, s] for m in model.M if valid[m, h] for s in model.S) == 1
-
-    def looked_up(model: Any, y: int, s: int) -> Any:
-        return model.q[y, s] >= model.y[y] + is_used(model, s) - 1
-
-    def ordered(model: Any, s: int) -> Any:
-        return is_used(model, s) <= (1 if s == 1 else is_used(model, s - 1))
-
-    m_.served = pyo.Constraint(m_.H, rule=served)
-    m_.used = pyo.Constraint(m_.MH, m_.S, rule=lambda model, m, h, s: model.x[m, h, s] <= model.z[m, s])
-    m_.installed = pyo.Constraint(
-        m_.MH,
-        rule=lambda model, m, h: sum(model.x[m, h, s] for s in model.S) <= model.y[number[entry[m, h]]],
-    )
-    m_.ordered = pyo.Constraint(m_.S, rule=ordered)
-    m_.looked_up = pyo.Constraint(m_.Y, m_.S, rule=looked_up)
-    m_.goal = pyo.Objective(
+    m.goal = pyo.Objective(
         expr=(
-            sum(float(headers.weight[h]) * probe * s * m_.x[m, h, s] for m, h in m_.MH for s in m_.S)
-            + upcall * sum(m_.y[y] for y in m_.Y)
-            + probe * sum(m_.q[y, s] for y in m_.Y for s in m_.S)
+            sum(float(headers.weight[h]) * probe * s * m.x[i, h, s] for i, h in m.MH for s in m.S)
+            + upcall * sum(m.y[y] for y in m.Y)
+            + probe * sum(m.q[y, s] for y in m.Y for s in m.S)
             + upcall * float(find_punts(problem).sum())
         )
         / len(problem.flows),
         sense=pyo.minimize,
     )
-    return m_
+    return m
+
+
+class _Entries(NamedTuple):
+    """Entries that serve headers.
+
+    valid   (masks, headers) whether a mask is valid for a header
+    number  of the entry of each valid pair of a mask and a header
+    total   different entries
+    """
+
+    valid: Bools
+    number: dict[tuple[int, int], int]
+    total: int
+
+    @classmethod
+    def of(cls, problem: FlowTables, words: Words, masks: Words) -> _Entries:
+        """Return the entries of valid masks."""
+        valid = np.asarray(find_valid(words, masks, problem.entries))
+        entry = {
+            (m, h): (m, tuple((words[h] & masks[m]).tolist()))
+            for m in range(len(masks))
+            for h in range(len(words))
+            if valid[m, h]
+        }
+        number = {item: index for index, item in enumerate(sorted(set(entry.values())))}
+        return cls(valid, {pair: number[item] for pair, item in entry.items()}, len(number))
+
+
+def _add_variables(m: pyo.ConcreteModel, entries: _Entries, *, masks: int, headers: int, places: int) -> None:
+    """Add the sets, and the variables of places, entries, services and lookups of misses."""
+    import pyomo.environ as pyo
+
+    m.S, m.M = pyo.RangeSet(1, places), pyo.RangeSet(0, masks - 1)
+    m.H, m.Y = pyo.RangeSet(0, headers - 1), pyo.RangeSet(0, entries.total - 1)
+    m.MH = pyo.Set(initialize=sorted(entries.number), dimen=2)
+    m.x = pyo.Var(m.MH, m.S, domain=pyo.NonNegativeReals)
+    m.z, m.y = pyo.Var(m.M, m.S, domain=pyo.Binary), pyo.Var(m.Y, domain=pyo.Binary)
+    m.q = pyo.Var(m.Y, m.S, domain=pyo.NonNegativeReals)
+
+
+def _add_search(m: pyo.ConcreteModel, entries: _Entries) -> None:
+    """Add the service of each header by an entry, and the order of the search over masks."""
+    import pyomo.environ as pyo
+
+    valid, number = entries.valid, entries.number
+
+    def is_used(m: pyo.ConcreteModel, s: int) -> Any:
+        return sum(m.z[i, s] for i in m.M)
+
+    def served(m: pyo.ConcreteModel, h: int) -> Any:
+        return sum(m.x[i, h, s] for i in m.M if valid[i, h] for s in m.S) == 1
+
+    def looked_up(m: pyo.ConcreteModel, y: int, s: int) -> Any:
+        return m.q[y, s] >= m.y[y] + is_used(m, s) - 1
+
+    def ordered(m: pyo.ConcreteModel, s: int) -> Any:
+        return is_used(m, s) <= (1 if s == 1 else is_used(m, s - 1))
+
+    m.served = pyo.Constraint(m.H, rule=served)
+    m.used = pyo.Constraint(m.MH, m.S, rule=lambda m, i, h, s: m.x[i, h, s] <= m.z[i, s])
+    m.installed = pyo.Constraint(
+        m.MH, rule=lambda m, i, h: sum(m.x[i, h, s] for s in m.S) <= m.y[number[i, h]]
+    )
+    m.ordered = pyo.Constraint(m.S, rule=ordered)
+    m.looked_up = pyo.Constraint(m.Y, m.S, rule=looked_up)
 
 
 def list_masks(problem: FlowTables) -> Words:

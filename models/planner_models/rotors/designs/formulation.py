@@ -30,7 +30,7 @@ def formulation(problem: RotorNetwork) -> pyo.ConcreteModel:
                 x_ij,s + z_ij,s + sum_d y_ijd,s <= l_s r_ij        where a circuit is up, else 0
 
     Mbit/s, bits and us. `two_hop` solves it over mean capacities, which has the same optimum; see
-    `path_program`.
+    `rotor_routing`.
 
     raises  InputError for more than 8 racks, as there is a variable for each path and interval
     """

@@ -96,7 +96,7 @@ def route_valiant(problem: RotorNetwork, *, options: Options = Options()) -> Dec
 def route_two_links(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
     """Deliver the most traffic over the rotation, direct or by one other rack, with a proven bound.
 
-    The bound holds for routes of any number of links over the rotation: see `path_program`.
+    The bound holds for routes of any number of links over the rotation.
 
     source  Mellette et al. 2017 (RotorNet), whose racks find two-link routes step by step (RotorLB)
     """
