@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.failure_analysis import FailureOutcome
 from planner.contract.studies import Section
@@ -47,9 +47,18 @@ GAP: Final = OPTIMALITY  # of all offered traffic, within which a plan is optima
 SMALLEST: Final = NEGLIGIBLE  # of a link's capacity or a demand's rate: less is none
 
 
+class _Tree(NamedTuple):
+    """Work space of a search: distances of nodes, the link into each, and a heap with its positions."""
+
+    distance: Floats
+    parent: Ints
+    heap: Ints
+    position: Ints
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
-def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-untyped-def]
     """Return the part of each of some demands that fits on shortest paths with free capacity, (n,), Mbit/s.
 
     targets   (K,) node where each demand ends
@@ -58,44 +67,51 @@ def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-u
     down      (E,) links that have failed
     """
     nodes = len(net.first_leaving) - 1
-    distance, parent = np.full(nodes, np.inf), np.full(nodes, -1)
     heap, position = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
+    tree = _Tree(np.full(nodes, np.inf), np.full(nodes, -1), heap, position)
     routed = np.zeros(len(demands))
     for i in range(len(demands)):
-        k = demands[i]
+        source, target = net.source[demands[i]], targets[demands[i]]
         remaining = amount[i]
-        while remaining > SMALLEST * net.demand_rate[k]:
-            distance[:] = np.inf
-            position[:] = -1
-            distance[net.source[k]] = 0.0
-            size = push_heap(heap, distance, position, 0, net.source[k])
-            while size:
-                v, size = pop_heap(heap, distance, position, size)
-                if v == targets[k]:
-                    break
-                for j in range(net.first_leaving[v], net.first_leaving[v + 1]):
-                    e = net.leaving[j]
-                    w = net.head[e]
-                    if down[e] or residual[e] <= SMALLEST * net.capacity[e]:
-                        continue
-                    if distance[v] + net.weight[e] < distance[w]:
-                        distance[w] = distance[v] + net.weight[e]
-                        parent[w] = e
-                        size = push_heap(heap, distance, position, size, w)
-            if distance[targets[k]] == np.inf:
+        while remaining > SMALLEST * net.demand_rate[demands[i]]:
+            _find_path(net, source, target, residual, down, tree)
+            if tree.distance[target] == np.inf:
                 break
             fits = remaining
-            v = targets[k]
-            while v != net.source[k]:
-                fits = min(fits, residual[parent[v]])
-                v = net.tail[parent[v]]
-            v = targets[k]
-            while v != net.source[k]:
-                residual[parent[v]] -= fits
-                v = net.tail[parent[v]]
+            v = target
+            while v != source:
+                fits = min(fits, residual[tree.parent[v]])
+                v = net.tail[tree.parent[v]]
+            v = target
+            while v != source:
+                residual[tree.parent[v]] -= fits
+                v = net.tail[tree.parent[v]]
             remaining -= fits
             routed[i] += fits
     return routed
+
+
+@inner
+def _find_path(net: Any, source: int, target: int, residual: Floats, down: Bools, tree: _Tree) -> None:
+    """Find the shortest path from a source to a target over links with free capacity."""
+    distance, heap, position = tree.distance, tree.heap, tree.position
+    distance[:] = np.inf
+    position[:] = -1
+    distance[source] = 0.0
+    size = push_heap(heap, distance, position, 0, source)
+    while size:
+        v, size = pop_heap(heap, distance, position, size)
+        if v == target:
+            return
+        for j in range(net.first_leaving[v], net.first_leaving[v + 1]):
+            e = net.leaving[j]
+            w = net.head[e]
+            if down[e] or residual[e] <= SMALLEST * net.capacity[e]:
+                continue
+            if distance[v] + net.weight[e] < distance[w]:
+                distance[w] = distance[v] + net.weight[e]
+                tree.parent[w] = e
+                size = push_heap(heap, distance, position, size, w)
 
 
 class _Outcome(NamedTuple):
