@@ -118,25 +118,38 @@ def failures(
     if study is not None and (asked is not None or kinds is None):
         names = study.default(run.problem) if asked is None else asked
         possible = study.find(run.problem, names)
-        of_design = trials.entry.design.name if plan is None else None
-        analysis = None
-        if possible.failures:
-            parameters = trials.entry.parameters
-            analysis = study.analyse(
-                run.problem, run.plan, of_design, parameters, possible, restoration, trials.options
-            )
+        analysis = _analysis_of(study, search, possible, restoration, is_of_design=plan is None)
         if analysis is not None:
             return search.analyse(analysis, possible, limit, workers=workers, cluster=cluster)
-        is_single = {study.sets[name] for name in names} <= {kind.name for kind in selected}
-        if not (possible.failures and is_single):
+        kinds_of_sets = {study.sets[name] for name in names}
+        if not possible.failures or not kinds_of_sets <= {kind.name for kind in selected}:
             sets = [_Candidate.of(failure) for failure in possible.failures]
             return search.try_all(sets, limit, workers=workers, cluster=cluster)
-        selected = [kind for kind in selected if kind.name in {study.sets[name] for name in names}]
+        selected = [kind for kind in selected if kind.name in kinds_of_sets]
     candidates = _busiest_first(run, trials.candidates("failure", selected))
     of_elements = [
         _Candidate(kind.name, name, action.state, action.apply({}, name)) for kind, action, name in candidates
     ]
     return search.try_all(of_elements, limit, workers=workers, cluster=cluster)
+
+
+def _analysis_of(
+    study: FailureStudy,
+    search: _Search,
+    possible: PossibleFailures,
+    restoration: Restoration | None,
+    *,
+    is_of_design: bool,
+) -> FailureAnalysis | None:
+    """Return the system's own analysis of a plan in all failures; None where each needs a run of its own.
+
+    is_of_design  whether the design made the plan, whose restoration is then the default
+    """
+    if not possible.failures:
+        return None
+    run, entry, options = search.run, search.trials.entry, search.trials.options
+    of_design = entry.design.name if is_of_design else None
+    return study.analyse(run.problem, run.plan, of_design, entry.parameters, possible, restoration, options)
 
 
 class _Candidate(NamedTuple):
