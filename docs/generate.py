@@ -459,8 +459,8 @@ def sentence(text: str) -> str:
 def markdown(text: str) -> str:
     """Return a docstring as Markdown.
 
-    Examples become blocks of code, indented blocks too; lines of a name and its meaning, apart by two
-    spaces or more, become a list; displayed formulas get a line for each constraint.
+    Examples become blocks of code, indented blocks too; sections of numpydoc, and lines of a name and its
+    meaning, apart by two spaces or more, become lists; displayed formulas get a line for each constraint.
     """
     text = re.sub(r"\$\$\n\$\$(?=\\text\{s\.t\.\})", "\n", text)  # one formula in two displays
     blocks = re.split(r"\n\s*\n", re.sub(r"\$\$(.*?)\$\$", _lines_of_formula, text, flags=re.DOTALL))
@@ -490,9 +490,15 @@ def _block(text: str) -> str:
         except SyntaxError:
             language = "text"
         return "\n".join([f"```{language}", *code, "```"])
+    if len(lines) > 2 and re.fullmatch("-{3,}", lines[1]):
+        items = [f"**{lines[0]}**", ""]
+        for line in lines[2:]:
+            is_name = not line.startswith(" ")
+            items.append(f"- `{line}`:" if is_name else "  " + line.strip())
+        return "\n".join(items)
     entry = re.compile(r"(?P<name>[\w*,` \[\].]*[\w\]`]) {2,}(?P<meaning>\S.*)")
     if len(lines) > 0 and not lines[0].startswith((" ", "|", "-")) and entry.fullmatch(lines[0]):
-        items: list[str] = []
+        items = []
         for line in lines:
             match = None if line.startswith(" ") else entry.fullmatch(line)
             if match:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 import json
 import pydoc
 import subprocess
@@ -294,13 +295,16 @@ def test_a_result_of_a_problem_in_memory_is_saved_with_its_tables(tmp_path: Path
 def test_help_explains_every_parameter(name: str) -> None:
     verb = getattr(planner, name)
     text = inspect.getdoc(verb) or ""
-    explained = [line.split(" ", 1)[0] for line in text.splitlines() if line and not line.startswith(" ")]
+    section = text.partition("\nParameters\n----------\n")[2].partition("\n\nReturns\n")[0]
+    entries = [entry.partition("\n") for entry in re.split(r"\n(?=\S)", section)]
+    meanings = {name: meaning for name, _, meaning in entries}
+    assert len(meanings) == len(entries), name
+    assert list(meanings) == list(inspect.signature(verb).parameters)
     for parameter in inspect.signature(verb).parameters.values():
-        assert explained.count(parameter.name) == 1, f"{name}: {parameter.name}"
         if parameter.default in (inspect.Parameter.empty, None) or parameter.name == "table_format":
             continue
-        after = text[text.index(f"\n{parameter.name} ") :].split("\n\n")[0]
-        assert "default: " in after, f"{name}: {parameter.name} has a default that help does not say"
+        meaning = " ".join(meanings[parameter.name].split())
+        assert "default: " in meaning, f"{name}: {parameter.name} has a default that help does not say"
 
 
 def test_every_verb_of_the_command_line_is_one_of_python() -> None:

@@ -98,21 +98,43 @@ def recipes(
 ) -> DesignSpace | Recommendation | Measured:
     """Recommend a coordination mechanism, or measure its value; without arguments, show the design space.
 
-    resources     overlap of the controlled devices: "disjoint", "partial" or "full"
-    information   information that can be shared: "none", "incomplete" or "complete"; default: what
-                  `separation` allows
-    separation    reason for the split: "layering", "companies", "departments", "timescale", "granularity"
-                  or "line-rate"; default: unknown
-    decide_s      time to compute a good decision, s; default: unknown
-    react_s       time within which events need a response, s; default: unknown
-    measure       measure the value of coordination in every system, in half a minute; default: false
-    curves        measure it also with older, noisier and coarser information; default: false
-    systems       names of the systems to measure; default: all
-    changes       of each system's scenario: {system: {dotted key: value}}; default: none
-    out           store of the measured runs, which are not repeated; default: a temporary one
-    workers       processes on this machine; default: as many as its cores allow
+    Parameters
+    ----------
+    resources
+        Overlap of the controlled devices: "disjoint", "partial" or "full".
+    information
+        Information that can be shared: "none", "incomplete" or "complete"; default: what `separation`
+        allows.
+    separation
+        Reason for the split: "layering", "companies", "departments", "timescale", "granularity" or
+        "line-rate"; default: unknown.
+    decide_s
+        Time to compute a good decision, s; default: unknown.
+    react_s
+        Time within which events need a response, s; default: unknown.
+    measure
+        Measure the value of coordination in every system, in half a minute; default: false.
+    curves
+        Measure it also with older, noisier and coarser information; default: false.
+    systems
+        Names of the systems to measure; default: all.
+    changes
+        Of each system's scenario: {system: {dotted key: value}}; default: none.
+    out
+        Store of the measured runs, which are not repeated; default: a temporary one.
+    workers
+        Processes on this machine; default: as many as its cores allow.
 
-    raises  InputError for an unknown word, or if no argument determines the information
+    Returns
+    -------
+    DesignSpace, Recommendation or Measured
+        All systems with the mechanisms that suit them; the mechanism for some constraints, with reasons; or
+        the measured value of coordination.
+
+    Raises
+    ------
+    InputError
+        For an unknown word, or if no argument determines the information.
     """
     if measure or curves:
         names = [systems] if isinstance(systems, str) else systems

@@ -58,11 +58,26 @@ def solve(
 ) -> Run:
     """Run one design on a problem, and return its plan with proof, metrics and verdict.
 
-    parameters    of the design by name, such as paths=4; `planner list SYSTEM` shows them with units and
-                  defaults. One that is named as an argument here goes into `design`:
-                  design={"valiant": {"seed": 3}}
+    Parameters
+    ----------
+    parameters
+        Of the design by name, such as paths=4; `planner list SYSTEM` shows them with units and defaults.
+        One that is named as an argument here goes into `design`: design={"valiant": {"seed": 3}}.
 
-    raises  InputError, PlanRejected and SolverFailure; where no plan exists, the status says so
+    Returns
+    -------
+    Run
+        The plan with its proof, its metrics by name, constraint violations and a verdict in words; without a
+        plan where none exists, which its status says.
+
+    Raises
+    ------
+    InputError
+        For an invalid problem, parameter or name, with every error.
+    PlanRejected
+        Where a design or a solver returns a plan that is none for the problem.
+    SolverFailure
+        Where the solver fails.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
@@ -98,7 +113,15 @@ def compare(
 
     A design that fails is recorded with its error and does not stop the others.
 
-    raises  InputError with every fault
+    Returns
+    -------
+    Comparison
+        A run for each design, by its label, with tables and charts of all of them.
+
+    Raises
+    ------
+    InputError
+        For an invalid problem, parameter or name, with every error.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,

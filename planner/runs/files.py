@@ -119,13 +119,28 @@ def generate(
 ) -> Problem:
     """Return a synthetic problem of a system, and write its tables where a folder is given.
 
-    system        name of the system
-    preset        which problem; default: the system's first; `planner list SYSTEM` shows them all
-    seed          of the random draws, where the preset has any; default: the preset's own
-    out           folder for the tables, and a scenario.toml over them; default: none is written
-    parameters    of the preset by name, such as k=8
+    Parameters
+    ----------
+    system
+        Name of the system.
+    preset
+        Which problem; default: the system's first; `planner list SYSTEM` shows them all.
+    seed
+        Of the random draws, where the preset has any; default: the preset's own.
+    out
+        Folder for the tables, and a scenario.toml over them; default: none is written.
+    parameters
+        Of the preset by name, such as k=8.
 
-    raises  InputError for each unknown name, with the nearest
+    Returns
+    -------
+    Problem
+        The problem, validated.
+
+    Raises
+    ------
+    InputError
+        For each unknown name, with the nearest.
     """
     system_ = find_system(system)
     name = preset or next(iter(system_.problem.presets))
@@ -181,11 +196,24 @@ def export(
 ) -> ExportedModel:
     """Write the formal model that a design solves as an LP or MPS file, and return its size.
 
-    out           file of the model
-    design        as in `solve`; default: the first that has a formal model
-    format        "lp" or "mps"; default: by the ending of the file
+    Parameters
+    ----------
+    out
+        File of the model.
+    design
+        As in `solve`; default: the first that has a formal model.
+    format
+        "lp" or "mps"; default: by the ending of the file.
 
-    raises  InputError, also where the design has no formal model
+    Returns
+    -------
+    ExportedModel
+        The design, the size of its model, and its objective.
+
+    Raises
+    ------
+    InputError
+        Also where the design has no formal model.
     """
     settings = solver_options(None, service=service)
     scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
@@ -277,9 +305,22 @@ def check(
 ) -> Checked:
     """Validate a problem, or check and measure a plan for it.
 
-    plan          a plan, or a folder of plan tables; default: only the problem is validated
+    Parameters
+    ----------
+    plan
+        A plan, or a folder of plan tables; default: only the problem is validated.
 
-    raises  InputError for an invalid problem, PlanRejected where the plan is none for it
+    Returns
+    -------
+    Checked
+        The problem; with a plan its constraint violations and metrics.
+
+    Raises
+    ------
+    InputError
+        For an invalid problem.
+    PlanRejected
+        Where the plan is none for the problem.
     """
     scenario = as_scenario(problem, changes=changes)
     system, made = scenario.system, scenario.make_problem()

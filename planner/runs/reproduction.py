@@ -306,13 +306,27 @@ def reproduce(
 ) -> Reproductions | Targets:
     """Reproduce tables and figures of papers, each published value beside ours; without names, list them.
 
-    targets       names such as "multicast/figure_5a", or "multicast" for all of its targets; "all" for every
-                  target of every system
-    quick         smaller or shorter runs, seconds each; default: false
-    out           folder for verdicts.csv and the curves; default: none is written
-    advance       called with each target's result when it is finished
+    Parameters
+    ----------
+    targets
+        Names such as "multicast/figure_5a", or "multicast" for all of its targets; "all" for every target
+        of every system.
+    quick
+        Smaller or shorter runs, seconds each; default: false.
+    out
+        Folder for verdicts.csv and the curves; default: none is written.
+    advance
+        Called with each target's result when it is finished.
 
-    raises  InputError for each unknown name, with the nearest
+    Returns
+    -------
+    Reproductions or Targets
+        Measured beside published values, each with a verdict; the list of all targets where none is named.
+
+    Raises
+    ------
+    InputError
+        For each unknown name, with the nearest.
     """
     if targets is None:
         return Targets(targets=tuple(find_targets()))

@@ -247,15 +247,30 @@ def roll(
 ) -> Rolled:
     """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
 
-    problem       a scenario whose source is a series, or consecutive problems: a list, {label: problem}, or
-                  a series that a system reads
-    designs       as in `compare`; default: all of the scenario, or the system's default design
-    out           folder of the finished windows, which the same call does not repeat after an interruption;
-                  default: none, and the result has the plans
-    events        changes from a window on, by its label: {"9:00": {"problem.fail_links": ["a<->b"]}}
-    windows       number of windows in which a source of one problem stands still, but for events
+    Parameters
+    ----------
+    problem
+        A scenario whose source is a series, or consecutive problems: a list, {label: problem}, or a
+        series that a system reads.
+    designs
+        As in `compare`; default: all of the scenario, or the system's default design.
+    out
+        Folder of the finished windows, which the same call does not repeat after an interruption;
+        default: none, and the result has the plans.
+    events
+        Changes from a window on, by its label: {"9:00": {"problem.fail_links": ["a<->b"]}}.
+    windows
+        Number of windows in which a source of one problem stands still, but for events.
 
-    raises  InputError for a source of one problem, and for a folder of another roll
+    Returns
+    -------
+    Rolled
+        A window for each design and problem of the series: plan, proof, metrics and changes of the plan.
+
+    Raises
+    ------
+    InputError
+        For a source of one problem, and for a folder of another roll.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,

@@ -154,14 +154,27 @@ def simulate(
 ) -> SimulatedDesigns:
     """Simulate a problem in time once for each design, which controls it.
 
-    designs       as in `compare`; default: all of the scenario, or all of the system that can control a
-                  simulation
-    parameters    of the simulation by name, as in a scenario's [simulation], such as until_s=60. One that
-                  is named as an argument here goes into `changes`: changes={"simulation.seed": 1}
-    frames        whether to draw the system as it runs, see `SimulationResult.frames`; figures stay the same
+    Parameters
+    ----------
+    designs
+        As in `compare`; default: all of the scenario, or all of the system that can control a simulation.
+    parameters
+        Of the simulation by name, as in a scenario's [simulation], such as until_s=60. One that is named
+        as an argument here goes into `changes`: changes={"simulation.seed": 1}.
+    frames
+        Whether to draw the system as it runs, see `SimulationResult.frames`; figures stay the same;
+        default: no.
 
-    raises  InputError, also where the system has no simulation in time. A design that fails is recorded with
-            its error and does not stop the others; a wrong input that every design names alike is raised
+    Returns
+    -------
+    SimulatedDesigns
+        For each design the metrics of the simulation, and its measurements over time.
+
+    Raises
+    ------
+    InputError
+        Also where the system has no simulation in time. A design that fails is recorded with its error
+        and does not stop the others; a wrong input that every design names alike is raised.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,

@@ -119,13 +119,29 @@ def explain(
 
     The plan is explained on the problem as the design observed it.
 
-    previous      plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
-                  system's design of today's practice, unless its plan is explained. A design that limits
-                  changes keeps to this plan, the search of others may start from it
-    parameters    of the explanation by name, such as candidates=20, the number of changes to verify;
-                  those of the design go into `design`: design={"optimum": {"paths": 4}}
+    Parameters
+    ----------
+    previous
+        Plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
+        system's design of today's practice, unless its plan is explained. A design that limits changes
+        keeps to this plan, the search of others may start from it.
+    parameters
+        Of the explanation by name, such as candidates=20, the number of changes to verify; those of the
+        design go into `design`: design={"optimum": {"paths": 4}}.
 
-    raises  InputError, also where the system has no explanations; PlanRejected, SolverFailure
+    Returns
+    -------
+    Explained
+        The run, and tables and sentences on what limits its plan and which changes would help.
+
+    Raises
+    ------
+    InputError
+        For an invalid problem, parameter or name; also where the system has no explanations.
+    PlanRejected
+        Where `previous` is no plan for the problem.
+    SolverFailure
+        Where the solver fails.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,

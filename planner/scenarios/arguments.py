@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ SHARED_PARAMETERS: Final[Mapping[str, str]] = {
     "designs": 'names of designs, as a list or "a,b", or {label: parameters} as in a scenario\'s [designs]; '
     "default: all of the scenario, or the usual ones of the system",
     "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',
-    "options": "planner.Options in place of those of the scenario",
+    "options": "a planner.Options in place of those of the scenario",
     "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip"; `planner doctor` lists all',
     "algorithm": 'of linear programs: "auto" (default), "simplex", "interior-point" or "pdlp"',
     "time_limit_s": "time limit of the solver, s; default: none",
@@ -77,17 +78,22 @@ def verb(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
 
 
 def _complete_help(text: str, names: Sequence[str]) -> str:
-    """Return a docstring with the meaning of those shared parameters that it does not explain itself."""
-    shared = [name for name in names if name in SHARED_PARAMETERS and f"\n{name} " not in text]
-    lines = [
-        textwrap.fill(f"{name:<12}  {SHARED_PARAMETERS[name]}", WIDTH, subsequent_indent=" " * 14)
-        for name in shared
-    ]
-    if not lines:
-        return text
-    before, raises, after = text.partition("\n\nraises ")
-    has_parameters = any(f"\n{name} " in before for name in names)
-    return before + ("\n" if has_parameters else "\n\n") + "\n".join(lines) + raises + after
+    """Return a docstring that has the meaning of all parameters, in their order.
+
+    The meaning of a shared parameter is that of `SHARED_PARAMETERS`, unless the docstring has its own.
+    """
+    before, _, after = text.partition("\n\nReturns\n")
+    summary, _, section = before.partition("\n\nParameters\n----------\n")
+    own = {entry.split("\n", 1)[0]: entry for entry in re.split(r"\n(?=\S)", section) if entry}
+    shared = {name: f"{name}\n{_indented(meaning)}" for name, meaning in SHARED_PARAMETERS.items()}
+    entries = [{**shared, **own}[name] for name in names if name in {*shared, *own}]
+    return "\n".join([f"{summary}\n\nParameters\n----------", *entries, "", "Returns", after])
+
+
+def _indented(text: str) -> str:
+    """Return a sentence as numpydoc has the meaning of a parameter."""
+    sentence = text[0].upper() + text[1:] + "."
+    return textwrap.fill(sentence, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
 
 
 def as_scenario(

@@ -77,23 +77,41 @@ def failures(
 ) -> Failures:
     """Try each failure, of single elements such as links and nodes or of a set; return the worst first.
 
-    failures      sets of failures, such as "links", "double_links" or "table", see `planner list SYSTEM`;
-                  default: the problem's table of failures where it has one, else each element alone
-    restoration   what happens after a failure: "none", "local" (traffic moves to the routes of its demand
-                  that survive), "reconverge" (new shortest paths), "reroute" (a controller routes again what
-                  the plan sends) or "reoptimize" (all demands); default: what the design is made for, such
-                  as shortest paths, else it decides again
-    plan          a plan, or a folder of plan tables, that is examined instead of a design's
-    kinds         kinds of elements, such as "link" or ["link", "node"]; default: all that can fail
-    limit         largest number of failures to try, the busiest elements first; default: all
-    workers       processes on this machine; default: 1, this process. An analysis without runs of the design
-                  takes all cores
-    cluster       address of a Dask scheduler instead, such as "tcp://host:8786"; default: none
-    found         called with the result so far, at most once in a second; default: none
-
     Ctrl-C stops the search: the result has the failures that were tried until then.
 
-    raises  InputError, also where the system declares no elements that can fail
+    Parameters
+    ----------
+    failures
+        Sets of failures, such as "links", "double_links" or "table", see `planner list SYSTEM`; default:
+        the problem's table of failures where it has one, else each element alone.
+    restoration
+        What happens after a failure: "none", "local" (traffic moves to the routes of its demand that
+        survive), "reconverge" (new shortest paths), "reroute" (a controller routes again what the plan
+        sends) or "reoptimize" (all demands); default: what the design is made for, such as shortest
+        paths, else it decides again.
+    plan
+        A plan, or a folder of plan tables, that is examined instead of a design's.
+    kinds
+        Kinds of elements, such as "link" or ["link", "node"]; default: all that can fail.
+    limit
+        Largest number of failures to try, the busiest elements first; default: all.
+    workers
+        Processes on this machine; default: 1, this process. An analysis without runs of the design takes
+        all cores.
+    cluster
+        Address of a Dask scheduler instead, such as "tcp://host:8786"; default: none.
+    found
+        Called with the result so far, at most once in a second; default: none.
+
+    Returns
+    -------
+    Failures
+        Each failure that was tried, with the loss and the metrics after it, the worst first.
+
+    Raises
+    ------
+    InputError
+        Also where the system declares no elements that can fail.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,

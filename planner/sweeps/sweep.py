@@ -216,25 +216,49 @@ def sweep(
 ) -> Sweep:
     """Run a grid of problems, values and designs, and store every run.
 
-    problem       a problem or a scenario as in `compare`, or several: a list, or {name: problem}
-    out           folder of the store; runs that it has are not executed again, except those that failed. It
-                  also keeps the tables of problems in memory
-    axes          dotted keys and their values, such as {"problem.scale": [1, 2]}, overriding those of each
-                  scenario's [sweep]
-    zipped        go through the axes in parallel instead of over their product; default: false
-    threads       as in `compare`; default: one for each solver
-    workers       processes on this machine; default: as many as its cores allow
-    memory        memory limit of each of them, such as "4GB"; default: "auto"
-    cluster       address of a Dask scheduler instead, such as "tcp://host:8786"; default: none
-    plans         store the plans too, not only their metrics; default: true
-    warm          let runs start from a neighbour's basis or, where both are proven optimal, decision:
-                  objective and bound are the same, another optimal plan may be found; such runs have their
-                  own digests; default: false
-
     Ctrl-C (or SIGTERM) finishes the running batches and returns; a second one ends at once. A run that
     fails is stored with its message and stops no other.
 
-    raises  InputError before anything runs, with every fault; StoreFailure, ClusterLost
+    Parameters
+    ----------
+    problem
+        A problem or a scenario as in `compare`, or several: a list, or {name: problem}.
+    out
+        Folder of the store; runs that it has are not executed again, except those that failed. It also
+        keeps the tables of problems in memory.
+    axes
+        Dotted keys and their values, such as {"problem.scale": [1, 2]}, overriding those of each
+        scenario's [sweep].
+    zipped
+        Go through the axes in parallel instead of over their product; default: false.
+    threads
+        As in `compare`; default: one for each solver.
+    workers
+        Processes on this machine; default: as many as its cores allow.
+    memory
+        Memory limit of each of them, such as "4GB"; default: "auto".
+    cluster
+        Address of a Dask scheduler instead, such as "tcp://host:8786"; default: none.
+    plans
+        Store the plans too, not only their metrics; default: true.
+    warm
+        Let runs start from a neighbour's basis or, where both are proven optimal, decision: objective and
+        bound are the same, another optimal plan may be found; such runs have their own digests; default:
+        false.
+
+    Returns
+    -------
+    Sweep
+        The metrics of all runs as a table, and the failed runs with their reasons.
+
+    Raises
+    ------
+    InputError
+        Before anything runs, with every error.
+    StoreFailure
+        Where the store cannot be written or read.
+    ClusterLost
+        Where the Dask cluster is gone.
     """
     settings = solver_options(
         options,

@@ -73,19 +73,37 @@ def upgrades(
     Where users lose something, the ladder ends when nothing is lost and no upgrade gains anything. Where
     nothing is lost at its start, its steps raise the factor by which demand can grow.
 
-    steps         largest number of upgrades; default: 10
-    budget        largest sum of their costs; without costs, of their number; default: unlimited
-    kinds         kinds of elements, such as "link"; default: all that can be upgraded
-    candidates    largest number of upgrades to solve for each step, those with the largest bounds first;
-                  default: all that may be the best one
-    workers       processes on this machine; default: 1, this process
-    cluster       address of a Dask scheduler instead, such as "tcp://host:8786"; default: none
-    advance       called with the numbers of solved, failed and all candidates of the present step
-    found         called with the ladder so far after each step; default: none
-
     Ctrl-C stops the search: the result has the steps that were found until then.
 
-    raises  InputError, also where the system declares no elements that can be upgraded
+    Parameters
+    ----------
+    steps
+        Largest number of upgrades; default: 10.
+    budget
+        Largest sum of their costs; without costs, of their number; default: unlimited.
+    kinds
+        Kinds of elements, such as "link"; default: all that can be upgraded.
+    candidates
+        Largest number of upgrades to solve for each step, those with the largest bounds first; default:
+        all that may be the best one.
+    workers
+        Processes on this machine; default: 1, this process.
+    cluster
+        Address of a Dask scheduler instead, such as "tcp://host:8786"; default: none.
+    advance
+        Called with the numbers of solved, failed and all candidates of the present step.
+    found
+        Called with the ladder so far after each step; default: none.
+
+    Returns
+    -------
+    Upgrades
+        The steps with their costs and gains, and the Pareto curve of cost and metric.
+
+    Raises
+    ------
+    InputError
+        Also where the system declares no elements that can be upgraded.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
