@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import re
 import json
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
