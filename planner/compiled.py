@@ -37,6 +37,19 @@ def run_small_in_python(*, max_elements: int, max_s: float = math.inf) -> Callab
     return mark
 
 
+def in_python_by(form: Callable[..., Any]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator of kernels, above their own: where Python runs them, it calls `form` instead.
+
+    form  the same function, to the bit, by operations on arrays in place of loops over their elements
+    """
+
+    def mark(kernel: FunctionT) -> FunctionT:
+        cast("Kernel", kernel).python_form = form
+        return kernel
+
+    return mark
+
+
 def _njit(**options: Any) -> Any:
     """Return the decorator of `numba.njit` with these options, where `cache` follows all that is compiled."""
     return functools.partial(Kernel, options=options, make_dispatcher=_make_dispatcher)

@@ -52,6 +52,7 @@ class Kernel:
     max_python_s  CPU seconds that Python may take for such calls, where compiling takes longer
     python_s  CPU seconds that Python has taken for such calls
     is_compiled  whether all calls are compiled from now on
+    python_form  called in place of the function where Python runs it; the function itself by default
     observe  called in place of a call from Python, with the kernel and its arguments; None for no observer
     """
 
@@ -71,6 +72,7 @@ class Kernel:
         self.max_python_s = math.inf
         self.python_s = 0.0
         self.is_compiled = True
+        self.python_form: Any = py_func
         kernels.append(self)
 
     @functools.cached_property
@@ -91,7 +93,7 @@ class Kernel:
         if named:
             arguments = inspect.signature(self.py_func).bind(*arguments, **named).args
         if _ways.in_python:
-            return self.py_func(*arguments)
+            return self.python_form(*arguments)
         if self.observe is not None:
             return self.observe(self, arguments)
         if self.is_compiled or _ways.compiles_all or count_elements(arguments) > self.max_elements:
@@ -123,7 +125,7 @@ class Kernel:
         _ways.in_python = True
         try:
             with np.errstate(all="ignore"):  # compiled code does not warn
-                return self.py_func(*arguments)
+                return self.python_form(*arguments)
         finally:
             _ways.in_python = False
 

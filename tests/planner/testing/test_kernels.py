@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.compiled import inner, njit, run_small_in_python
+from planner.compiled import in_python_by, inner, njit, run_small_in_python
 from planner.errors import PlannerError
 from planner.kernels import COMPILE_S_PER_BYTE, Kernel, kernels
 from planner.runs.evaluation import evaluate
@@ -80,6 +80,32 @@ def test_python_runs_small_calls_no_longer_than_a_kernel_allows() -> None:
     assert limited(np.arange(4.0), np.zeros(1)) == 14
     assert limited.is_compiled
     assert not is_compiled(limited)  # until its next call
+
+
+def test_python_calls_the_form_of_a_kernel_that_has_one() -> None:
+    calls = []
+
+    def by_arrays(values: Any) -> float:
+        calls.append(len(values))
+        return float((values * values).sum())
+
+    @in_python_by(by_arrays)
+    @njit()
+    def square(values: Any) -> float:
+        total = 0.0
+        for value in values:
+            total += value * value
+        return total
+
+    @run_small_in_python(max_elements=10)
+    @njit()
+    def square_twice(values: Any) -> float:
+        return square(values) + square(values)
+
+    assert square_twice(np.arange(3.0)) == 10
+    assert calls == [3, 3]
+    assert square_twice(np.arange(20.0)) == 2 * (np.arange(20.0) ** 2).sum()
+    assert calls == [3, 3]
 
 
 def test_compiling_takes_longer_with_the_kernels_that_one_calls() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import inner
+from planner.compiled import in_python_by, inner
 from planner_models.flowtables.plan.classification import has_needed
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -75,6 +75,16 @@ def has_bit(words: Any, bit: Any) -> Any:
     return np.int64((words[bit >> 6] >> np.uint64(63 - (bit & 63))) & np.uint64(1))
 
 
+def _find_meeting_by_arrays(header: Any, mask: Any, index: Any, start: Any, end: Any, words: Any) -> None:
+    """Do as `find_meeting`, by operations on arrays."""
+    word, shift = index.bit >> 6, np.uint64(63) - (index.bit & 63).astype(np.uint64)
+    bits = np.flatnonzero((mask[word] >> shift) & np.uint64(1))
+    values = (header[word[bits]] >> shift[bits]) & np.uint64(1)
+    differs = index.differs[bits, values.astype(np.int64), start:end]
+    words[: end - start] = ~np.bitwise_or.reduce(differs, axis=0)
+
+
+@in_python_by(_find_meeting_by_arrays)
 @inner
 def find_meeting(header: Any, mask: Any, index: Any, start: Any, end: Any, words: Any) -> Any:
     """Set the bits of entries that meet the cube of a header and a mask, from word `start` to `end`."""

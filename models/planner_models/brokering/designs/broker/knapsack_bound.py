@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
-from planner.compiled import njit, run_small_in_python
+from planner.arrays import Bools, Floats, Ints
+from planner.compiled import in_python_by, inner, njit, run_small_in_python
 from planner.search.ascent import Ascent
 from planner.search.deadline import Deadline
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
@@ -249,6 +249,38 @@ def solve_knapsack(
     return base + lowest, taken
 
 
+def _choose_items_by_arrays(weight: Ints, cost: Floats, capacity: int) -> tuple[Floats, Bools]:
+    """Do as `_choose_items`, by operations on arrays."""
+    best = np.zeros(capacity + 1)
+    uses = np.zeros((len(weight), capacity + 1), dtype=np.bool_)
+    for item in range(len(weight)):
+        w = min(weight[item], len(best))
+        other = best[: len(best) - w] + cost[item]
+        uses[item, w:] = other < best[w:]
+        best[w:] = np.minimum(other, best[w:])
+    return best, uses
+
+
+@in_python_by(_choose_items_by_arrays)
+@inner
+def _choose_items(weight: Ints, cost: Floats, capacity: int) -> tuple[Floats, Bools]:
+    """Return the least cost of at most each capacity, and whether each item is taken there.
+
+    weight, cost  (items,)
+    returns       (capacity + 1,) cost; (items, capacity + 1) whether the best choice among an item and those
+                  before it takes the item
+    """
+    best = np.zeros(capacity + 1)
+    uses = np.zeros((len(weight), capacity + 1), dtype=np.bool_)
+    for item in range(len(weight)):
+        w, c = weight[item], cost[item]
+        for f in range(capacity, w - 1, -1):
+            if best[f - w] + c < best[f]:
+                best[f] = best[f - w] + c
+                uses[item, f] = True
+    return best, uses
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _solve_by_dynamic_programming(
@@ -268,14 +300,10 @@ def _solve_by_dynamic_programming(
             remaining -= size[parts]
             multiple *= 2
             parts += 1
-    best = np.zeros(capacity + 1)
-    uses = np.zeros((parts, capacity + 1), dtype=np.bool_)
+    weight, cost = np.empty(parts, dtype=np.int64), np.empty(parts)
     for p in range(parts):
-        weight, cost = size[p] * units[owner[p]], size[p] * reduced[owner[p]]
-        for f in range(capacity, weight - 1, -1):
-            if best[f - weight] + cost < best[f]:
-                best[f] = best[f - weight] + cost
-                uses[p, f] = True
+        weight[p], cost[p] = size[p] * units[owner[p]], size[p] * reduced[owner[p]]
+    best, uses = _choose_items(weight, cost, capacity)
     taken = np.zeros(len(units), dtype=np.int64)
     f = capacity
     for p in range(parts - 1, -1, -1):
