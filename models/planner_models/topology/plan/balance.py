@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import SOLVED_SHARE
 
@@ -150,11 +150,42 @@ def _place(demand: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C9
     return routable
 
 
-@njit(error_model="numpy", inline="always")
+@inner
 def _price(load: float, capacity: float, rise: float, top: float) -> float:
     """Return the marginal cost of traffic on a link."""
     price: float = np.exp(rise * (load / capacity - top)) / capacity
     return price
+
+
+@inner
+def _path_price(
+    load: Floats, capacity: Floats, path: tuple[int, int, int], moved: float, rise: float, top: float
+) -> float:
+    """Return the marginal cost of a path from i to j by k, once it carries `moved` more; direct by k = i.
+
+    path  i, j and k
+    """
+    i, j, k = path
+    if k == i:
+        return _price(load[i, j] + moved, capacity[i, j], rise, top)
+    price = _price(load[i, k] + moved, capacity[i, k], rise, top)
+    price += _price(load[k, j] + moved, capacity[k, j], rise, top)
+    return price
+
+
+@inner
+def _add_load(
+    load: Floats,
+    price: Floats,
+    capacity: Floats,
+    link: tuple[int, int],
+    amount: float,
+    rise: float,
+    top: float,
+) -> None:
+    """Add to the load of a link, and find its marginal cost anew."""
+    load[link] += amount
+    price[link] = _price(load[link], capacity[link], rise, top)
 
 
 @njit(cache=True, error_model="numpy")
@@ -208,17 +239,8 @@ def _descend(  # noqa: C901
                 lower, upper = 0.0, flow[i, j, dear]
                 amount = upper
                 for _ in range(BISECTIONS):
-                    old = new = 0.0
-                    if dear == i:
-                        old = _price(load[i, j] - amount, capacity[i, j], rise, top)
-                    else:
-                        old = _price(load[i, dear] - amount, capacity[i, dear], rise, top)
-                        old += _price(load[dear, j] - amount, capacity[dear, j], rise, top)
-                    if cheap == i:
-                        new = _price(load[i, j] + amount, capacity[i, j], rise, top)
-                    else:
-                        new = _price(load[i, cheap] + amount, capacity[i, cheap], rise, top)
-                        new += _price(load[cheap, j] + amount, capacity[cheap, j], rise, top)
+                    old = _path_price(load, capacity, (i, j, dear), -amount, rise, top)
+                    new = _path_price(load, capacity, (i, j, cheap), amount, rise, top)
                     if old >= new:
                         lower = amount
                         if amount == upper:
@@ -234,13 +256,10 @@ def _descend(  # noqa: C901
                     k = dear if turn == 0 else cheap
                     change = -lower if turn == 0 else lower
                     if k == i:
-                        load[i, j] += change
-                        price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
+                        _add_load(load, price, capacity, (i, j), change, rise, top)
                     else:
-                        load[i, k] += change
-                        load[k, j] += change
-                        price[i, k] = _price(load[i, k], capacity[i, k], rise, top)
-                        price[k, j] = _price(load[k, j], capacity[k, j], rise, top)
+                        _add_load(load, price, capacity, (i, k), change, rise, top)
+                        _add_load(load, price, capacity, (k, j), change, rise, top)
         top = 0.0
         for i in range(count):
             for j in range(count):
