@@ -60,7 +60,9 @@ def bound_of(problem: Month) -> tuple[float, float]:
     region = Region.of(problem, 0)
     names = backends.solve(program.build(region, groups=30).program, OPTIONS).bound
     assert names is not None
-    bound = level_boxes.find_bound(region, lower=names, enough=1.06 * names, options=OPTIONS, deadline=NEVER)
+    bound = level_boxes.find_interval_bound(
+        region, lower=names, enough=1.06 * names, options=OPTIONS, deadline=NEVER
+    )
     return names, bound.bound
 
 

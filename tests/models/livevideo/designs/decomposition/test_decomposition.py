@@ -202,19 +202,19 @@ RUN = """
 from planner import Options
 from planner.kernels import Kernel
 from planner_models.livevideo.designs.decomposition import (
-    decomposition, diving, ejection_chains, frank_wolfe, insertion, pricing, ruin_recreate, warm_up
+    decomposition, diving, ejection_chains, frank_wolfe, pricing, ruin_recreate
 )
 from benchmarks.livevideo_scale import QUICK, next_window
 
 def compiled_signatures():
     found = {}
-    for module in (diving, ejection_chains, frank_wolfe, insertion, pricing, ruin_recreate):
+    for module in (decomposition, diving, ejection_chains, frank_wolfe, pricing, ruin_recreate):
         for name, kernel in vars(module).items():
             if isinstance(kernel, Kernel) and kernel.signatures:
                 found[kernel.py_func.__name__] = set(kernel.signatures)
     return found
 
-warm_up.get_ready()
+decomposition.get_ready()
 before = compiled_signatures()
 one = QUICK.make(0)
 last = decomposition.distribute(one, options=Options(time_limit_s=3.0, gap=1e-9, threads=2))

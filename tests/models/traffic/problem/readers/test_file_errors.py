@@ -126,7 +126,7 @@ def test_a_file_without_read_permission(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_importing_readers_does_not_import_their_sources() -> None:
-    modules = ("topohub", "graphml", "sndlib", "repetita", "gravity_demands", "shortest_path_load")
+    modules = ("topohub", "graphml", "sndlib", "repetita")
     readers = ", ".join(f"planner_models.traffic.problem.readers.{module}" for module in modules)
     assert run(f"import {readers}, sys; print({{'topohub', 'networkx'}} & set(sys.modules))") == "set()"
 
