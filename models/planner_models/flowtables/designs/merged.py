@@ -8,6 +8,7 @@ of one field, while the cost falls; the entries of given masks are a greedy set 
 from __future__ import annotations
 
 from typing import Annotated, Final
+from zlib import crc32
 
 import numpy as np
 from pydantic import Field
@@ -25,7 +26,8 @@ from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "merging and local search"
 CANDIDATE_BACKEND: Final = "Lagrangian relaxation and local search"
-CANDIDATE_SCOPE: Final = "pools of {:,} candidate masks with an entry for each connection"
+CANDIDATE_SCOPE: Final = "pools of {:,} candidate masks (list {}) with an entry for each connection"
+"""Lists differ where their searches do: bounds of two of them say nothing of each other's pools."""
 Prove = Annotated[bool, Field(description="whether a bound on the time of all caches is found")]
 Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks that local search tries")]
 MostCandidates = Annotated[
@@ -73,7 +75,7 @@ def plan_pool(
             search.make_table(search_of_candidates.pool),
             options=options,
             bound=None if bound is None else bound / len(problem.flows),
-            scope=CANDIDATE_SCOPE.format(len(listed.masks)),
+            scope=CANDIDATE_SCOPE.format(len(listed.masks), f"{crc32(listed.masks.tobytes()):08x}"),
             backend=CANDIDATE_BACKEND,
         )
     table = search.make_table(best)
