@@ -54,7 +54,18 @@ def timeline_svg(
     pixels = (width - gutter - 12) / ((last - first) or 1.0)
     bottom = top + lane_height * len(lanes)
 
-    bars = _Bars(drawing, lanes, colour, palette, gutter, top, lane_height, first, pixels, tracks)
+    bars = _Bars(
+        drawing=drawing,
+        lanes=lanes,
+        colour=colour,
+        palette=palette,
+        left=gutter,
+        top=top,
+        lane_height=lane_height,
+        first=first,
+        pixels=pixels,
+        tracks=tracks,
+    )
     bar_height = lane_height - 3 if before is None else 0.68 * lane_height - 2
     parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
     if title:

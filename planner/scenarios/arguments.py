@@ -85,8 +85,11 @@ def _complete_help(text: str, names: Sequence[str]) -> str:
     before, _, after = text.partition("\n\nReturns\n")
     summary, _, section = before.partition("\n\nParameters\n----------\n")
     own = {entry.split("\n", 1)[0]: entry for entry in re.split(r"\n(?=\S)", section) if entry}
-    shared = {name: f"{name}\n{_indented(meaning)}" for name, meaning in SHARED_PARAMETERS.items()}
-    entries = [{**shared, **own}[name] for name in names if name in {*shared, *own}]
+    entries = [
+        own.get(name) or f"{name}\n{_indented(SHARED_PARAMETERS[name])}"
+        for name in names
+        if name in own or name in SHARED_PARAMETERS
+    ]
     return "\n".join([f"{summary}\n\nParameters\n----------", *entries, "", "Returns", after])
 
 

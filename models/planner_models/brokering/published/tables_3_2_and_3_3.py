@@ -17,7 +17,7 @@ from planner_models.brokering import information
 from planner_models.brokering.designs import several_brokers
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.designs.formulation import formulation
-from planner_models.brokering.plan.metrics import measure
+from planner_models.brokering.plan.metrics import measure, objective_of
 from planner_models.brokering.problem import generators
 from planner_models.brokering.problem.generators import world
 from planner_models.brokering.problem.problem import Brokering
@@ -337,8 +337,7 @@ def find_figure_3_10(study: Study) -> TargetValues:  # noqa: ARG001 - tiny
     solution = pyomo.solve_model(m, Options(backend="pyomo:highs"))
     plan = assignment.assign(problem).plan
     assert plan is not None
-    objective = measure(problem, plan, None)["objective"]
-    assert objective is not None
+    objective = objective_of(problem, plan)
     return TargetValues(
         values={
             "brok_ilp_objective": solution.objective is not None
