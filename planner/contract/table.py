@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MAX_WINDOW: Final = 1e15
 """Largest number of a window; seconds and milliseconds since 1970 are below it."""
+MIN_AMOUNT: Final = 1e-200
+"""Smallest number above 0 in a table: the reciprocal of a smaller one, times an amount, may overflow."""
 Rule = tuple[str, Callable[[Any], Any]]
 """Message where a value breaks a rule, and the test of an array or a series, value by value."""
 FINITE: Final = "must be a finite number"
@@ -109,7 +111,7 @@ def number(
     more_than: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
-    least: float | None = None,
+    least: float = MIN_AMOUNT,
     whole: bool = False,
     optional: bool = False,
     may_be_blank: bool = False,
@@ -142,9 +144,8 @@ def number(
         rules.append((f"must be at least {at_least:g}", lambda s: s >= at_least))
     if at_most is not None:
         rules.append((f"must be at most {at_most:g}", lambda s: s <= at_most))
-    if least is not None:
-        rule = f"must be at least {least:g}" if at_least is None else f"must be 0 or at least {least:g}"
-        rules.append((rule, lambda s: (s <= 0) | (s >= least)))
+    rule = f"must be at least {least:g}" if at_least is None else f"must be 0 or at least {least:g}"
+    rules.append((rule, lambda s: (s <= 0) | (s >= least)))
     if whole:
         rules.append(("must be a whole number", lambda s: np.floor(s) == s))
     return Column(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from planner_models.circuits.problem import readers as circuit_traces
 from tests.commands import planner
 from tests.fuzzing.bases import bases, chosen_readers, documents, has_chosen_systems
 from tests.fuzzing.cases import KINDS, of_crafted
@@ -28,6 +29,8 @@ OF_SYSTEMS: Final = ["tables", "scenarios", "plans", "uploads"]
 """Kinds of cases whose input is that of a system; the only kinds where systems are chosen."""
 FIRST_CRAFTED: Final = 1_000_000
 """Cases from this number on are files that were made to stop a reader."""
+MOST_WINDOWS: Final = 20
+"""Windows of a trace: rolling through the million that are allowed takes hours."""
 MAX_CPU_S: Final = 30.0
 """CPU time of a command, which may compile kernels."""
 
@@ -41,6 +44,7 @@ def run_case(number: int) -> list[str]:
         bases(), documents()
         _sandbox = Sandbox()
         limit_memory()
+        circuit_traces.MOST_WINDOWS = MOST_WINDOWS  # type: ignore[misc]
         WorkbookForks().install()
         gc.collect()
         gc.freeze()  # what all cases share is not looked through for each

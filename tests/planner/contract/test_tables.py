@@ -165,7 +165,7 @@ NAMES = st.text(
 )
 COLUMNS = [
     frames.column("part", elements=NAMES, unique=True, dtype=object),
-    frames.column("mass_kg", elements=st.floats(1e-300, 1e300)),
+    frames.column("mass_kg", elements=st.floats(1e-200, 1e300)),
 ]
 
 
@@ -285,6 +285,13 @@ def test_lists_and_records_are_no_values(tmp_path: Path, compact: bool, column: 
     assert str(caught.value).endswith(", must have single values")
     with pytest.raises(InputError, match=rf"parts row 2: {column} is '.*', must be a single value"):
         validate(table, frame)
+
+
+def test_a_number_whose_reciprocal_overflows_is_refused() -> None:
+    rates = Table(name="rates", about="", columns={"rate": number("a rate", at_least=0)})
+    validate(rates, pd.DataFrame({"rate": [0.0, 1e-200, 1e12]}))
+    with pytest.raises(InputError, match=r"rate is 5e-312, must be 0 or at least 1e-200"):
+        validate(rates, pd.DataFrame({"rate": [1.0, 5e-312]}))
 
 
 def test_tables_that_are_given_are_validated_together() -> None:
