@@ -5,6 +5,9 @@ passes itself (GIVEN_BY_THE_ENGINE) are not. Pydantic checks values, so that a r
 together:
 
     def route(problem, *, paths: Annotated[int | Literal["any"], Field(description="...")] = "any")
+
+Parameters that belong together may be the fields of a frozen dataclass, which the function takes as one
+argument: `spread` makes each field a parameter of the function.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -30,6 +33,7 @@ MAX_SHOWN = 200  # letters of a value in a fault
 GIVEN_BY_THE_ENGINE = frozenset(
     {"problem", "decided", "options", "previous", "design", "information", "decision_parameters", "frames"}
 )
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,63 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, Parameter]:
         for name, argument in inspect.signature(function).parameters.items()
         if name not in GIVEN_BY_THE_ENGINE
     }
+
+
+def spread(**groups: Any) -> Callable[[Callable[..., ResultT]], Callable[..., ResultT]]:
+    """Make the fields of some arguments, which are dataclasses, keyword arguments of a function.
+
+    groups  by the argument's name: a dataclass, whose fields have their defaults or must be set, or an object
+            of one, whose values are the defaults
+    """
+
+    def decorate(function: Callable[..., ResultT]) -> Callable[..., ResultT]:
+        annotations = dict(function.__annotations__)
+        parameters: list[inspect.Parameter] = []
+        for argument in inspect.signature(function).parameters.values():
+            if argument.name not in groups:
+                parameters.append(argument)
+                continue
+            del annotations[argument.name]
+            fields_of_group = _fields_as_arguments(groups[argument.name])
+            annotations |= {field.name: field.annotation for field in fields_of_group}
+            parameters += fields_of_group
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **given: Any) -> ResultT:
+            made = {name: _take_group(group, given) for name, group in groups.items()}
+            return function(*arguments, **made, **given)
+
+        call.__annotations__ = annotations
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _fields_as_arguments(group: Any) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass or of an object of one, as keyword arguments."""
+    kind = group if isinstance(group, type) else type(group)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    defaults = {field.name: _default_of(field) for field in fields(kind)} if group is kind else vars(group)
+    return [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints.get(name, Any)
+        )
+        for name, default in defaults.items()
+    ]
+
+
+def _default_of(field: Field[Any]) -> Any:
+    """Return the default of a dataclass's field; REQUIRED where it has none."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is MISSING else field.default
+
+
+def _take_group(group: Any, given: dict[str, Any]) -> Any:
+    """Return the object of a group of parameters, and take its values out of those given."""
+    values = {field.name: given.pop(field.name) for field in fields(group) if field.name in given}
+    return group(**values) if isinstance(group, type) else replace(group, **values)
 
 
 def check_parameters(

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.degradation import Noise, Seed, add_noise, round_up
+from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, NONE, Signalling
 from planner.search.tolerances import ROUNDING
 from planner_models.circuits.plan.check import derive_carried
 from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table, unserved_table
-from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.problem import Circuits
 
 UNIT_BYTES: Final = 1e6

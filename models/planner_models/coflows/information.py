@@ -15,9 +15,9 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.degradation import Noise, Seed, add_noise, round_up
+from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, NONE, Signalling
 from planner.search.tolerances import ROUNDING
-from planner_models.circuits.problem.network import spread
 from planner_models.coflows.plan.completion import replay_circuits
 from planner_models.coflows.plan.plan import Service, find_coflows, make_settings
 from planner_models.coflows.problem.problem import CoflowsInTime

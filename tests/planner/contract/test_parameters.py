@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
 
-from planner.contract.parameters import REQUIRED, check_parameters, parameters_of
+from planner.contract.parameters import REQUIRED, check_parameters, parameters_of, spread
 
 
 def solver(
@@ -104,3 +105,58 @@ def test_a_parameter_without_default_is_needed() -> None:
     assert parameters_of(read)["name"].default is REQUIRED
     _, faults = check_parameters(read, {}, where="problem", what="source 'x'")
     assert faults == ["problem.name: is missing; source 'x' needs it (which network)"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """A group of parameters; one of them has no default."""
+
+    rate_mbps: Annotated[float, Field(gt=0, description="rate of each link, Mbit/s")]
+    factors: dict[str, float] = field(default_factory=dict)
+    seed: int = 0
+
+
+@spread(links=Links)
+def grid(problem: Any, *, nodes: int = 4, links: Links, hops: int = 2) -> tuple[int, Links, int]:
+    """Build a grid."""
+    return nodes, links, hops
+
+
+@spread(links=Links(rate_mbps=10.0))
+def ring(*, links: Links) -> Links:
+    return links
+
+
+def test_fields_of_a_group_are_parameters_in_its_position() -> None:
+    assert {name: parameter.default for name, parameter in parameters_of(grid).items()} == {
+        "nodes": 4,
+        "rate_mbps": REQUIRED,
+        "factors": {},
+        "seed": 0,
+        "hops": 2,
+    }
+    assert parameters_of(grid)["rate_mbps"].about == "rate of each link, Mbit/s"
+    assert grid.__doc__ == "Build a grid."
+    assert grid(None, rate_mbps=1.0, hops=3) == (4, Links(rate_mbps=1.0), 3)
+
+
+def test_defaults_of_a_group_are_those_of_its_object() -> None:
+    assert parameters_of(ring)["rate_mbps"].default == 10.0
+    assert ring() == Links(rate_mbps=10.0)
+    assert ring(seed=1) == Links(rate_mbps=10.0, seed=1)
+
+
+def test_errors_of_a_group_are_those_of_parameters() -> None:
+    assert check_parameters(grid, {"rate_mbps": 0, "sede": 1}, where="problem", what="preset 'grid'") == (
+        {},
+        [
+            "problem.rate_mbps is 0, must be greater than 0",
+            "problem.sede: no such parameter of preset 'grid'; did you mean 'seed'?",
+        ],
+    )
+    _, faults = check_parameters(grid, {}, where="problem", what="preset 'grid'")
+    assert faults == ["problem.rate_mbps: is missing; preset 'grid' needs it (rate of each link, Mbit/s)"]
+    with pytest.raises(TypeError, match="rate_mbps"):
+        grid(None)
+    with pytest.raises(TypeError, match="links"):
+        ring(links=Links(rate_mbps=1.0))

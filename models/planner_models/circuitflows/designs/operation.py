@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
@@ -37,7 +38,6 @@ from planner_models.circuitflows.plan.plan import HostSettings, Operation, setti
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.designs import birkhoff_decomposition, eclipse, equal_days, solstice
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule, read_days
-from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.problem import Circuits
 
 LEAST_TIME_S: Final = 1e-3

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from planner.contract.parameters import spread
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.problem.adjustments import FlowScale, NightChange, RackAdjustments
-from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.racks import require_fit
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.contract.table import Table
 from planner.io.in_memory import take_table
 from planner_models.circuitflows.problem.problem import ANY, FLOWS, NONE, FlowsInTime
-from planner_models.circuits.problem.network import CircuitRate, Night, PacketRate, ShortestDay, spread
+from planner_models.circuits.problem.network import CircuitRate, Night, PacketRate, ShortestDay
 
 Racks = Annotated[int, Field(ge=2, le=256, description="number of racks")]
 Hosts = Annotated[int, Field(ge=1, description="hosts in each rack")]

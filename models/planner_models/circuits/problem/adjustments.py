@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from planner_models.circuits.problem.network import spread
+from planner.contract.parameters import spread
 from planner_models.circuits.problem.problem import MOST_SWITCHES, Circuits, Dark
 from planner_models.circuits.problem.racks import Racks, require_fit
 

@@ -7,7 +7,8 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from planner_models.circuits.problem.network import GeneratedNetwork, spread
+from planner.contract.parameters import spread
+from planner_models.circuits.problem.network import GeneratedNetwork
 from planner_models.circuits.problem.problem import Circuits
 
 Racks = Annotated[int, Field(ge=2, le=2048, description="number of racks")]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, TypeVar, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,6 @@ PacketRate = Annotated[
 ]
 Night = Annotated[float, Field(ge=0, description="reconfiguration time of circuits, us")]
 ShortestDay = Annotated[float, Field(ge=0, description="shortest time that circuits stay up, us")]
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,35 +74,3 @@ class GeneratedNetwork:
         return Circuits.from_matrix(
             bits, **(parameters if parameters.pop("bounded") else {**parameters, "window_us": None})
         )
-
-
-def spread(**defaults: Any) -> Callable[[Callable[..., ResultT]], Callable[..., ResultT]]:
-    """Let a function take the fields of some of its arguments as keyword arguments of its own.
-
-    defaults  dataclass objects by the arguments' names; their fields are the defaults
-    """
-
-    def decorate(function: Callable[..., ResultT]) -> Callable[..., ResultT]:
-        hints = get_type_hints(function, include_extras=True)
-        parameters: list[inspect.Parameter] = []
-        for argument in inspect.signature(function).parameters.values():
-            if (shared := defaults.get(argument.name)) is None:
-                parameters.append(argument)
-                continue
-            del hints[argument.name]
-            hints |= get_type_hints(type(shared), include_extras=True)
-            parameters += [argument.replace(name=name, default=value) for name, value in vars(shared).items()]
-
-        @functools.wraps(function)
-        def call(*arguments: Any, **given: Any) -> ResultT:
-            made = {
-                name: replace(shared, **{field: given.pop(field) for field in vars(shared) if field in given})
-                for name, shared in defaults.items()
-            }
-            return function(*arguments, **made, **given)
-
-        call.__annotations__ = hints
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return call
-
-    return decorate

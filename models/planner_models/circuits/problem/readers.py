@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.contract.periods import describe_empty
 from planner.contract.table import Table, number
 from planner.contract.tables import report_unknown_names, shorten_faults
@@ -29,7 +30,7 @@ from planner.errors import InputError
 from planner.io.arrow_files import read_arrow_frame
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
-from planner_models.circuits.problem.network import Network, spread
+from planner_models.circuits.problem.network import Network
 from planner_models.circuits.problem.problem import DEMANDS, RACKS, Circuits, require_matrix
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
 

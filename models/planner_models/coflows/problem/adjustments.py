@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner_models.circuits.problem.adjustments import FlowScale, RackAdjustments
-from planner_models.circuits.problem.network import spread
 from planner_models.coflows.problem.problem import MOST_SWITCHES, CoflowsInTime
 
 CoflowFactors = Annotated[

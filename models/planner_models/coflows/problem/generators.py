@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner_models.circuits.problem.network import CircuitRate, PacketRate, spread
+from planner.contract.parameters import spread
+from planner_models.circuits.problem.network import CircuitRate, PacketRate
 from planner_models.coflows.problem.problem import BITS_PER_MS, CoflowsInTime
 
 Count = Annotated[int, Field(ge=1, le=100_000, description="number of coflows")]

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError
-from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.readers import read_coflow_parts
 from planner_models.coflows.problem.generators import Network
 from planner_models.coflows.problem.problem import CoflowsInTime
