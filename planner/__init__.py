@@ -31,6 +31,7 @@ _HOMES = {
     "failures": "planner.sweeps.failures",
     "generate": "planner.runs.files",
     "load": "planner.scenarios.scenario",
+    "model": "planner.runs.model",
     "recipes": "planner.coordination.recipes",
     "reproduce": "planner.runs.reproduction",
     "roll": "planner.runs.rolling",
@@ -57,6 +58,7 @@ __all__ = [
     "failures",
     "generate",
     "load",
+    "model",
     "recipes",
     "reproduce",
     "roll",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from planner.options import Options
     from planner.runs.evaluation import compare, solve
     from planner.runs.files import check, export, generate
+    from planner.runs.model import model
     from planner.runs.presenter import Presenter
     from planner.runs.reproduction import reproduce
     from planner.runs.rolling import roll

@@ -23,10 +23,11 @@ expressions over arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +36,9 @@ from numpy.typing import ArrayLike, NDArray
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.backends.linear_program import Block, Columns, Labels, LinearProgram, Rows
 from planner.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Shape = tuple[int, ...]
 """Length of each axis; () for a single variable or row."""
@@ -282,6 +286,11 @@ class Expression:
         terms = [term.scatter(self.shape, rows) for term in self.terms]
         return Expression([replace(term, shape=shape) for term in terms], shape)
 
+    def coefficients(self, width: int) -> Floats:
+        """Return the coefficient of each variable in the sum of all members, (width,)."""
+        entries = self.sum()._entries()
+        return np.bincount(entries.columns, entries.data, minlength=width).astype(np.float64)
+
     def _entries(self) -> _Entries:
         """Return the coefficients of all rows, by row where they are dense."""
         rows = math.prod(self.shape)
@@ -324,10 +333,27 @@ class Variables(Expression):
     shape : tuple of int
     """
 
-    def __init__(self, columns: Ints32, block: Block | None = None) -> None:
+    def __init__(
+        self, columns: Ints32, block: Block | None = None, members: Callable[[], pd.DataFrame] | None = None
+    ) -> None:
         self.columns = columns
         self.block = block
+        self._make_members = members
         super().__init__((_Dense(np.float64(1.0), columns, 0),), columns.shape)  # type: ignore[arg-type]
+
+    @cached_property
+    def members(self) -> pd.DataFrame:
+        """A row for each variable, in C order: what it stands for, or its label where nothing else is known.
+
+        raises  InputError for a part of variables of which nothing is known
+        """
+        import pandas as pd
+
+        if self._make_members is not None:
+            return self._make_members()
+        if self.block is None:
+            raise InputError("these variables are a part of a block whose members have no table")
+        return pd.DataFrame({"label": self.block.member_labels})
 
     def __getitem__(self, key: Any) -> Variables:
         """Return some of the variables: by any index of NumPy, or by label.
@@ -338,13 +364,103 @@ class Variables(Expression):
             Where there is no such label; it names the nearest one.
         """
         if not isinstance(key, str):
-            return Variables(np.asarray(self.columns[key]))
+            return self._take(key)
         if self.block is None:
             raise InputError(f"no label '{key}': labels belong to a whole block of variables")
         labels = self.block.member_labels
         if key not in labels:
             raise InputError(f"variables '{self.block.name}': no label '{key}'{did_you_mean(key, labels)}")
         return Variables(self.columns.reshape(-1)[labels.index(key)])
+
+    def _take(self, key: Any) -> Variables:
+        """Return the variables of an index of NumPy, with the table of their members."""
+        columns = np.asarray(self.columns[key])
+        if self._make_members is None and self.block is None:
+            return Variables(columns)
+
+        def make_members() -> pd.DataFrame:
+            positions = np.arange(self.columns.size).reshape(self.columns.shape)[key]
+            return self.members.iloc[np.ravel(positions)].reset_index(drop=True)
+
+        return Variables(columns, members=make_members)
+
+    def where(self, **conditions: Any) -> Variables:
+        """Return the variables whose members have given values, as a flat array.
+
+        Parameters
+        ----------
+        conditions
+            Columns of `members` and a value, or a list of values, of each: `flow.where(link="a->b")`.
+
+        Raises
+        ------
+        InputError
+            Where there is no such column or value; it names the nearest one.
+        """
+        import pandas as pd
+
+        selected = np.ones(len(self.members), dtype=bool)
+        for column, condition in conditions.items():
+            values = self._member_column(column)
+            is_listed = isinstance(values.dtype, pd.CategoricalDtype)
+            known = dict.fromkeys(map(str, values.cat.categories if is_listed else values.unique()))
+            accepted = [condition] if isinstance(condition, str) or not np.iterable(condition) else condition
+            for value in accepted:
+                if str(value) not in known:
+                    raise InputError(
+                        f"{column} is '{value}': no such member{did_you_mean(str(value), known)}"
+                    )
+            selected &= values.astype(str).isin([str(value) for value in accepted]).to_numpy()
+        return self.reshape(-1)._take(selected)
+
+    def codes(self, column: str) -> tuple[Ints, list[Any]]:
+        """Return the number of each member's value in a column of `members`, and the values by number.
+
+        Returns
+        -------
+        codes : (n,) int array
+            From 0, in the order in which values occur.
+        values : list
+
+        Raises
+        ------
+        InputError
+            Where there is no such column; it names the nearest one.
+        """
+        codes, values = self._member_column(column).factorize()
+        return codes.astype(np.int64), list(values)
+
+    def _member_column(self, column: str) -> pd.Series:
+        if column not in self.members:
+            raise InputError(
+                f"members have no column '{column}'{did_you_mean(column, list(self.members.columns))}"
+            )
+        return self.members[column]
+
+    def sum_by(self, group: str | NDArray[np.integer[Any]], count: int | None = None) -> Expression:
+        """Return the sum of the members of each group.
+
+        Parameters
+        ----------
+        group
+            Column of `members`: a row for each of its values, in the order of `codes`. Or as of expressions.
+        count
+            Number of groups, of groups that are numbers.
+
+        Returns
+        -------
+        Expression
+            Shape (count, ...).
+
+        Raises
+        ------
+        InputError
+            Where there is no such column, or groups and members differ in number.
+        """
+        if isinstance(group, str):
+            codes, values = self.codes(group)
+            return Expression.sum_by(self.reshape(-1), codes, len(values))
+        return super().sum_by(group, int(np.max(group, initial=-1)) + 1 if count is None else count)
 
     def __iter__(self) -> Iterator[Variables]:
         """Yield the variables of each index of the first axis."""
@@ -367,7 +483,7 @@ class Variables(Expression):
 
     def reshape(self, *shape: int) -> Variables:
         """Return the same variables, in C order, in another shape."""
-        return Variables(self.columns.reshape(shape))
+        return Variables(self.columns.reshape(shape), self.block, self._make_members)
 
 
 @dataclass(frozen=True)
@@ -426,7 +542,12 @@ class ProgramBuilder:
 
     @classmethod
     def extend(
-        cls, program: LinearProgram, *, name: str | None = None, has_cost: bool = True
+        cls,
+        program: LinearProgram,
+        *,
+        name: str | None = None,
+        has_cost: bool = True,
+        members: Mapping[str, Callable[[], pd.DataFrame]] = MappingProxyType({}),
     ) -> ProgramBuilder:
         """Return a builder that adds variables and constraints to a program, which stays as it is.
 
@@ -438,6 +559,8 @@ class ProgramBuilder:
             Name of the new model; default: that of the program.
         has_cost
             False: without the objective of the program.
+        members
+            Tables of what the variables of a block stand for, by the name of the block.
         """
         m = cls(
             sense="minimize" if program.sense == "min" else "maximize",
@@ -450,7 +573,7 @@ class ProgramBuilder:
             columns = np.arange(block.start, block.stop, dtype=np.int32).reshape(
                 -1 if block.shape is None else block.shape
             )
-            m._variables[block.name] = Variables(columns, block)
+            m._variables[block.name] = Variables(columns, block, members.get(block.name))
         return m
 
     def variables(
@@ -513,6 +636,29 @@ class ProgramBuilder:
         self._variables[name] = Variables(columns, block)
         self._width += count
         return self._variables[name]
+
+    @property
+    def variable_names(self) -> list[str]:
+        """Names of the blocks of variables, in the order of their columns."""
+        return list(self._variables)
+
+    @property
+    def constraints(self) -> dict[str, Constraints]:
+        """Blocks of rows by name, in their order: those of a program that is extended, then those added."""
+        base = () if self._base is None else self._base.row_blocks
+        blocks = {
+            block.name: Constraints(
+                block.name,
+                slice(block.start, block.stop),
+                (block.stop - block.start,) if block.shape is None else block.shape,
+            )
+            for block in base
+        }
+        first = 0 if self._base is None else self._base.shape[0]
+        for name, rows in self._rows.items():
+            blocks[name] = Constraints(name, slice(first, first + len(rows.lower)), rows.shape)
+            first += len(rows.lower)
+        return blocks
 
     def __getitem__(self, name: str) -> Variables:
         """Return a block of variables by its name.

@@ -22,6 +22,7 @@ from planner.threads import limit_blas
 
 if TYPE_CHECKING:
     from planner.backends.linear_program import LinearProgram
+    from planner.contract.open_model import OpenModel
 
 
 class Mechanism(enum.Enum):
@@ -88,6 +89,9 @@ class Design(Generic[ProblemT, PlanT]):
     signalling  (true problem, plan) -> messages and bytes exchanged, counted from the protocol
     model       (observed problem, *, service?, **parameters) -> the formal model that `decide` solves with
                 the same parameters, for export; `service` as in the options
+    open_model  (observed problem, *, service?, **parameters) -> the formal model with names, which a user may
+                change, and the plan of each of its points; its parameters are those of `decide` that the
+                model has, and some of its own
     is_bound    whether it only computes a bound and never returns a plan
     keeps_previous  (parameters) -> whether with these the decision depends on the plan before, such as where
                 few routes may change, so that a previous decision is no mere start of the search
@@ -105,6 +109,7 @@ class Design(Generic[ProblemT, PlanT]):
     messages: str = ""
     signalling: Callable[[ProblemT, PlanT], Signalling] | None = None
     model: Callable[..., LinearProgram] | None = None
+    open_model: Callable[..., OpenModel[PlanT]] | None = None
     is_bound: bool = False
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
     ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing

@@ -49,9 +49,22 @@ class LinkFlowModel:
         return sp.coo_array((x[: len(self.link)], (self.row, self.link)), shape=self.shape)
 
 
-def build(problem: FlowProblem, objective: Objective, *, least_mbps: float | None = None) -> LinkFlowModel:
-    """Return the linear program of `objective` over all routes, see `flow_program`."""
+def build(
+    problem: FlowProblem,
+    objective: Objective,
+    *,
+    least_mbps: float | None = None,
+    labels: Sequence[str] | None = None,
+) -> LinkFlowModel:
+    """Return the linear program of `objective` over all routes, see `flow_program`.
+
+    labels  (D,) name of each row of `problem.targets`; default: that of the node
+    """
     targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
+
+    def commodities() -> Sequence[str]:
+        return labels or [str(name) for name in problem.nodes["node"].to_numpy()[problem.targets]]
+
     # no flow leaves its target, so links out of a commodity's target have no variable
     row, link = np.nonzero(problem.tail[None, :] != problem.targets[:, None])
     count = len(link)
@@ -78,8 +91,10 @@ def build(problem: FlowProblem, objective: Objective, *, least_mbps: float | Non
         ),
         demands=demands,
         load=sp.coo_array((np.ones(count), (link, flow)), shape=(links, count)),
-        columns=Columns(name="flow", count=count, labels=lambda: _flow_labels(problem, row, link)),
-        rows=("conserve", lambda: _balance_labels(problem)),
+        columns=Columns(
+            name="flow", count=count, labels=lambda: _flow_labels(problem, commodities(), row, link)
+        ),
+        rows=("conserve", lambda: _balance_labels(problem, commodities())),
         price=link_cost(problem)[link] if objective == "cost" else None,
         least_mbps=least_mbps,
     )
@@ -157,11 +172,15 @@ def link_cost(problem: FlowProblem) -> Floats:
     return problem.links["cost"].to_numpy(float)
 
 
-def _flow_labels(problem: FlowProblem, row: Ints, link: Ints) -> Sequence[str]:
-    names = problem.nodes["node"].to_numpy()[problem.targets]
-    return [f"{names[d]}: {problem.link_labels[e]}" for d, e in zip(row, link, strict=True)]
+def _flow_labels(problem: FlowProblem, commodities: Sequence[str], row: Ints, link: Ints) -> Sequence[str]:
+    return [f"{commodities[d]}: {problem.link_labels[e]}" for d, e in zip(row, link, strict=True)]
 
 
-def _balance_labels(problem: FlowProblem) -> Sequence[str]:
+def _balance_labels(problem: FlowProblem, commodities: Sequence[str]) -> Sequence[str]:
     names = problem.nodes["node"].tolist()
-    return [f"{names[t]}: {node}" for t in problem.targets for v, node in enumerate(names) if v != t]
+    return [
+        f"{label}: {node}"
+        for label, target in zip(commodities, problem.targets, strict=True)
+        for row, node in enumerate(names)
+        if row != target
+    ]

@@ -142,7 +142,7 @@ def build(
         of_demand=sp.eye_array(len(demands), format="coo"),
         demands=demands,
         load=paths.uses.T.tocoo(),
-        columns=Columns(name="path", count=count, labels=lambda: _path_labels(problem, paths)),
+        columns=Columns(name="path", count=count, labels=lambda: path_labels(problem, paths)),
         rows=("serve", lambda: [problem.demand_labels[k] for k in demands]),
         price=paths.uses @ link_cost(problem) if objective == "cost" else None,
         least_mbps=least_mbps,
@@ -183,7 +183,8 @@ def route_table(problem: FlowProblem, paths: CandidatePaths, rate_mbps: Floats) 
     return frame
 
 
-def _path_labels(problem: FlowProblem, paths: CandidatePaths) -> list[str]:
+def path_labels(problem: FlowProblem, paths: CandidatePaths) -> list[str]:
+    """Return the nodes of each path, such as `a->b->c`, (P,)."""
     names = problem.nodes["node"].tolist()
     return ["->".join(_names_on_path(problem, paths, p, names)) for p in range(len(paths.demand))]
 

@@ -359,7 +359,7 @@ def _read_numbers(path: Path) -> NDArray[np.float64]:
         if np.iscomplexobj(bits):
             raise ValueError("complex numbers")
         bits = np.asarray(bits, dtype=float)
-    except (ValueError, OSError, SyntaxError, tokenize.TokenError) as error:  # of a damaged header
+    except (ValueError, TypeError, OSError, SyntaxError, tokenize.TokenError) as error:  # a damaged header
         raise InputError(
             f"{path.name}: is no matrix of numbers ({' '.join(str(error).split())[:120]})"
         ) from None

@@ -28,6 +28,7 @@ from planner_models.traffic.designs.ecmp import tell_listing_time
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.optimum import optimum
+from planner_models.traffic.designs.optimum.open_model import open_model
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic
@@ -105,6 +106,7 @@ DESIGNS: Final = (
         decide=optimum.route,
         source="Sen et al. 2013, equation (1)",
         model=optimum.model,
+        open_model=open_model,
         keeps_previous=lambda parameters: parameters.get("most_moved") is not None,
     ),
     _oblivious(name="ecmp", decide=ecmp.route, source="RFC 2328, RFC 2992"),

@@ -331,7 +331,7 @@ def model(
     require_paths(paths, max_hops)
     problem = problem.merged
     if service == "all":
-        program = _require_all(_model(problem, objective, paths, path_choice, max_hops))
+        program = require_all(_model(problem, objective, paths, path_choice, max_hops))
     else:
         program = _model(problem.routable, objective, paths, path_choice, max_hops)
     if objective == "delivered":
@@ -363,7 +363,7 @@ def _model(
     return path_flow_program.build(problem, objective, candidates)
 
 
-def _require_all(program: LinearProgram) -> LinearProgram:
+def require_all(program: LinearProgram) -> LinearProgram:
     """Return the program with every demand at its rate at least, and no link above its capacity."""
     lower, upper = program.lower.copy(), program.upper.copy()
     for block in program.columns:

@@ -1,0 +1,333 @@
+"""The linear program of the design `optimum` with names, for constraints and objectives of the user.
+
+Its first objective is that of the design. Where it is "delivered", the first objective is the delivered
+traffic alone, and the largest link utilization the second one, since constraints of the user may make the
+small weight of `flow_program` wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder
+from planner.contract.open_model import Goal, OpenModel
+from planner.errors import InputError, did_you_mean
+from planner.options import Service
+from planner_models.flows import link_flow_program, path_flow_program, split_ratios
+from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
+from planner_models.flows.path_flow_program import CandidatePaths
+from planner_models.flows.problem import FlowProblem
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.graphs.path_search import PathChoice
+from planner_models.traffic.designs.optimum.optimum import OBJECTIVE_TEXTS, require_all
+from planner_models.traffic.designs.route_choice import describe_paths, find_candidates, require_paths
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.flow_decision import SolvedFlows, fitting_shares, flows_over_paths
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+ALL: Final = "all"
+"""Value of `separate` for a commodity for each demand."""
+
+
+class Commodities:
+    """A problem whose flows are kept apart by commodity: all demands to a target, or one demand.
+
+    Solvers read targets from it, of which there are as many as commodities; all else is that of the problem.
+
+    targets     (C,) target of each commodity
+    target_row  (K,) commodity of each demand
+    labels      (C,) target of each commodity, or the demand that it is
+    """
+
+    def __init__(self, problem: Traffic, separate: Ints) -> None:
+        """Keep the demands `separate`, by row, apart; others to one target are one commodity."""
+        demands = np.flatnonzero(problem.rate_mbps > 0)
+        apart = demands[np.isin(demands, separate)]
+        common = np.setdiff1d(demands, apart)
+        nodes = np.unique(problem.target[common])
+        self.problem = problem
+        self.targets = np.concatenate([nodes, problem.target[apart]]).astype(np.int64)
+        self.target_row = np.zeros(len(problem.demands), dtype=np.int64)
+        self.target_row[common] = np.searchsorted(nodes, problem.target[common])
+        self.target_row[apart] = len(nodes) + np.arange(len(apart))
+        self.distance = problem.distance[np.searchsorted(problem.targets, self.targets)]
+        names = problem.nodes["node"].to_numpy(object)
+        self.labels = [*names[nodes], *(problem.demand_labels[demand] for demand in apart)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.problem, name)
+
+
+def open_model(
+    problem: Traffic,
+    *,
+    objective: Objective = "delivered",
+    paths: int | Literal["any", "tunnels"] = "any",
+    path_choice: PathChoice = "shortest",
+    max_hops: int | None = None,
+    separate: str | Sequence[str] = (),
+    service: Service = "best",
+) -> OpenModel[Routing]:
+    """Return the linear program of `route` with the same parameters, open to changes.
+
+    Variables, with the columns of their members:
+
+    flow         over all routes: Mbit/s of a commodity on a link (commodity, target, link, tail, head)
+    path         with a number of paths, or tunnels: Mbit/s on a path (demand, source, target, path, hops)
+    served       Mbit/s of a demand that is served (demand, source, target, rate_mbps)
+    utilization  largest link utilization ("delivered"), lambda: share of all demands ("concurrent")
+
+    Constraints: conserve or serve, and capacity. The matrix `uses` (paths, links) says what share of a
+    path's traffic takes a link.
+
+    separate  demands with flows of their own in `flow`, by name, by one of their ends or by class; "all" for
+              each. The flows of the others to one target are one commodity, so that the program is small
+    raises    InputError for `separate` with paths, whose traffic is by demand, and for an unknown name
+    """
+    require_paths(paths, max_hops)
+    limits = RouteLimits.of(problem)
+    if paths == "any" and limits is not None:
+        raise InputError(
+            "paths is 'any': the linear program over links has no latency limits and rules; give a number of "
+            "paths, or 'tunnels'"
+        )
+    routable = problem.routable
+    if objective == "cost":
+        link_cost(problem)  # raises where links have none
+    if paths == "any":
+        model = _model_over_links(problem, routable, objective, find_separate(problem, separate))
+    elif len(separate):
+        raise InputError("separate: with paths, the traffic of each demand is separate already; leave it out")
+    else:
+        candidates = find_candidates(routable, paths, path_choice, max_hops, limits)
+        scope = describe_paths(paths, path_choice, max_hops, limits)
+        model = _model_over_paths(problem, routable, objective, candidates, scope)
+    program = model.program
+    if service == "all":
+        program = require_all(program)
+    if objective != "delivered":
+        unit = "Mbit/s" if objective == "total" else ""
+        return replace(
+            model,
+            program=program.describe(OBJECTIVE_TEXTS[objective], metric=METRIC_OF[objective], unit=unit),
+            is_of_plan=objective != "concurrent",
+        )
+    cost = program.cost.copy()
+    cost[-1] = 0.0  # of the utilization
+    program = replace(program, cost=cost)
+    return replace(
+        model,
+        program=program.describe(OBJECTIVE_TEXTS["total"], metric="delivered_mbps", unit="Mbit/s"),
+        then={"utilization": 1.0},
+    )
+
+
+def find_separate(problem: Traffic, separate: str | Sequence[str]) -> Ints:
+    """Return the rows of the demands that are named: by their labels, an end, or a class.
+
+    separate  names, or "all" for every demand
+    raises    InputError for a name that no demand has
+    """
+    if separate == ALL:
+        return np.arange(len(problem.demands))
+    names = [separate] if isinstance(separate, str) else list(separate)
+    columns = [
+        problem.demands[name].astype(str) for name in ("source", "target", "class") if name in problem.demands
+    ]
+    columns.insert(0, pd.Series(problem.demand_labels))
+    selected = np.zeros(len(problem.demands), dtype=bool)
+    for name in names:
+        matches = np.logical_or.reduce([column.to_numpy(object) == str(name) for column in columns])
+        if not matches.any():
+            known = dict.fromkeys(value for column in columns for value in column)
+            raise InputError(
+                f"separate: '{name}' is no demand, no end of one and no class{did_you_mean(str(name), known)}"
+            )
+        selected |= matches
+    return np.flatnonzero(selected)
+
+
+def _model_over_links(
+    problem: Traffic, routable: Traffic, objective: Objective, separate: Ints
+) -> OpenModel[Routing]:
+    view = Commodities(routable, separate)
+    flows = cast(FlowProblem, view)
+    model = link_flow_program.build(flows, objective, labels=view.labels)
+    row, link = model.row, model.link
+
+    def read(x: Floats) -> Routing:
+        served = _served(routable, model.program, objective, x)
+        ratios = split_ratios.ratios_of_solution(flows, model.flow_mbps(x))
+        return fit(
+            problem,
+            SolvedFlows(
+                served,
+                lambda share: routing.routing_by_demand(
+                    problem, split_ratios.apply_ratios(flows, ratios, served * share)
+                ),
+            ),
+        )
+
+    def list_flows() -> pd.DataFrame:
+        names = problem.nodes["node"].to_numpy(object)
+        return pd.DataFrame(
+            {
+                "commodity": np.array(view.labels, dtype=object)[row],
+                "target": names[view.targets[row]],
+                **_link_columns(problem, link),
+            }
+        )
+
+    members = {"flow": list_flows, **_other_members(problem, routable)}
+    return OpenModel(
+        program=model.program,
+        read=read,
+        members=members,
+        guarantees=GUARANTEES,
+        goals=goals(problem, "flow", None),
+    )
+
+
+def _model_over_paths(
+    problem: Traffic, routable: Traffic, objective: Objective, paths: CandidatePaths, scope: str
+) -> OpenModel[Routing]:
+    program = path_flow_program.build(routable, objective, paths)
+    is_partial = objective in ("delivered", "total")
+
+    def read(x: Floats) -> Routing:
+        return fit(problem, flows_over_paths(routable, paths, x[: len(paths.demand)], is_partial=is_partial))
+
+    def list_paths() -> pd.DataFrame:
+        demand = paths.demand
+        return pd.DataFrame(
+            {
+                **_demand_columns(problem, demand),
+                "path": path_flow_program.path_labels(routable, paths),
+                "hops": np.diff(paths.found.start),
+            }
+        )
+
+    members = {"path": list_paths, **_other_members(problem, routable, np.unique(paths.demand))}
+    return OpenModel(
+        program=program,
+        read=read,
+        members=members,
+        matrices={"uses": paths.uses},
+        scope=scope,
+        guarantees=GUARANTEES,
+        goals=goals(problem, "path", paths.uses),
+    )
+
+
+GUARANTEES: Final = frozenset({"capacity", "demand"})
+
+
+def fit(problem: Traffic, flows: SolvedFlows) -> Routing:
+    """Return the plan of a solution, with demands over overloaded links reduced to what these can carry."""
+    plan = flows.make_plan(1.0)
+    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
+    if float(utilization.max(initial=0.0)) <= 1:
+        return plan
+    return flows.make_plan(fitting_shares(problem, plan, utilization))
+
+
+def _served(problem: Traffic, program: LinearProgram, objective: Objective, x: Floats) -> Floats:
+    """Return the rate of each demand that a solution serves, (K,) Mbit/s."""
+    if objective == "concurrent":
+        return problem.rate_mbps * min(float(program.values("lambda", x)[0]), 1.0)
+    served = problem.rate_mbps.copy()
+    if objective in ("delivered", "total"):
+        served[problem.rate_mbps > 0] = program.values("served", x)
+    return np.clip(served, 0.0, problem.rate_mbps)
+
+
+def _demand_columns(problem: Traffic, rows: Ints) -> dict[str, Any]:
+    labels = np.array(problem.demand_labels, dtype=object)
+    columns = {"demand": labels[rows]}
+    for name in ("source", "target", "class"):
+        if name in problem.demands:
+            columns[name] = problem.demands[name].to_numpy(object)[rows]
+    return columns
+
+
+def _link_columns(problem: Traffic, rows: Ints) -> dict[str, Any]:
+    """Return columns that know all links and nodes, also those without a variable."""
+    nodes = pd.Index(problem.nodes["node"].astype(str))
+    return {
+        "link": pd.Categorical.from_codes(rows, pd.Index(problem.link_labels)),
+        "tail": pd.Categorical.from_codes(problem.tail[rows], nodes),
+        "head": pd.Categorical.from_codes(problem.head[rows], nodes),
+    }
+
+
+def _other_members(
+    problem: Traffic, routable: Traffic, rows: Ints | None = None
+) -> dict[str, Callable[[], pd.DataFrame]]:
+    demands = np.flatnonzero(routable.rate_mbps > 0) if rows is None else rows
+    return {
+        "served": lambda: pd.DataFrame(
+            {**_demand_columns(problem, demands), "rate_mbps": problem.rate_mbps[demands]}
+        )
+    }
+
+
+# --- aims of plans near the optimum -----------------------------------------------------------
+
+
+def goals(problem: Traffic, block: str, uses: sp.csr_array | None) -> Mapping[str, Goal]:
+    """Return the aims by which plans near the optimum may differ.
+
+    block  variables of the traffic, "flow" or "path"
+    uses   (P, E) links of each path; None for flows on links
+    """
+
+    def load(m: ProgramBuilder) -> Expression:
+        """Return the traffic on each link, (E,)."""
+        variables = m[block]
+        if uses is not None:
+            return uses.T @ variables
+        rows = problem_links(m)
+        return variables.sum_by(rows, len(problem.links))
+
+    def problem_links(m: ProgramBuilder) -> Ints:
+        position = {label: row for row, label in enumerate(problem.link_labels)}
+        return np.array([position[label] for label in m[block].members["link"]], dtype=np.int64)
+
+    def used_links(m: ProgramBuilder, _: str) -> Expression:
+        used = m.variables(
+            "used", len(problem.links), upper=1.0, integer=True, labels=lambda: problem.link_labels
+        )
+        m.constrain("load of used links", load(m) - problem.capacity_mbps * used, upper=0.0)
+        return used.sum()
+
+    def through(m: ProgramBuilder, node: str) -> Expression:
+        names = problem.nodes["node"].astype(str).tolist()
+        if node not in names:
+            raise InputError(f"through: '{node}' is no node{did_you_mean(node, names)}")
+        row = names.index(node)
+        into = np.flatnonzero(problem.head == row)
+        return load(m)[into].sum()
+
+    def traffic(m: ProgramBuilder, _: str) -> Expression:
+        return load(m).sum()
+
+    def busiest(m: ProgramBuilder, _: str) -> Expression:
+        largest = m.variables("busiest", ())
+        m.constrain("load of the busiest", load(m) - problem.capacity_mbps * largest, upper=0.0)
+        return largest.sum()
+
+    return {
+        "fewest_links": Goal(about="links that carry traffic", build=used_links),
+        "least_traffic": Goal(about="traffic on all links together", unit="Mbit/s", build=traffic),
+        "least_busiest": Goal(about="largest link utilization", build=busiest),
+        "least_through": Goal(about="traffic that enters a node", unit="Mbit/s", build=through, value="node"),
+    }

@@ -1,0 +1,66 @@
+"""Formal models that a user may change: their program, and the plan of each solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+from planner.contract.design import PlanT
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import scipy.sparse as sp
+
+    from planner.arrays import Floats
+    from planner.backends.linear_program import LinearProgram
+    from planner.backends.program_builder import Expression, ProgramBuilder
+
+Members = Callable[[], "pd.DataFrame"]
+"""Returns a table with a row for each variable of a block: what it stands for, such as demand and link."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Goal:
+    """An aim of plans that are nearly optimal, by which they differ from one another.
+
+    about   what is made small or large, such as "links that carry traffic"
+    unit    of its amount; "" for a number
+    sense   whether small or large amounts are searched
+    build   (program of the model, value) -> the amount as an expression; it may add variables and rows
+    value   what the value of the goal names, such as "node"; "" where it has none
+    """
+
+    about: str
+    build: Callable[[ProgramBuilder, str], Expression]
+    unit: str = ""
+    sense: Literal["minimize", "maximize"] = "minimize"
+    value: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OpenModel(Generic[PlanT]):
+    """A formal model whose variables and constraints have names, and the plan of each of its points.
+
+    program     linear or integer program; its objective's description names the metric that it is
+    read        (n,) values of the program's variables, without those that a user adds -> plan
+    members     tables of what the variables of a block stand for, by the name of the block
+    matrices    matrices that constraints may need, by name, such as the links of each path
+    then        costs of the second objective, minimized among all optima, by the name of the block; none for
+                no second objective
+    goals       aims of plans near the optimum, by name
+    scope       the plans that the model covers, where not all, such as "the 8 shortest paths"
+    is_of_plan  whether the metric of the objective is an amount of the plan, whatever constraints a user adds;
+                not where it says what the network could carry besides, such as the concurrent flow
+    guarantees  constraints that each of its plans satisfies, as of a decision
+    """
+
+    program: LinearProgram
+    read: Callable[[Floats], PlanT]
+    members: Mapping[str, Members] = field(default_factory=dict)
+    matrices: Mapping[str, sp.sparray] = field(default_factory=dict)
+    then: Mapping[str, Any] = field(default_factory=dict)
+    goals: Mapping[str, Goal] = field(default_factory=dict)
+    scope: str | None = None
+    is_of_plan: bool = True
+    guarantees: frozenset[str] | None = None

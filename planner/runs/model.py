@@ -1,0 +1,534 @@
+"""Formal models that a user changes by name: constraints and objectives of his own, solved and checked.
+
+    model = planner.model("traffic/germany50", design="optimum", objective="cost")
+    flow = model.variables["flow"]
+    model.add_constraint("through Koeln", flow.where(head="Koeln").sum(), upper=5_000)
+    run = model.solve()
+    run.metrics, run.price("through Koeln")
+
+The plan is checked against the problem, and measured, like that of any design; its proof speaks of the
+changed model.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner import backends
+from planner.arrays import Floats
+from planner.backends.linear_program import Labels, LinearProgram
+from planner.backends.program_builder import SENSES, Constraints, Expression, ProgramBuilder, Variables
+from planner.backends.solution import Solution
+from planner.contract.design import Decision, Design
+from planner.contract.open_model import OpenModel
+from planner.contract.parameters import check_parameters
+from planner.contract.proof import Proof, Status
+from planner.contract.system import System
+from planner.errors import InputError, did_you_mean
+from planner.options import Algorithm, Options, Service
+from planner.runs.evaluation import evaluate, select_entry
+from planner.runs.run import Run
+from planner.scenarios.arguments import Source, as_scenario, only_label, plain_value, solver_options, verb
+from planner.scenarios.scenario import Entry, Scenario
+from planner.search.judged import judged
+from planner.search.tolerances import SOLVER
+
+CHANGED: Final = "plans of the changed model"
+"""Scope of the bound of a model with constraints of the user."""
+
+
+class Blocks(Mapping[str, Any]):
+    """Blocks of a program by name; an unknown name is answered with the nearest one."""
+
+    def __init__(self, what: str, names: Callable[[], list[str]], find: Callable[[str], Any]) -> None:
+        self._what, self._names, self._find = what, names, find
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a block.
+
+        Raises
+        ------
+        InputError
+            Where there is none of that name; it names the nearest.
+        """
+        names = self._names()
+        if name not in names:
+            raise InputError(
+                f"no {self._what} '{name}'{did_you_mean(name, names)}; there are {', '.join(names)}"
+            )
+        return self._find(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return f"{self._what}: {', '.join(self._names())}"
+
+
+class Model:
+    """A formal model of a problem, open to constraints and objectives of the user; made by `planner.model`.
+
+    Attributes
+    ----------
+    variables, constraints : mapping
+        Blocks of variables and of rows, by name. `variables["flow"].members` says what each one stands for.
+    matrices : mapping
+        Matrices that constraints may need, such as the links of each path.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        problem: Any,
+        observed: Any,
+        entry: Entry,
+        opened: OpenModel[Any],
+        options: Options,
+    ) -> None:
+        self.system, self.problem, self.entry, self.options = system, problem, entry, options
+        self.matrices = opened.matrices
+        self._observed = observed
+        self._opened = opened
+        self._program = ProgramBuilder.extend(opened.program, members=opened.members)
+        self._is_changed = False
+        self._objective: tuple[Expression, Literal["min", "max"]] | None = None
+
+    @property
+    def variables(self) -> Mapping[str, Variables]:
+        """Blocks of variables, by name."""
+        m = self._program
+        return Blocks("variables", lambda: m.variable_names, lambda name: m[name])
+
+    @property
+    def constraints(self) -> Mapping[str, Constraints]:
+        """Blocks of rows, by name: those of the formal model, then those added."""
+        m = self._program
+        return Blocks("constraint", lambda: list(m.constraints), lambda name: m.constraints[name])
+
+    @property
+    def objective(self) -> Expression:
+        """The objective, to which terms may be added: `model.set_objective(model.objective + 2 * x)`."""
+        if self._objective is not None:
+            return self._objective[0]
+        cost = self._opened.program.cost
+        columns = np.flatnonzero(cost).astype(np.int32)
+        return (Variables(columns) * cost[columns]).sum()
+
+    @property
+    def sense(self) -> Literal["minimize", "maximize"]:
+        """Whether the objective is minimized or maximized."""
+        sense = self._opened.program.sense if self._objective is None else self._objective[1]
+        return "minimize" if sense == "min" else "maximize"
+
+    def add_variables(
+        self,
+        name: str,
+        shape: int | tuple[int, ...] = (),
+        *,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: ArrayLike = False,
+        labels: Labels | None = None,
+    ) -> Variables:
+        """Add a block of variables, of which the plan says nothing.
+
+        Parameters
+        ----------
+        name
+            Name of the block.
+        shape
+            Length of each axis; () adds a single variable.
+        lower, upper
+            Limits; -inf and inf for none.
+        integer
+            True where a variable must be an integer.
+        labels
+            Function that returns a label for each member, in C order.
+
+        Returns
+        -------
+        Variables
+            Of that shape.
+
+        Raises
+        ------
+        InputError
+            Where a shape does not fit, or the name is used.
+        """
+        return self._program.variables(name, shape, lower=lower, upper=upper, integer=integer, labels=labels)
+
+    def add_constraint(
+        self,
+        name: str,
+        expression: Expression,
+        *,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        equal: ArrayLike | None = None,
+        labels: Labels | None = None,
+    ) -> Constraints:
+        """Add rows `lower <= expression <= upper`, or `expression == equal`, one for each member.
+
+        Parameters
+        ----------
+        name
+            Name of the constraint, in reasons of infeasibility and in `price`.
+        expression
+            Sums of variables times numbers; arrays of them make one row for each member.
+        lower, upper, equal
+            Limits that broadcast to the shape of the expression; `equal` stands for both.
+        labels
+            Function that returns a label for each row.
+
+        Returns
+        -------
+        Constraints
+            The rows that were added.
+
+        Raises
+        ------
+        InputError
+            Where a shape does not fit, the name is used, or no limit is given.
+        """
+        limits = [np.asarray(limit, dtype=float) for limit in (lower, upper)]
+        if equal is None and np.isneginf(limits[0]).all() and np.isposinf(limits[1]).all():
+            raise InputError(f"constraint '{name}': has no limit; give lower, upper or equal")
+        for limit in (*limits, *([] if equal is None else [np.asarray(equal, dtype=float)])):
+            if np.isnan(limit).any():
+                raise InputError(f"constraint '{name}': a limit is not a number (NaN)")
+        rows = self._program.constrain(name, expression, lower=lower, upper=upper, equal=equal, labels=labels)
+        self._is_changed = True
+        return rows
+
+    def set_objective(
+        self, expression: Expression, sense: Literal["minimize", "maximize"] | None = None
+    ) -> None:
+        """Replace the objective.
+
+        Parameters
+        ----------
+        expression
+            A single expression; `model.objective` is the present one.
+        sense
+            "minimize" or "maximize"; default: as before.
+
+        Raises
+        ------
+        InputError
+            Where the expression has several members, or the sense is unknown.
+        """
+        if not isinstance(expression, Expression):
+            raise InputError(f"objective: {type(expression).__name__} is no expression of variables")
+        if expression.shape not in ((), (1,)):
+            raise InputError(f"objective: the expression has shape {expression.shape}; sum it up: .sum()")
+        chosen = self.sense if sense is None else sense
+        if chosen not in SENSES:
+            raise InputError(f"sense is {chosen!r}{did_you_mean(str(chosen), SENSES)}")
+        self._objective = (expression, SENSES[chosen])
+
+    def build(self) -> LinearProgram:
+        """Return the program with all changes, such as for `planner.backends.export`."""
+        program = self._program.build()
+        if self._objective is None:
+            return program
+        expression, sense = self._objective
+        return replace(
+            program,
+            cost=expression.coefficients(program.shape[1]),
+            offset=0.0,
+            sense=sense,
+            objective_text=None,
+        )
+
+    def solve(
+        self,
+        *,
+        options: Options | None = None,
+        backend: str | None = None,
+        algorithm: Algorithm | None = None,
+        time_limit_s: float | None = None,
+        gap: float | None = None,
+        threads: int | None = None,
+        seed: int | None = None,
+        label: str | None = None,
+    ) -> ModelRun:
+        """Solve the model, and return its plan, checked and measured, with proof and prices.
+
+        Parameters
+        ----------
+        options
+            A planner.Options in place of those of the scenario.
+        backend, algorithm, time_limit_s, gap, threads, seed
+            As in `planner.solve`.
+        label
+            Name of the run in tables; default: that of the design.
+
+        Returns
+        -------
+        ModelRun
+            The plan; without one where none exists, with the names of the constraints that conflict.
+
+        Raises
+        ------
+        InputError
+            For an unknown option.
+        PlanRejected
+            Where the plan is none for the problem.
+        SolverFailure
+            Where the solver fails.
+        """
+        chosen = solver_options(
+            options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap,
+            threads=threads, seed=seed,
+        )  # fmt: skip
+        if isinstance(chosen, Mapping):
+            chosen = Options(**{**self.options.to_dict(), **chosen})
+        settings = self.options if chosen is None else chosen
+        program = self.build()
+        solution = backends.solve(program, settings)
+        decision = self._decide(program, solution, settings)
+        entry = replace(
+            self.entry, label=label or self.entry.label, parameters={}, design=self._design(decision)
+        )
+        run = evaluate(self.system, self.problem, entry, options=settings)
+        return ModelRun(
+            **{field.name: getattr(run, field.name) for field in fields(Run)},
+            program=program,
+            solution=solution,
+        )
+
+    def _design(self, decision: Decision[Any]) -> Design[Any, Any]:
+        """Return the design whose decision is known; it keeps the observation and the signals of ours."""
+
+        def decide(problem: Any) -> Decision[Any]:  # noqa: ARG001 - decided already
+            """Solve a formal model that was changed."""
+            return decision
+
+        return replace(self.entry.design, decide=decide, model=None, open_model=None)
+
+    def _decide(self, program: LinearProgram, solution: Solution, options: Options) -> Decision[Any]:
+        opened = self._opened
+        if solution.x is None:
+            reasons = solution.reasons
+            proof = Proof(
+                status=solution.status, backend=solution.backend, seconds=solution.seconds, reasons=reasons
+            )
+            return Decision(plan=None, proof=proof)
+        x = self._apply_second_objective(program, solution, options)
+        plan = opened.read(x[: opened.program.shape[1]])
+        scope = " over ".join(
+            text for text in (CHANGED if self._is_changed else "", opened.scope or "") if text
+        )
+        text = None if self._objective is not None else program.objective_text
+        is_known = text is not None and (opened.is_of_plan or not self._is_changed)
+        metric = text.metric if text is not None and is_known else ""
+        if text is None or not metric or self._has_no(metric, plan):
+            proof = Proof(
+                status=solution.status, backend=solution.backend, seconds=solution.seconds,
+                bound_scope=scope or None,
+            )  # fmt: skip
+            return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
+        better = self.system.metric(metric).better
+        proof = judged(
+            "max" if better == "more" else "min",
+            text.to_metric(program.objective_of(x)),
+            None if solution.bound is None else text.to_metric(solution.bound),
+            is_optimal=solution.status is Status.OPTIMAL or None,
+            metric=metric,
+            bound_scope=scope or None,
+            backend=solution.backend,
+            seconds=solution.seconds,
+        )
+        return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
+
+    def _has_no(self, metric: str, plan: Any) -> bool:
+        """Return whether a metric has no value for a plan, such as a share where nothing is sent."""
+        return self.system.plan.measure(self._observed, plan, None)[metric] is None
+
+    def _apply_second_objective(self, program: LinearProgram, solution: Solution, options: Options) -> Floats:
+        """Return the best optimum by the second objective of the formal model; any where it has none."""
+        assert solution.x is not None
+        is_done = not self._opened.then or self._objective is not None
+        if is_done or solution.status is not Status.OPTIMAL or solution.objective is None:
+            return solution.x
+        second = limit_objective(program, solution.objective, SOLVER, name="first objective")
+        cost = np.zeros(program.shape[1])
+        for block in program.columns:
+            if block.name in self._opened.then:
+                cost[block.start : block.stop] = self._opened.then[block.name]
+        answer = backends.solve(replace(second, cost=cost, offset=0.0, sense="min"), options)
+        return solution.x if answer.x is None else answer.x
+
+
+def limit_objective(program: LinearProgram, value: float, loss: float, *, name: str) -> LinearProgram:
+    """Return a program whose objective is within a relative loss of a value, as one more row.
+
+    name  of the row
+    """
+    m = ProgramBuilder.extend(program)
+    columns = np.flatnonzero(program.cost).astype(np.int32)
+    objective = (Variables(columns) * program.cost[columns]).sum()
+    margin = loss * abs(value)
+    if program.sense == "max":
+        m.constrain(name, objective, lower=value - program.offset - margin)
+    else:
+        m.constrain(name, objective, upper=value - program.offset + margin)
+    return m.build()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ModelRun(Run):
+    """The run of a changed model: a run like any other, with the values and prices of the model.
+
+    program   the program that was solved
+    solution  its solution
+    """
+
+    program: LinearProgram
+    solution: Solution
+
+    @property
+    def objective(self) -> float | None:
+        """Value of the model's objective; None without a solution."""
+        return self.solution.objective
+
+    @property
+    def bound(self) -> float | None:
+        """Value that no solution of the model is better than; None for unknown."""
+        return self.solution.bound
+
+    def values(self, name: str) -> Floats:
+        """Return the values of a block of variables, in its shape.
+
+        Raises
+        ------
+        InputError
+            Where there is no such block, or no solution.
+        """
+        names = [block.name for block in self.program.columns]
+        if name not in names:
+            raise InputError(f"no variables '{name}'{did_you_mean(name, names)}")
+        if self.solution.x is None:
+            raise InputError(f"{self.label}: has no solution ({self.status})")
+        return self.program.values(name, self.solution.x)
+
+    def price(self, name: str) -> Floats | float:
+        """Return the dual prices of a constraint: change of the objective for one unit more of its limit.
+
+        Those of an integer program are of its linear program with the integer variables at their values.
+
+        Returns
+        -------
+        float or array
+            A number for a constraint of one row, else an array in its shape.
+
+        Raises
+        ------
+        InputError
+            Where there is no such constraint, or no solution.
+        """
+        blocks = {block.name: block for block in self.program.row_blocks}
+        if name not in blocks:
+            raise InputError(f"no constraint '{name}'{did_you_mean(name, blocks)}")
+        block = blocks[name]
+        prices = self._prices[block.start : block.stop]
+        return float(prices[0]) if block.shape == () else prices.reshape(block.shape or -1)
+
+    @cached_property
+    def _prices(self) -> Floats:
+        duals, x = self.solution.row_duals, self.solution.x
+        if x is None:
+            raise InputError(f"{self.label}: has no solution ({self.status})")
+        if duals is not None:
+            return duals
+        integer = self.program.integer
+        if integer is None:
+            raise InputError(f"{self.solution.backend}: gives no dual prices; choose another backend")
+        lower, upper = self.program.lower.copy(), self.program.upper.copy()
+        lower[integer] = upper[integer] = np.round(x[integer])
+        options = replace(self.options or Options(), backend="highs")
+        linear = backends.solve(replace(self.program, lower=lower, upper=upper, integer=None), options)
+        if linear.row_duals is None:
+            raise InputError(f"{self.label}: no dual prices were found ({linear.status})")
+        return linear.row_duals
+
+
+@verb
+def model(
+    problem: Source,
+    *,
+    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    service: Service | None = None,
+    **parameters: Any,
+) -> Model:
+    """Return the formal model of a design with names, for constraints and objectives of your own.
+
+    Parameters
+    ----------
+    design
+        As in `solve`; default: the first with a model that can be changed.
+    parameters
+        Of the model by name, such as paths=4: those of the design that it has, and some of its own.
+
+    Returns
+    -------
+    Model
+        Variables and constraints by name, `add_constraint`, `set_objective`, and `solve`.
+
+    Raises
+    ------
+    InputError
+        For an invalid problem, parameter or name, with the nearest; where the design has no such model.
+    """
+    settings = solver_options(None, service=service)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
+    entry = _find_entry(scenario, only_label(design))
+    opened_by = entry.design.open_model
+    assert opened_by is not None
+    inputs = {**_shared_parameters(opened_by, entry), **plain_value(parameters)}
+    values, faults = check_parameters(
+        opened_by, inputs, where="model", what=f"the model of {entry.design.name}"
+    )
+    if faults:
+        raise InputError(*faults)
+    made = scenario.make_problem()
+    observed = entry.design.observe(made, **entry.information)
+    if "service" in inspect.signature(opened_by).parameters:
+        values["service"] = scenario.options.service
+    return Model(scenario.system, made, observed, entry, opened_by(observed, **values), scenario.options)
+
+
+def _shared_parameters(opened_by: Callable[..., Any], entry: Entry) -> dict[str, Any]:
+    """Return the parameters of the entry, all of which the model must have."""
+    known = inspect.signature(opened_by).parameters
+    unknown = [name for name in entry.parameters if name not in known]
+    if unknown:
+        raise InputError(
+            *(f"model: the model of {entry.design.name} has no parameter '{name}'" for name in unknown)
+        )
+    return dict(entry.parameters)
+
+
+def _find_entry(scenario: Scenario, label: str | None) -> Entry:
+    entry = select_entry(scenario, label)
+    if entry.design.open_model is not None:
+        return entry
+    able = [design.name for design in scenario.system.designs if design.open_model is not None]
+    if not able:
+        raise InputError(f"{scenario.system.name}: none of its designs has a model that can be changed")
+    if label is not None:
+        raise InputError(
+            f"design {label}: has no model that can be changed; those that have: {', '.join(able)}"
+        )
+    return scenario.entry(able[0])

@@ -1,0 +1,220 @@
+"""The open model of `optimum`: constraints of users beside the formal model in Pyomo with the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planner
+from planner.backends import pyomo
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic import Traffic, formulation
+from planner_models.traffic.designs.optimum.open_model import find_separate
+from planner_models.traffic.problem import generators
+from tests.models.traffic.networks import network, problems
+
+REFERENCE = Options(backend="pyomo:highs")
+DIAMOND = network(
+    [("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 6.0), ("c", "d", 6.0)],
+    [("a", "d", 14.0), ("b", "d", 4.0)],
+)
+
+
+def test_without_changes_it_is_the_optimum() -> None:
+    run = planner.model(DIAMOND).solve()
+    assert run.metrics["delivered_mbps"] == pytest.approx(16.0)
+    assert run.proof.bound == pytest.approx(16.0)
+    assert run.proof.bound_scope is None
+    assert run.metrics["delivered_mbps"] == pytest.approx(planner.solve(DIAMOND).metrics["delivered_mbps"])
+
+
+def test_among_optima_the_links_are_least_loaded() -> None:
+    problem = network([("a", "b", 10.0), ("a", "b", 10.0)], [("a", "b", 8.0)])
+    assert planner.model(problem).solve().metrics["max_utilization"] == pytest.approx(0.4)
+
+
+def test_a_link_that_one_customer_must_avoid() -> None:
+    model = planner.model(DIAMOND, separate=["a->d"])
+    flow = model.variables["flow"]
+    model.add_constraint("avoid", flow.where(commodity="a->d", link="b->d").sum(), upper=1.0)
+    run = model.solve()
+    assert run.metrics["delivered_mbps"] == pytest.approx(6.0 + 1.0 + 4.0)
+    assert run.price("avoid") == pytest.approx(1.0)
+    assert run.proof.bound_scope == "plans of the changed model"
+    flows = run.plan.flows
+    on_link = flows[(flows["source"] == "a") & (flows["tail"] == "b") & (flows["head"] == "d")]
+    assert on_link["rate_mbps"].sum() == pytest.approx(1.0)
+
+
+def test_at_most_so_many_paths_of_a_demand() -> None:
+    problem = network(
+        [(a, b, 2.0) for a in ("s",) for b in ("p", "q", "r")] + [(b, "t", 2.0) for b in ("p", "q", "r")],
+        [("s", "t", 6.0)],
+    )
+    model = planner.model(problem, paths=3)
+    path = model.variables["path"]
+    used = model.add_variables("used", path.shape, upper=1, integer=True)
+    model.add_constraint("rate on used paths", path - 6.0 * used, upper=0)
+    model.add_constraint("paths", used.sum_by(*_codes(path)), upper=2)
+    run = model.solve()
+    assert run.metrics["delivered_mbps"] == pytest.approx(4.0)
+    assert len(run.plan.routes) == 2
+    assert run.price("paths").shape == (1,)
+
+
+def _codes(path: Any) -> tuple[Any, int]:
+    codes, names = path.codes("demand")
+    return codes, len(names)
+
+
+def test_an_objective_with_the_cost_of_carbon() -> None:
+    model = planner.model(DIAMOND)
+    flow = model.variables["flow"]
+    grams = flow.members["link"].map({"a->b": 0.2, "b->d": 0.2, "a->c": 2.0, "c->d": 2.0}).to_numpy(float)
+    model.set_objective(model.objective - (grams * flow).sum())
+    run = model.solve()
+    assert run.metrics["delivered_mbps"] == pytest.approx(10.0)  # the way over c costs more than it serves
+    assert run.objective == pytest.approx(6.0 + 4.0 - 6.0 * 0.4 - 4.0 * 0.2)
+    assert run.bound == pytest.approx(run.objective)
+    assert run.proof.metric is None
+
+
+def test_infeasible_changes_are_named() -> None:
+    model = planner.model(DIAMOND)
+    flow = model.variables["flow"]
+    model.add_constraint("much over c", flow.where(link="a->c").sum(), lower=7.0)
+    run = model.solve()
+    assert run.plan is None
+    assert run.exit_code == 3
+    assert any("much over c" in reason for reason in run.proof.reasons)
+    with pytest.raises(InputError, match="has no solution"):
+        run.price("much over c")
+
+
+def test_unknown_names_are_answered_with_the_nearest() -> None:
+    model = planner.model(DIAMOND)
+    with pytest.raises(InputError, match="no variables 'flows'; did you mean 'flow'"):
+        model.variables["flows"]
+    flow = model.variables["flow"]
+    with pytest.raises(InputError, match="members have no column 'lnk'; did you mean 'link'"):
+        flow.where(lnk="a->b")
+    with pytest.raises(InputError, match="link is 'a->bb': no such member; did you mean 'a->b'"):
+        flow.where(link="a->bb")
+    with pytest.raises(InputError, match="separate: 'a->x' is no demand"):
+        planner.model(DIAMOND, separate="a->x")
+    with pytest.raises(InputError, match="separate: with paths"):
+        planner.model(DIAMOND, paths=2, separate="a->d")
+    with pytest.raises(InputError, match="no such parameter of the model of optimum; did you mean 'paths'"):
+        planner.model(DIAMOND, path=2)
+    with pytest.raises(InputError, match="has no model that can be changed; those that have: optimum"):
+        planner.model(DIAMOND, design="ecmp")
+
+
+@pytest.mark.parametrize("separate", [(), "all"])
+@pytest.mark.parametrize("objective", ["total", "concurrent"])
+@settings(max_examples=15)
+@given(problem=problems(), share=st.sampled_from([0.0, 0.3, 0.7]), data=st.data())
+def test_a_cap_on_a_link_in_two_expressions(
+    objective: Any, separate: Any, problem: Traffic, share: float, data: st.DataObject
+) -> None:
+    problem = problem.routable
+    if not (problem.rate_mbps > 0).any():
+        return
+    link = data.draw(st.integers(0, len(problem.links) - 1))
+    limit = share * float(problem.capacity_mbps[link])
+    reference = formulation(problem, objective=objective, commodity="pair")
+    import pyomo.environ as pyo
+
+    reference.cap = pyo.Constraint(expr=sum(reference.f[i, link] for i in reference.I) <= limit)
+    answer = pyomo.solve_model(reference, REFERENCE)
+    model = planner.model(problem, objective=objective, separate=separate)
+    flow = model.variables["flow"]
+    model.add_constraint("cap", flow.where(link=problem.link_labels[link]).sum(), upper=limit)
+    run = model.solve()
+    assert run.objective == pytest.approx(answer.objective, rel=1e-6, abs=1e-7)
+    load = run.plan.links["load_mbps"].to_numpy(float)[link]
+    assert load <= limit * (1 + 1e-6) + 1e-9
+
+
+def test_demands_are_found_by_label_end_and_class() -> None:
+    assert find_separate(DIAMOND, ["a"]).tolist() == [0]
+    assert find_separate(DIAMOND, ["d"]).tolist() == [0, 1]
+    assert find_separate(DIAMOND, "b->d").tolist() == [1]
+    assert find_separate(DIAMOND, "all").tolist() == [0, 1]
+
+
+REGION = ("Koeln", "Duesseldorf", "Essen", "Dortmund", "Wesel", "Aachen", "Bielefeld", "Muenster")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["region", "customer", "carbon"])
+def test_constraints_on_germany50_in_two_expressions(kind: str) -> None:
+    problem = generators.germany50().scale_demands(1.2)
+    names = problem.nodes["node"].tolist()
+    region = {names.index(name) for name in REGION if name in names}
+    into = [e for e in range(len(problem.links)) if problem.head[e] in region]
+    berlin = names.index("Berlin")
+    avoided = [e for e in range(len(problem.links)) if names[problem.tail[e]] == "Hannover"]
+    model = planner.model(problem, objective="total", separate="Berlin" if kind == "customer" else ())
+    flow = model.variables["flow"]
+    members = flow.members
+    # flows of all demands from Berlin are apart; those to one target are one commodity in the reference too
+    reference = formulation(problem, objective="total", commodity="pair" if kind == "customer" else "target")
+    import pyomo.environ as pyo
+
+    if kind == "region":
+        model.add_constraint("region", flow.where(head=[names[v] for v in region]).sum(), upper=60_000.0)
+        reference.extra = pyo.Constraint(
+            expr=sum(reference.f[i, e] for i in reference.I for e in into) <= 60_000
+        )
+    elif kind == "customer":
+        labels = [label for label in problem.demand_labels if label.startswith("Berlin->")]
+        model.add_constraint("customer", flow.where(commodity=labels, tail="Hannover").sum(), equal=0.0)
+        reference.extra = pyo.Constraint(
+            expr=sum(reference.f[i, e] for i in reference.I if i[0] == berlin for e in avoided) == 0
+        )
+    else:
+        latency = dict(zip(problem.link_labels, problem.links["latency_ms"], strict=True))
+        grams = members["link"].map(latency).to_numpy(float)
+        model.set_objective(model.objective - 0.01 * (grams * flow).sum())
+        (goal,) = reference.component_objects(pyo.Objective, active=True)
+        lengths = problem.links["latency_ms"].to_numpy(float)
+        carbon = sum(0.01 * lengths[e] * reference.f[i, e] for i in reference.I for e in reference.E)
+        expression = goal.expr
+        goal.deactivate()
+        reference.with_carbon = pyo.Objective(expr=expression - carbon, sense=pyo.maximize)
+    run = model.solve()
+    answer = pyomo.solve_model(reference, REFERENCE)
+    assert run.objective == pytest.approx(answer.objective, rel=1e-6)
+    if kind == "region":
+        # one unit more of the limit: the price is the slope of the optimum
+        more = planner.model(problem, objective="total")
+        more.add_constraint(
+            "region", more.variables["flow"].where(head=[names[v] for v in region]).sum(), upper=60_100.0
+        )
+        gain = (more.solve().objective or 0.0) - (run.objective or 0.0)
+        assert run.price("region") * 100 == pytest.approx(gain, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_two_paths_of_each_demand_on_germany50() -> None:
+    problem = generators.germany50()
+    model = planner.model(problem, paths=3)
+    path = model.variables["path"]
+    codes, demands = path.codes("demand")
+    rate = dict(zip(problem.demand_labels, problem.rate_mbps, strict=True))
+    used = model.add_variables("used", path.shape, upper=1, integer=True)
+    model.add_constraint(
+        "rate on used paths", path - np.array([rate[d] for d in demands])[codes] * used, upper=0
+    )
+    model.add_constraint("paths", used.sum_by(codes, len(demands)), upper=2)
+    run = model.solve(time_limit_s=30, gap=1e-3)
+    assert run.plan is not None
+    routes = run.plan.routes.groupby(["source", "target"]).size()
+    assert routes.max() <= 2
+    assert run.metrics["delivered_mbps"] <= run.bound * (1 + 1e-6)
