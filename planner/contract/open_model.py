@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
-from planner.contract.design import PlanT
+from typing_extensions import TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from planner.arrays import Floats
     from planner.backends.linear_program import LinearProgram
     from planner.backends.program_builder import Expression, ProgramBuilder
+
+PlanT = TypeVar("PlanT", default=Any)
 
 Members = Callable[[], "pd.DataFrame"]
 """Returns a table with a row for each variable of a block: what it stands for, such as demand and link."""
@@ -50,7 +52,7 @@ class OpenModel(Generic[PlanT]):
                 no second objective
     goals       aims of plans near the optimum, by name
     scope       the plans that the model covers, where not all, such as "the 8 shortest paths"
-    is_of_plan  whether the metric of the objective is an amount of the plan, whatever constraints a user adds;
+    is_of_plan  whether the metric of the objective is an amount of the plan itself, whatever a user adds;
                 not where it says what the network could carry besides, such as the concurrent flow
     guarantees  constraints that each of its plans satisfies, as of a decision
     """

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from planner.contract.tables import abbreviate
 from planner_models.flowtables.problem.fields import Layout
 from planner_models.flowtables.problem.values import (
     PACKET,
@@ -145,7 +146,7 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
         elif kind in NAMED:
             steps.append(Show(step_text, _reads_of_output(step_text, layout)))
         elif kind == "goto":
-            steps.append(_read_goto(value))
+            steps.append(_read_goto(value, layout))
         elif kind == "copy":
             source, arrow, target = value.partition("->")
             if not arrow:
@@ -161,11 +162,14 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
     return steps
 
 
-def _read_goto(value: str) -> Goto:
+def _read_goto(value: str, layout: Layout) -> Goto:
     table, _, port = value.partition("@")
     if not table.isdecimal() or (port and not port.isdecimal()):
         raise BadMatch("must go to the number of a table, such as goto:1")
-    return Goto(int(table), int(port) if port else None)
+    number, field = int(port) if port else None, layout.by_name.get("in_port")
+    if number is not None and field is not None and number >> field.bits:
+        raise BadMatch(f"has port {abbreviate(port)}, must be at most {(1 << field.bits) - 1}")
+    return Goto(int(table), number)
 
 
 def _reads_of_output(step_text: str, layout: Layout) -> int:

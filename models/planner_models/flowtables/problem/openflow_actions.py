@@ -9,9 +9,9 @@ from planner_models.flowtables.problem.openflow_fields import (
     FIELDS,
     MOST_STACKED,
     NO_NAMES,
-    PORT_NUMBERS,
     Subfield,
     read_number,
+    read_port,
     read_subfields,
 )
 from planner_models.flowtables.problem.values import REGISTER, BadMatch
@@ -200,11 +200,7 @@ def _read_resubmit(text: str) -> str:
         raise BadMatch(f"resubmit({text}) has no table, must name one, such as resubmit(,1)")
     port = port.strip()
     if port and port.upper() != "IN_PORT":
-        if port.upper() in PORT_NUMBERS:
-            port = str(PORT_NUMBERS[port.upper()])
-        if not port.isdecimal():
-            raise BadMatch(f"resubmit({text}) has port '{port}', must be a number; {NO_NAMES}")
-        return f"goto:{table}@{port}"
+        return f"goto:{table}@{read_port(port, f'resubmit({text}) has port')}"
     return f"goto:{table}"
 
 

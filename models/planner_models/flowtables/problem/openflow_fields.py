@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from planner.contract.tables import abbreviate
 from planner_models.flowtables.problem.values import (
     ALWAYS,
     IPV6,
@@ -375,9 +376,10 @@ def _read_value(name: str, value: str) -> str:
     return value
 
 
-def read_port(text: str) -> int:
+def read_port(text: str, what: str = "in_port is") -> int:
     """Return the number of a port.
 
+    what    start of the sentence of an error
     raises  BadMatch for names of ports other than those of OpenFlow
     """
     if text.upper() in PORT_NUMBERS:
@@ -385,9 +387,9 @@ def read_port(text: str) -> int:
     try:
         number = int(text, 0)
     except ValueError:
-        raise BadMatch(f"in_port is {text}, must be a number; {NO_NAMES}") from None
-    if number >= 0xFFFFFF00:  # reserved ports of OpenFlow 1.1 and later
+        raise BadMatch(f"{what} {abbreviate(text)}, must be a number; {NO_NAMES}") from None
+    if 0xFFFFFF00 <= number <= 0xFFFFFFFF:  # reserved ports of OpenFlow 1.1 and later
         number &= 0xFFFF
     if not 0 <= number <= 0xFFFF:
-        raise BadMatch(f"in_port is {text}, must be from 0 to 65535")
+        raise BadMatch(f"{what} {abbreviate(text)}, must be from 0 to 65535")
     return number

@@ -86,6 +86,8 @@ def test_a_dump_has_rules_and_the_fields_that_they_match() -> None:
             "table=Classify,ip actions=drop",
             "table is 'Classify', must be a number from 0 to 254; dump with ovs-of",
         ),
+        (f"ip actions=resubmit({'9' * 300},1)", "has port 99999999"),
+        ("ip actions=resubmit(p1,1)", "resubmit(p1,1) has port p1, must be a number; dump with ovs-ofctl"),
         (
             "in_port=p1 actions=drop",
             "in_port is p1, must be a number; dump with ovs-ofctl --no-names dump-flows",

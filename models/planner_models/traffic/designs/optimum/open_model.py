@@ -294,13 +294,10 @@ def goals(problem: Traffic, block: str, uses: sp.csr_array | None) -> Mapping[st
         """Return the traffic on each link, (E,)."""
         variables = m[block]
         if uses is not None:
-            return uses.T @ variables
-        rows = problem_links(m)
+            loads: Expression = variables @ uses
+            return loads
+        rows = variables.members["link"].cat.codes.to_numpy(np.int64)
         return variables.sum_by(rows, len(problem.links))
-
-    def problem_links(m: ProgramBuilder) -> Ints:
-        position = {label: row for row, label in enumerate(problem.link_labels)}
-        return np.array([position[label] for label in m[block].members["link"]], dtype=np.int64)
 
     def used_links(m: ProgramBuilder, _: str) -> Expression:
         used = m.variables(
