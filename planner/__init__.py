@@ -24,6 +24,7 @@ _HOMES = {
     "Proof": "planner.contract.proof",
     "Status": "planner.contract.proof",
     "Store": "planner.store.store",
+    "alternatives": "planner.runs.alternatives",
     "check": "planner.runs.files",
     "compare": "planner.runs.evaluation",
     "explain": "planner.runs.what_if",
@@ -51,6 +52,7 @@ __all__ = [
     "Status",
     "Store",
     "__version__",
+    "alternatives",
     "check",
     "compare",
     "explain",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from planner.coordination.recipes import recipes
     from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
+    from planner.runs.alternatives import alternatives
     from planner.runs.evaluation import compare, solve
     from planner.runs.files import check, export, generate
     from planner.runs.model import model

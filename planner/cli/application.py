@@ -189,6 +189,7 @@ for command in (
     running.explain,
     elements.failures,
     elements.upgrades,
+    elements.alternatives,
     generate,
     export,
     check,

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from planner.cli.options import DesignOption, JsonOption, Reports, on_scenario, with_reports
+from planner.cli.options import (
+    DesignOption,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    Reports,
+    changes_of,
+    on_scenario,
+    with_reports,
+)
 from planner.cli.output import answer, name_default_design, say, write_files
+from planner.errors import InputError
 from planner.options import Restoration
 
 if TYPE_CHECKING:
@@ -144,6 +154,71 @@ def upgrades(
             advance=advance,
         )
     _answer(result, element_pages.upgrades_page(result, scenario), reports, as_json)
+
+
+@on_scenario()
+@with_reports
+def alternatives(
+    *,
+    scenario: Scenario,
+    within: Annotated[
+        str, typer.Option("--within", metavar="SHARE", help="Most that a plan may lose, such as 1% or 0.01.")
+    ] = "1%",
+    goals: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--goal",
+            metavar="AIM[=NAME]",
+            help="Aim of a plan, such as fewest_links or least_through=Koeln; default: all without a name. "
+            "Repeatable.",
+        ),
+    ] = None,
+    design: DesignOption = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", metavar="NAME=VALUE", help="Parameter of the model, such as paths=4. Repeatable."
+        ),
+    ] = None,
+    out: OutOption = None,
+    table_format: FormatOption = "parquet",
+    reports: Reports,
+    as_json: JsonOption = False,
+) -> None:
+    """Find other plans that are nearly as good as the optimum.
+
+    Each plan loses at most a share of the optimum's objective, and is as good as possible in an aim of its
+    own: fewest links, least traffic through a node, or as different from the optimum as possible.
+    """
+    from planner.reports import run_pages, terminal
+    from planner.runs import alternatives as search
+    from planner.runs import files
+
+    with terminal.progress("plans") as advance:
+        result = search.alternatives(
+            scenario,
+            within=_share_of(within),
+            goals=goals,
+            design=design,
+            advance=advance,
+            **changes_of(parameters, "--with"),
+        )
+    if out is not None:
+        files.save_runs(scenario, result.named_runs, out, table_format)
+        say(f"saved scenario, plans and metrics in {out}")
+    page = run_pages.alternatives_page(result, scenario)
+    write_files(lambda: page, reports)
+    answer(page, result.to_dict, as_json)
+    raise typer.Exit(result.exit_code)
+
+
+def _share_of(text: str) -> float:
+    """Return a share that is written as a number or in percent; InputError for another text."""
+    plain = text.strip()
+    try:
+        return float(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
+    except ValueError:
+        raise InputError(f"--within {text}: must be a share, such as 1% or 0.01") from None
 
 
 def _answer(result: Failures | Upgrades, page: Page, reports: Reports, as_json: bool) -> NoReturn:

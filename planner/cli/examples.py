@@ -54,6 +54,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner upgrades traffic/germany50 --set 'problem.fail_links=[\"Koblenz<->Koeln\"]'",
         "planner upgrades traffic/abilene --set problem.scale=2 --budget 3 --html upgrades.html",
     ),
+    "alternatives": (
+        "planner alternatives traffic/abilene --within 1%",
+        "planner alternatives traffic/germany50 --goal least_through=Koeln --goal least_traffic",
+        "planner alternatives traffic/abilene --goal fewest_links --out plans --html plans.html",
+    ),
     "generate": (
         "planner generate traffic --out mine",
         "planner generate traffic --preset fat_tree --set k=4 --out mine",

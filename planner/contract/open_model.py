@@ -29,12 +29,13 @@ class Goal:
     about   what is made small or large, such as "links that carry traffic"
     unit    of its amount; "" for a number
     sense   whether small or large amounts are searched
-    build   (program of the model, value) -> the amount as an expression; it may add variables and rows
+    build   (program of the model, value, values of the optimum) -> the amount as an expression; it may add
+            variables and rows
     value   what the value of the goal names, such as "node"; "" where it has none
     """
 
     about: str
-    build: Callable[[ProgramBuilder, str], Expression]
+    build: Callable[[ProgramBuilder, str, Floats], Expression]
     unit: str = ""
     sense: Literal["minimize", "maximize"] = "minimize"
     value: str = ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.coordination.design_space import DesignSpace, Recommendation
 from planner.coordination.recipes import Measured
 from planner.reports import catalogue_pages, element_pages, run_pages, study_pages
+from planner.runs.alternatives import Alternatives
 from planner.runs.files import Checked
 from planner.runs.reproduction import Reproduction, Reproductions, Targets
 from planner.runs.rolling import Rolled
@@ -32,6 +33,8 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
     match result:
         case Run():
             return run_pages.comparison_page(result.alone())
+        case Alternatives():
+            return run_pages.alternatives_page(result)
         case Comparison():
             return run_pages.comparison_page(result, result.scenario)
         case Explained():

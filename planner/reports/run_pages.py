@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import notes_of
-from planner.formatting import amount_or_number, counted, number, phrase, scale_of, sizes
+from planner.formatting import amount_or_number, counted, number, percent, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better
 from planner.reports.run_drawings import (
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from planner.contract.drawing import Drawing
     from planner.contract.metrics import Metric
     from planner.contract.system import System
+    from planner.runs.alternatives import Alternatives
     from planner.runs.files import Checked
     from planner.runs.rolling import Window
     from planner.runs.run import Comparison, Run
@@ -267,6 +268,46 @@ def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window
     frame = pd.DataFrame({"window": range(1, count + 1), **columns})
     units = dict.fromkeys(designs, metric.unit)
     return [Curve(title=metric.label, frame=frame, units=units)] if count else []
+
+
+def alternatives_page(result: Alternatives, scenario: Scenario | None = None) -> Page:
+    """Return plans near the optimum: the aim of each beside the optimum, then all metrics side by side."""
+    rows = []
+    for item in result.alternatives:
+        unit, text = scale_of("", [item.amount, item.at_optimum, item.bound], item.goal.unit)
+        loss = "-" if item.loss is None else percent(item.loss)
+        rows.append(
+            [
+                item.name,
+                item.goal.about,
+                unit,
+                text(item.at_optimum),
+                text(item.amount),
+                text(item.bound),
+                loss,
+            ]
+        )
+    labels = ["In the optimum", "Here", "Bound", "Loss"]
+    table = Table(
+        title="Alternatives",
+        columns=[
+            Column(label="Plan"),
+            Column(label="Aim"),
+            Column(label=""),
+            *(Column(label=label, numeric=True) for label in labels),
+        ],
+        rows=rows,
+        caption="Bound: no plan within the loss is better in the aim. Loss: of the optimum's objective.",
+        row_headers=1,
+    )
+    first = Part(
+        title="Plans near the optimum",
+        sentences=[Text(result.verdict, "strong"), Text(result.optimum.verdict)],
+        tables=[table] if rows else [],
+        notes=trouble(result.optimum),
+    )
+    page = comparison_page(result.comparison(), scenario)
+    return replace(page, parts=[first, *(replace(part, detail=True) for part in page.parts)])
 
 
 def checked_page(result: Checked) -> Page:

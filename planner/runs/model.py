@@ -38,7 +38,7 @@ from planner.runs.run import Run
 from planner.scenarios.arguments import Source, as_scenario, only_label, plain_value, solver_options, verb
 from planner.scenarios.scenario import Entry, Scenario
 from planner.search.judged import judged
-from planner.search.tolerances import SOLVER
+from planner.search.tolerances import NEGLIGIBLE, SOLVER
 
 CHANGED: Final = "plans of the changed model"
 """Scope of the bound of a model with constraints of the user."""
@@ -84,6 +84,10 @@ class Model:
         Blocks of variables and of rows, by name. `variables["flow"].members` says what each one stands for.
     matrices : mapping
         Matrices that constraints may need, such as the links of each path.
+    goals : mapping
+        Aims of plans near the optimum, by name, as `planner.alternatives` has them.
+    program : ProgramBuilder
+        The program with all changes but that of the objective.
     """
 
     def __init__(
@@ -96,23 +100,23 @@ class Model:
         options: Options,
     ) -> None:
         self.system, self.problem, self.entry, self.options = system, problem, entry, options
-        self.matrices = opened.matrices
+        self.matrices, self.goals = opened.matrices, opened.goals
+        self.program = ProgramBuilder.extend(opened.program, members=opened.members)
         self._observed = observed
         self._opened = opened
-        self._program = ProgramBuilder.extend(opened.program, members=opened.members)
         self._is_changed = False
         self._objective: tuple[Expression, Literal["min", "max"]] | None = None
 
     @property
     def variables(self) -> Mapping[str, Variables]:
         """Blocks of variables, by name."""
-        m = self._program
+        m = self.program
         return Blocks("variables", lambda: m.variable_names, lambda name: m[name])
 
     @property
     def constraints(self) -> Mapping[str, Constraints]:
         """Blocks of rows, by name: those of the formal model, then those added."""
-        m = self._program
+        m = self.program
         return Blocks("constraint", lambda: list(m.constraints), lambda name: m.constraints[name])
 
     @property
@@ -165,7 +169,7 @@ class Model:
         InputError
             Where a shape does not fit, or the name is used.
         """
-        return self._program.variables(name, shape, lower=lower, upper=upper, integer=integer, labels=labels)
+        return self.program.variables(name, shape, lower=lower, upper=upper, integer=integer, labels=labels)
 
     def add_constraint(
         self,
@@ -206,7 +210,7 @@ class Model:
         for limit in (*limits, *([] if equal is None else [np.asarray(equal, dtype=float)])):
             if np.isnan(limit).any():
                 raise InputError(f"constraint '{name}': a limit is not a number (NaN)")
-        rows = self._program.constrain(name, expression, lower=lower, upper=upper, equal=equal, labels=labels)
+        rows = self.program.constrain(name, expression, lower=lower, upper=upper, equal=equal, labels=labels)
         self._is_changed = True
         return rows
 
@@ -236,9 +240,34 @@ class Model:
             raise InputError(f"sense is {chosen!r}{did_you_mean(str(chosen), SENSES)}")
         self._objective = (expression, SENSES[chosen])
 
+    def with_options(self, options: Options | Mapping[str, Any] | None) -> Model:
+        """Return the unchanged model with other solver options; those that are not named stay."""
+        if isinstance(options, Mapping):
+            options = Options(**{**self.options.to_dict(), **options})
+        return self._again(self._opened, options or self.options)
+
+    def limit_loss(self, name: str, value: float, loss: float) -> Model:
+        """Return the unchanged model with one more row: its objective loses at most a share of a value."""
+        program = limit_objective(self._opened.program, value, loss, name=name)
+        limited = self._again(replace(self._opened, program=program), self.options)
+        limited._is_changed = True
+        return limited
+
+    def fix(self, x: Floats) -> Model:
+        """Return the unchanged model with its variables at values x (n,), but for rounding."""
+        program = self._opened.program
+        margin = NEGLIGIBLE * np.maximum(np.abs(x), 1.0)
+        fixed = replace(
+            program, lower=np.maximum(program.lower, x - margin), upper=np.minimum(program.upper, x + margin)
+        )
+        return self._again(replace(self._opened, program=fixed), self.options)
+
+    def _again(self, opened: OpenModel[Any], options: Options) -> Model:
+        return Model(self.system, self.problem, self._observed, self.entry, opened, options)
+
     def build(self) -> LinearProgram:
         """Return the program with all changes, such as for `planner.backends.export`."""
-        program = self._program.build()
+        program = self.program.build()
         if self._objective is None:
             return program
         expression, sense = self._objective
@@ -293,7 +322,7 @@ class Model:
         )  # fmt: skip
         if isinstance(chosen, Mapping):
             chosen = Options(**{**self.options.to_dict(), **chosen})
-        settings = self.options if chosen is None else chosen
+        settings = chosen or self.options
         program = self.build()
         solution = backends.solve(program, settings)
         decision = self._decide(program, solution, settings)

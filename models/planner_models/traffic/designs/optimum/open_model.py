@@ -299,14 +299,14 @@ def goals(problem: Traffic, block: str, uses: sp.csr_array | None) -> Mapping[st
         rows = variables.members["link"].cat.codes.to_numpy(np.int64)
         return variables.sum_by(rows, len(problem.links))
 
-    def used_links(m: ProgramBuilder, _: str) -> Expression:
+    def used_links(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         used = m.variables(
             "used", len(problem.links), upper=1.0, integer=True, labels=lambda: problem.link_labels
         )
         m.constrain("load of used links", load(m) - problem.capacity_mbps * used, upper=0.0)
         return used.sum()
 
-    def through(m: ProgramBuilder, node: str) -> Expression:
+    def through(m: ProgramBuilder, node: str, _optimum: Floats) -> Expression:
         names = problem.nodes["node"].astype(str).tolist()
         if node not in names:
             raise InputError(f"through: '{node}' is no node{did_you_mean(node, names)}")
@@ -314,10 +314,10 @@ def goals(problem: Traffic, block: str, uses: sp.csr_array | None) -> Mapping[st
         into = np.flatnonzero(problem.head == row)
         return load(m)[into].sum()
 
-    def traffic(m: ProgramBuilder, _: str) -> Expression:
+    def traffic(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         return load(m).sum()
 
-    def busiest(m: ProgramBuilder, _: str) -> Expression:
+    def busiest(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         largest = m.variables("busiest", ())
         m.constrain("load of the busiest", load(m) - problem.capacity_mbps * largest, upper=0.0)
         return largest.sum()
