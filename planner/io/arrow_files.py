@@ -7,6 +7,7 @@ as codes of their different values, and their letters are counted before each ro
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def measure_arrow(path: Path) -> ArrowSize:
     """Return the size of a Parquet or Feather file from its header; InputError where it is none."""
     with _faults_of(path, path.name):
         content = _open(path, path.name)
-    names = [name for name in content.schema.names if content.schema.names.count(name) == 1]
+    names = [name for name, count in Counter(content.schema.names).items() if count == 1]
     fixed = content.rows * sum(_width(content.schema.field(name).type) for name in names)
     return ArrowSize(
         columns=len(content.schema.names), rows=content.rows, decoded=max(fixed, content.decoded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError
 from planner.io.arrow_files import read_parquet_parts
+from planner.io.raw_table import require_header
 from planner.io.table_files import find_tables, read_tables
 from planner.io.text_files import require_file, require_text
 from planner_models.networks.classes import CLASSES
@@ -275,6 +277,8 @@ def _read_table_parts(path: Path) -> Callable[[], Iterator[pd.DataFrame]]:
 def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
     require_text(path)
     try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            require_header(path.name, next(csv.reader(file), []))
         with (
             warnings.catch_warnings(),
             pd.read_csv(
@@ -289,7 +293,7 @@ def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             yield from parts
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
         raise InputError(f"{path.name}: is no CSV table ({' '.join(str(error).split())})") from None
 
 

@@ -129,7 +129,8 @@ def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
             "step,source,target,rate_mbps\n1,a,a,1\n",
             "s.csv row 2: source and target are both 'a', must differ",
         ),
-        ("", "s.csv: is no CSV table"),
+        ("", "s.csv: is empty, must begin with a line of column names"),
+        ("step,source,target" + "," * 70_000, "s.csv: has 70,003 columns, must have at most 1,000"),
     ],
 )
 def test_each_error_of_a_series_is_one_line(tmp_path: Path, text: str, message: str) -> None:
