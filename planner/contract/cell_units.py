@@ -9,14 +9,12 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.units import Unit, find_units, unit_of
+from planner.contract.units import BARE_UNITS, Unit, find_units, unit_of
 from planner.formatting import counted
 
 AMOUNT: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*)"
 )
-BARE: Final = {"rate": "bit/s", "data": "B", "requests": "ops"}
-"""Unit behind a prefix alone, such as `10G`, by dimension."""
 SECOND: Final = find_units("s")[0]
 
 
@@ -81,11 +79,11 @@ def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | N
     symbol = match["unit"]
     fitting = [candidate for candidate in find_units(symbol) if candidate.dimension == unit.dimension]
     guessed = None
-    if not fitting and unit.dimension in BARE and re.fullmatch(r"[kKMGTP]i?", symbol):
+    if not fitting and unit.dimension in BARE_UNITS and re.fullmatch(r"[kKMGTP]i?", symbol):
         prefix = symbol.replace("K", "k") if symbol == "K" else symbol
         fitting = [
             candidate
-            for candidate in find_units(prefix + BARE[unit.dimension])
+            for candidate in find_units(prefix + BARE_UNITS[unit.dimension])
             if candidate.dimension == unit.dimension
         ]
         guessed = (symbol, fitting[0].symbol) if fitting else None

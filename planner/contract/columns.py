@@ -7,19 +7,38 @@ quantities too, such as Bandwidth (`synonyms`).
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from planner.contract.end_columns import match_ends
 from planner.contract.synonyms import other_names
-from planner.contract.units import DECIMAL, Unit, is_per_unit, plain, split_unit, unit_of
+from planner.contract.units import (
+    AMOUNTS,
+    DECIMAL,
+    LONGEST_NAME,
+    Unit,
+    is_per_unit,
+    plain,
+    split_prefix,
+    split_unit,
+    unit_of,
+)
 from planner.errors import RENAMED, did_you_mean
 
 if TYPE_CHECKING:
     from planner.contract.table import Table
 
+CURRENCY: Final = re.compile(
+    r"[\s_]*(?:[(\[]\s*(?:in\s+)?(?:[$€£¥]|USD|EUR|GBP|CHF|JPY)\s*[)\]]|[\s_,](?:in\s+)?(?:[$€£¥]|USD|EUR|GBP|CHF|JPY))"
+    r"\s*$",
+    re.IGNORECASE,
+)
+"""A currency at the end of a name, as in `Cost (EUR)`; amounts of money are read as they are."""
+REMARK: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
+"""A remark at the end of a name, as in `Time (UTC)`."""
 MOST_NAMED: Final = 5
 """Columns that one line names."""
 TYPO: Final = 0.75
@@ -33,6 +52,9 @@ class ColumnMatch:
     names    given name by our name
     factors  factor from the given unit to ours by our name, where they differ
     ignored  given names that are no column of the table
+    guessed  given names that are found by their unit alone
+    stated   symbols of units that a title or the user says in place of names, by our name
+    form     "rows", or how else the file has them: a "matrix", or "columns" for the names of a time series
     assumed  what is taken for granted of units
     doubts   what ignored columns would need, which is not modelled
     """
@@ -41,6 +63,9 @@ class ColumnMatch:
     names: Mapping[str, str] = field(default_factory=dict)
     factors: Mapping[str, Fraction] = field(default_factory=dict)
     ignored: Sequence[str] = ()
+    guessed: Sequence[str] = ()
+    stated: Mapping[str, str] = field(default_factory=dict)
+    form: Literal["rows", "matrix", "columns"] = "rows"
     faults: Sequence[str] = ()
     assumed: Sequence[str] = ()
     doubts: Sequence[str] = ()
@@ -49,6 +74,11 @@ class ColumnMatch:
     def is_exact(self) -> bool:
         """Return whether every given column has one of our names."""
         return not self.ignored and all(ours == name for ours, name in self.names.items())
+
+    @property
+    def unexplained(self) -> int:
+        """Number of given names that say nothing, or too little."""
+        return len(self.ignored) + len(self.guessed)
 
     def notes(self) -> list[str]:
         """Return a line about columns read under other names, and one about ignored columns."""
@@ -286,7 +316,8 @@ def _find_column(
     stems_of  names without unit, case and punctuation, by our name
     """
     in_words = name.replace("%", " percent ")
-    same = [ours for ours in table.columns if plain(ours) in (plain(name), plain(in_words))]
+    spellings = {plain(name), plain(in_words), plain(without_currency(name))}
+    same = [ours for ours in table.columns if plain(ours) in spellings]
     if len(same) == 1:
         return (same[0], _percent_factor(table, same[0], in_words)), []
     shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
@@ -297,7 +328,7 @@ def _find_column(
         stems = stems_of[ours]
         if unit is None or not stem or not stems:
             continue
-        for given_stem, units in split_unit(name):
+        for given_stem, units in (*split_unit(name), *split_prefix(name, unit.dimension)):
             fitting = [candidate for candidate in units if candidate.dimension == unit.dimension]
             if plain(given_stem) not in stems or not fitting:
                 continue
@@ -312,6 +343,11 @@ def _find_column(
     return None, []
 
 
+def without_currency(name: str) -> str:
+    """Return a column's name without the currency at its end, such as `Cost` of `Cost (EUR)`."""
+    return CURRENCY.sub("", name) if len(name) <= LONGEST_NAME else name
+
+
 def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
     """Return 1/100 for a share in percent by its name, as in `Share (%)`, else 1."""
     says_percent = "percent" in name.lower() and "percent" not in ours
@@ -324,8 +360,16 @@ def _find_other_names(table: Table, others: Sequence[str], matches: Found) -> No
         if ours in matches or unit_of(ours)[1] is not None:
             continue
         synonyms = {plain(name) for name in other_names(table, ours)}
-        if names := [name for name in others if plain(name) in synonyms]:
+        if table.columns[ours].kind != "number":
+            synonyms.add(plain(ours))
+        if names := [name for name in others if _spellings(name) & synonyms]:
             matches[ours] = {name: Fraction(1) for name in names}
+
+
+def _spellings(name: str) -> set[str]:
+    """Return a name without case and punctuation, also without its currency or its last brackets."""
+    without_brackets = REMARK.sub("", name) if len(name) <= LONGEST_NAME else name
+    return {plain(name), plain(without_currency(name)), plain(without_brackets)} - {""}
 
 
 def _match_by_dimension(table: Table, others: Sequence[str], matches: Found) -> None:
@@ -371,6 +415,11 @@ def _missing_faults(
                 ]
                 text += f"; or {ways[0]}, or {ways[1]}"
             faults.append(text)
+        elif is_required and unit is not None and len(likely := _names_in_units(ours, unused)) > 1:
+            text = f"{where}: column '{ours}' may be {list_some([shorten_name(name) for name in likely])}"
+            if advise.is_possible:
+                text += ": " + " or ".join(advise.map_columns([ours], name) for name in likely[:MOST_NAMED])
+            faults.append(text)
         elif is_required and not any(plain(stem) in plain(line) for line in unclear):
             near = did_you_mean(ours, unused).replace("did you mean", "is it called")
             has = ", ".join(shorten_name(other) for other in names[:12]) or "no columns"
@@ -378,6 +427,22 @@ def _missing_faults(
                 f"{where}: column '{ours}' is missing" + (near if "'" in near else f" (it has {has})")
             )
     return faults
+
+
+def _names_in_units(ours: str, names: Sequence[str]) -> list[str]:
+    """Return the names of columns in a unit of the dimension of one of ours, that is of rates or data."""
+    unit = unit_of(ours)[1]
+    assert unit is not None
+    is_per = is_per_unit(unit_of(ours)[0])
+    return [
+        name
+        for name in names
+        if unit.dimension in AMOUNTS
+        and any(
+            len(units) == 1 and units[0].dimension == unit.dimension and is_per_unit(stem) == is_per
+            for stem, units in split_unit(name)
+        )
+    ]
 
 
 def _symbol(column: str) -> str:

@@ -12,12 +12,18 @@ LINK_ENDS: Final = ("tail", "head")
 ENDS: Final = (LINK_ENDS, ("source", "target"), ("source_rack", "target_rack"), ("block", "other_block"))
 """Our names of the first and the second end: of links, of demands, and of both between racks or blocks."""
 DEMAND_ENDS: Final = ENDS[1:3]
+NODE_COLUMNS: Final = frozenset({"node", "rack", "block", "cluster", "switch"})
+"""Our names of the column of a node's own name, in a table with a row for each node."""
 OTHER_NAMES: Final = (
     (
-        frozenset({"source", "src", "origin", "orig", "ingress"}),
-        frozenset({"target", "destination", "dest", "dst", "sink", "egress"}),
+        frozenset({"source", "src", "origin", "orig", "ingress", "quelle", "origine", "origen"}),
+        frozenset(
+            {"target", "destination", "dest", "dst", "sink", "egress", "ziel", "destino", "destinazione"}
+        ),
     ),
     (frozenset({"from"}), frozenset({"to"})),
+    (frozenset({"von"}), frozenset({"nach", "bis", "zu"})),
+    (frozenset({"de", "depuis", "desde", "da"}), frozenset({"vers", "hasta"})),
     (frozenset({"tail"}), frozenset({"head"})),
     (frozenset({"start"}), frozenset({"end"})),
     (frozenset({"u"}), frozenset({"v"})),
@@ -31,9 +37,13 @@ WITH_WORDS: Final = OTHER_NAMES[-2:]
 """Names that say too little alone: without a word beside them, they may be the nodes of a matrix."""
 WORDS: Final = re.compile(
     r"endpoint|point|node|routers?|switch|rack|tor|hostname|host|devices?|sites?|city|pop|location|region|block|"
-    r"pod|side|id|name|(?<=.)end|end(?=.)"
+    r"pod|side|id|name|office|hub|campus|datacenter|metro|(?<=gress)[pc]e$|knoten|standort|(?<=.)end|end(?=.)"
 )
 """Words beside them that say what an end is, such as in "From node", "src_id" and "A-end"."""
+
+
+PORT_WORDS: Final = frozenset({"port", "interface", "ip", "ipaddress", "address", "card", "slot", "rackunit"})
+"""Words of columns that two ends have each, beside the names of nodes."""
 
 
 def match_ends(
@@ -63,7 +73,24 @@ def match_ends(
                 ends[ours] = candidates[0]
         if len(ends) == len(pairs[0]):
             return {ours: name for ours, name in ends.items() if ours not in matches}
+    return _match_repeated(pairs[0], column_names, taken)
+
+
+def _match_repeated(
+    pair: tuple[str, str], column_names: Sequence[str], taken: Collection[str]
+) -> dict[str, str]:
+    """Return the first two columns of one name of nodes, the second marked as such, as `Site (2)`."""
+    for name in column_names:
+        second = f"{name.strip()} (2)"
+        if second in column_names and plain(name) not in PORT_WORDS and not {name, second} & set(taken):
+            return dict(zip(pair, (name, second), strict=True))
     return {}
+
+
+def is_node_word(name: str) -> bool:
+    """Return whether a name is a word for what an end is, or for one of its ports, such as Site or Port."""
+    letters = plain(name)
+    return bool(letters) and (not WORDS.sub("", letters) or letters in PORT_WORDS)
 
 
 def _bare(name: str) -> str:

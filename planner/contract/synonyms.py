@@ -6,6 +6,7 @@ capacity and `Bandwidth cost` is none. What a single column is called beside tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +16,32 @@ if TYPE_CHECKING:
     from planner.contract.table import Table
 
 SIZES_OF_LINKS: Final = (
-    *("bandwidth", "bw", "speed", "capacity", "cap"),
+    *("bandwidth", "bw", "speed", "capacity", "cap", "max", "maximum", "provisioned", "installed", "lit"),
+    *("bandbreite", "kapazität", "capacité", "débit", "capacidad", "ancho de banda"),
     *(f"{what} {size}" for what in ("link", "line", "port", "interface", "circuit", "total", "max")
       for size in ("bandwidth", "speed", "capacity", "rate")),
+    *(f"{word} capacity" for word in ("installed", "provisioned", "lit", "available", "existing", "current")),
 )  # fmt: skip
 AMOUNTS_OF_TRAFFIC: Final = (
     *("rate", "demand", "traffic", "volume", "load", "bandwidth", "bw", "throughput", "flow", "value"),
     *("amount", "offered", "offered load", "requested", "requirement", "reserved", "reservation"),
+    *("peak hour", "forecast", "usage", "verkehr", "bedarf", "trafic", "demande", "tráfico", "demanda"),
     *(f"{statistic}{noun}" for statistic in ("peak", "max", "average", "avg", "mean", "busy hour", "p95",
       "95th percentile") for noun in ("", " rate", " demand", " traffic", " load", " volume")),
     *(f"{noun} {word}" for noun in ("traffic", "demand") for word in ("rate", "volume", "peak", "value")),
 )  # fmt: skip
-DELAYS: Final = ("latency", "delay", "one way delay", "one way latency", "propagation delay", "link delay")
+DELAYS: Final = (
+    "latency",
+    "delay",
+    "one way delay",
+    "one way latency",
+    "propagation delay",
+    "link delay",
+    "latenz",
+    "latence",
+    "latencia",
+    "owd",
+)
 OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     ("capacity", "rate"): SIZES_OF_LINKS,
     ("uplink", "rate"): (*SIZES_OF_LINKS, "uplink capacity", "uplink bandwidth", "uplink speed"),
@@ -42,7 +57,16 @@ OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
         *("minimum commit", "minimum commitment", "committed bandwidth", "commit level"),
     ),
     ("commitment", "data"): ("committed", "commit", "committed volume", "minimum commitment"),
-    ("length", "distance"): ("distance", "fibre length", "fiber length", "route length", "span length"),
+    ("length", "distance"): (
+        "distance",
+        "dist",
+        "km",
+        "länge",
+        "fibre length",
+        "fiber length",
+        "route length",
+        "span length",
+    ),
     ("arrival", "time"): ("arrival time", "start", "start time", "release", "release time"),
     ("start", "time"): ("start time", "arrival", "arrival time"),
     ("rate", "requests"): ("throughput", "capacity", "max rate", "request rate"),
@@ -90,6 +114,32 @@ def names_called(table: Table, others: Iterable[Table], names: Collection[str]) 
         return exact
     own_names = {plain(other.name) for other in others}
     return [name for name in names if plain(name) not in own_names and is_called(table, name)]
+
+
+WORDS: Final = re.compile(r"[^\W\d_]+")
+
+
+def is_mentioned(table: Table, others: Iterable[Table], name: str) -> bool:
+    """Return whether the name of a file or sheet has a table's name in it, and that of no other table.
+
+    `Link inventory` and `WAN links` mention links; the last word decides in `Link demands`.
+    """
+    text = name.replace("(", " ").replace("[", " ")
+    words = [_singular(word) for word in WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))]
+    ends = {other.name: _last_mention(other, words) for other in (table, *others)}
+    own = ends.pop(table.name)
+    return own >= 0 and all(end < own for end in ends.values())
+
+
+def _last_mention(table: Table, words: Sequence[str]) -> int:
+    """Return the index of the last word of the last name of a table among words; -1 for none."""
+    last = -1
+    for name in (table.name, *table.other_names):
+        expected = [_singular(word) for word in WORDS.findall(name.replace("_", " "))]
+        for end in range(len(expected), len(words) + 1):
+            if expected and words[end - len(expected) : end] == expected:
+                last = max(last, end - 1)
+    return last
 
 
 def is_called(table: Table, name: str) -> bool:

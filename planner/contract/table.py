@@ -48,6 +48,7 @@ class Column:
     counts_by_1024: bool = False
     mistaken_for: str | None = None
     when_absent: str | None = None
+    spellings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_label(self) -> bool:
@@ -93,16 +94,35 @@ def window(about: str, *, at_most: float = MAX_WINDOW, other_names: Sequence[str
 
 
 def choice(
-    about: str, values: Sequence[str], *, optional: bool = False, may_be_blank: bool = False
+    about: str,
+    values: Sequence[str],
+    *,
+    optional: bool = False,
+    may_be_blank: bool = False,
+    other_names: Sequence[str] = (),
+    other_words: Mapping[str, Sequence[str]] | None = None,
 ) -> Column:
     """Return a column of text that holds one of the given words.
 
+    other_names   names of such a column in other tools; case and punctuation do not matter
+    other_words   words of other tools by the word that they mean, which files may have; case does not matter
     may_be_blank  whether a cell may be empty too, which is read as ""
     """
     allowed = {*values, ""} if may_be_blank else set(values)
     rule = "must be one of " + ", ".join(values) + (", or blank" if may_be_blank else "")
     rules: tuple[Rule, ...] = ((rule, lambda s: s.isin(allowed)),)
-    return Column(kind="text", about=about, rules=rules, required=not optional, nullable=may_be_blank)
+    spellings = {value.lower(): value for value in values}
+    for value, words in (other_words or {}).items():
+        spellings |= {word.lower(): value for word in words if word.lower() not in spellings}
+    return Column(
+        kind="text",
+        about=about,
+        rules=rules,
+        required=not optional,
+        nullable=may_be_blank,
+        other_names=tuple(other_names),
+        spellings=spellings,
+    )
 
 
 def number(

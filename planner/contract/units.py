@@ -8,7 +8,7 @@ found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, wraps
@@ -165,6 +165,26 @@ def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
     for boundary in CAMEL_CASE.finditer(name):
         if units := find_units(name[boundary.start() :]):
             yield name[: boundary.start()], units
+
+
+BRACKETED_PREFIX: Final = re.compile(r"(?P<stem>.*?)[\s_]*[(\[]\s*(?P<prefix>[kKMGT])\s*[)\]]\s*")
+BARE_UNITS: Final[Mapping[str, str]] = {"rate": "bit/s", "data": "B", "requests": "ops"}
+"""Unit behind a prefix alone, such as `10G`, by dimension."""
+
+
+def split_prefix(name: str, dimension: Dimension) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
+    """Return the stem and the unit of a name with a prefix alone in brackets, such as `Speed (G)`."""
+    match = BRACKETED_PREFIX.fullmatch(name) if len(name) <= LONGEST_NAME else None
+    if match is None or dimension not in BARE_UNITS:
+        return ()
+    return ((match["stem"], find_units(match["prefix"].replace("K", "k") + BARE_UNITS[dimension])),)
+
+
+def name_in_unit(ours: str, unit: Unit) -> str:
+    """Return the name of one of our columns in another unit, such as `capacity_gbps` of `capacity_mbps`."""
+    stem = unit_of(ours)[0]
+    symbol = unit.symbol.replace("bit/s", "bps").replace("B/s", "byteps").lower()
+    return f"{stem}_{symbol}" if stem else symbol
 
 
 @_keep_short

@@ -36,11 +36,13 @@ from planner.io.raw_table import (
     likely_headers,
     name_columns,
     number_columns,
+    place_notes,
     require_header,
     shorten_error,
     title_notes,
     with_numbers,
 )
+from planner.io.sheet_rows import drop_other_rows
 from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 
 MAX_UNPACKED: Final = 1 << 30
@@ -163,7 +165,9 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
         traits = (f"{counted(comments, 'lines of comments')} left out", *traits)
     if delimiter != ",":
         traits = (f"separated by {DELIMITERS[delimiter]}s", *traits)
-    raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=tuple(titles))
+    frame, others = drop_other_rows(table, frame, match, 2 + skipped)
+    notes = (*titles, *place_notes(others, file.name))
+    raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=notes)
     return raw if is_plain else with_numbers(table, file, raw, point_is_decimal=delimiter == ",")
 
 

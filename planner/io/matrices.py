@@ -15,21 +15,26 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.cell_units import read_amounts
 from planner.contract.columns import ColumnMatch
 from planner.contract.end_columns import DEMAND_ENDS, OTHER_NAMES
 from planner.contract.table import Table, label, number
-from planner.contract.tables import shorten_faults
-from planner.contract.units import Unit, find_units, plain, split_unit, unit_of
+from planner.contract.tables import ABSENT, shorten_faults
+from planner.contract.units import Unit, find_units, split_unit, unit_of
 from planner.errors import InputError
 from planner.formatting import counted
 from planner.io.layout import TableFile
-from planner.io.raw_table import FaultyCells, RawTable
+from planner.io.open_columns import find_context_unit
+from planner.io.raw_table import FaultyCells, RawTable, place_notes
+from planner.io.sheet_rows import is_sum
 
 Reader = Callable[[Table, TableFile], RawTable]
 MIN_NAMES: Final = 2
 """Names that rows and columns of a matrix have in common at least."""
-SUMS: Final = frozenset({"total", "totals", "sum", "grandtotal"})
-"""Names of rows and columns of sums, without case and punctuation."""
+NO_AMOUNT: Final = frozenset({"-", "--", "–", "—"})
+"""Texts in place of an amount that say that there is none."""
+NO_ENTRY: Final = NO_AMOUNT | {"x", "\\", "/", "."}
+"""Texts of entries likewise, as people write on the diagonal."""
 
 
 def can_be_matrix(table: Table) -> bool:
@@ -83,17 +88,18 @@ def _declare(names: Sequence[str]) -> Table:
 
 def _is_matrix(names: Sequence[str], labels: pd.Series) -> bool:
     """Return whether rows have the names of columns, each once; either may lack some, and have sums."""
-    rows = [str(name).strip() for name in labels.dropna() if plain(str(name)) not in SUMS]
-    columns = [name.strip() for name in names[1:] if plain(name) not in SUMS]
+    rows = [str(name).strip() for name in labels.dropna() if not is_sum(name)]
+    columns = [name.strip() for name in names[1:] if not is_sum(name)]
     if len(set(rows)) != len(rows) or len(set(columns)) != len(columns):
         return False
     shared = len(set(rows) & set(columns))
     return shared >= MIN_NAMES and shared == min(len(rows), len(columns))
 
 
-def list_pairs(table: Table, file: TableFile, square: SquareTable) -> RawTable:
+def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Sequence[str] = ()) -> RawTable:
     """Return the entries of a square table that are not 0 or blank as rows of a table.
 
+    titles  texts above the matrix that may name the unit
     raises  InputError with the cells that are no numbers
     """
     if square.faults:
@@ -101,32 +107,36 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable) -> RawTable:
     raw, names = square.raw, square.names
     where, corner = raw.match.where, names[0]
     amount = table.required_columns[2]
-    sums = [name for name in names[1:] if plain(name) in SUMS]
-    is_sum = raw.frame[corner].map(lambda name: plain(str(name)) in SUMS).to_numpy(bool)
+    sums = [name for name in names[1:] if is_sum(name)]
+    is_sum_row = raw.frame[corner].map(is_sum).to_numpy(bool)
     named = raw.frame[corner].notna().to_numpy(bool)
-    cells = raw.frame.loc[named & ~is_sum].set_index(corner)[[name for name in names[1:] if name not in sums]]
+    cells = raw.frame.loc[named & ~is_sum_row].set_index(corner)[
+        [name for name in names[1:] if name not in sums]
+    ]
     cells.index, cells.columns = cells.index.astype(str).str.strip(), cells.columns.astype(str).str.strip()
+    unit, ours = find_entry_unit(table, file, corner, titles), unit_of(amount)[1]
+    assert ours is not None
+    cells, said = _read_entries(cells, amount, unit or ours)
     _check_entries(cells, where)
     values = cells.fillna(0.0).to_numpy(float)
     rows_are_sources, says_ends = read_ends(corner)
     if not rows_are_sources:
         cells, values = cells.T, values.T
-    unit, ours = find_entry_unit(table, file, corner), unit_of(amount)[1]
-    assert ours is not None
     starts, ends = np.nonzero(values)
     source, target = table.required_columns[:2]
     factor = Fraction(1) if unit is None else unit.factor_to(ours)
     amounts = values[starts, ends] * float(factor.numerator) / float(factor.denominator)
     frame = pd.DataFrame({source: cells.index[starts], target: cells.columns[ends], amount: amounts})
     notes = [f"{where}: is a matrix, with {counted(len(frame), 'entries')} other than 0"]
-    if bool(is_sum.any()) or sums:
+    notes += place_notes(said, where)
+    if bool(is_sum_row.any()) or sums:
         notes.append(f"{where}: rows and columns of sums left out")
     if not says_ends and not _is_symmetric(cells, values):
         notes.append(
             f"assumed: {where}: traffic is from the names of rows to the names of columns; "
             "otherwise write to\\from in the first cell"
         )
-    if unit is None:
+    if unit is None and not any(note.startswith("read ") for note in said):
         notes.append(
             f"assumed: {where}: entries are in {ours.symbol}, as no unit is named; "
             f"write another one in the first cell, or {_advise_unit(table, file)}"
@@ -135,6 +145,42 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable) -> RawTable:
         notes.append(f"{where}: entries in {unit.symbol}, converted to {ours.symbol}")
     match = ColumnMatch(where=where, names={str(name): str(name) for name in frame.columns})
     return replace(raw, frame=frame, match=match, notes=(*raw.notes, *notes))
+
+
+def _read_entries(cells: pd.DataFrame, amount: str, unit: Unit) -> tuple[pd.DataFrame, list[str]]:
+    """Return entries as numbers in a unit where their texts say them, blank where none is, and notes.
+
+    `4G` and `500 Mbps` are amounts; `-` and `x` say that there is none; `n/a` is warned of.
+    """
+    if all(pd.api.types.is_numeric_dtype(cells[name]) for name in cells):
+        return cells, []
+    values = cells.to_numpy(object, copy=True)
+    rows, columns = np.nonzero([[isinstance(cell, str) for cell in row] for row in values])
+    texts = pd.Series(
+        [str(values[row, column]).strip() for row, column in zip(rows, columns, strict=True)], dtype=object
+    )
+    ours = unit_of(amount)[1]
+    assert ours is not None
+    amounts, notes = read_amounts(amount, texts)
+    notes = [note.replace("cells of", "entries of") for note in notes]
+    factor = float(ours.factor_to(unit))
+    unknown: list[str] = []
+    for index, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+        text = texts.iloc[index]
+        is_diagonal = cells.index[row] == cells.columns[column]
+        if not isinstance(amounts.iloc[index], str):
+            values[row, column] = amounts.iloc[index] * factor
+        elif text.lower() in NO_ENTRY or (is_diagonal and text.lower() in ABSENT):
+            values[row, column] = np.nan
+        elif text.lower() in ABSENT:
+            values[row, column] = np.nan
+            unknown.append(f"{cells.index[row]} to {cells.columns[column]}")
+    if unknown:
+        notes.append(
+            f"warning: {counted(len(unknown), 'entries')} without a number, such as of {unknown[0]}, "
+            "read as no traffic"
+        )
+    return pd.DataFrame(values, index=cells.index, columns=cells.columns), notes
 
 
 def _check_entries(cells: pd.DataFrame, where: str) -> None:
@@ -179,8 +225,11 @@ def _advise_unit(table: Table, file: TableFile) -> str:
     return f"call the file {table.name}_gbps{file.path.suffix}"
 
 
-def find_entry_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
-    """Return the unit of a matrix: as its layout, first cell, sheet's or file's name says, else None."""
+def find_entry_unit(table: Table, file: TableFile, corner: str, titles: Sequence[str] = ()) -> Unit | None:
+    """Return the unit of a matrix: as its layout, first cell, sheet's or file's name says, else None.
+
+    titles  texts above the matrix that may name it too
+    """
     ours = unit_of(table.required_columns[2])[1]
     if file.layout.unit is not None:
         units_found = [
@@ -196,4 +245,4 @@ def find_entry_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
             fitting = [unit for unit in units if ours is not None and unit.dimension == ours.dimension]
             if len(fitting) == 1:
                 return fitting[0]
-    return None
+    return None if ours is None else find_context_unit(titles, ours.dimension)

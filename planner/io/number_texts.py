@@ -32,6 +32,12 @@ BY_DECIMAL: Final = {
 MARKED: Final = re.compile(rf"[.,{SPACES}{APOSTROPHES}]")
 PERCENT: Final = re.compile(rf"(?<![{SPACES}])[{SPACES}]*%\s*$")
 """A percent sign at the end; the spaces before it are tried from the first on only, in linear time."""
+CURRENCY: Final = re.compile(
+    r"^\s*(?P<before>[$€£¥]|(?:USD|EUR|GBP|CHF|JPY)(?=[\s\d]))\s*(?=[\d.,+-])"
+    r"|(?<=[\d.,])[ \u00a0]?(?P<after>[$€£¥]|USD|EUR|GBP|CHF|JPY)\s*$",
+    re.IGNORECASE,
+)
+"""The currency of an amount of money, before or behind its number."""
 NAMES: Final = {",": "comma", ".": "point"}
 GROUP_NAMES: Final = {
     ",": "commas",
@@ -56,10 +62,12 @@ class NumberStyle:
 
     decimal: str = "."
     thousands: frozenset[str] = frozenset()
+    currency: str = ""
 
     def notes(self) -> list[str]:
         """Return the differences from plain numbers, as text."""
         texts = ["decimal comma"] if self.decimal == "," else []
+        texts += [f"amounts in {self.currency}"] if self.currency else []
         return texts + [
             f"{words} between thousands"
             for words in dict.fromkeys(GROUP_NAMES[mark] for mark in sorted(self.thousands))
@@ -91,6 +99,13 @@ def read_numbers(
     columns_of_text = {
         name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])
     }
+    currencies = _currencies(columns_of_text.values())
+    if len(currencies) > 1:
+        return frame, NumberStyle(), [f"{where}: has amounts in {' and '.join(currencies)}; write all in one"]
+    if currencies:
+        columns_of_text = {
+            name: column.str.replace(CURRENCY, "", regex=True) for name, column in columns_of_text.items()
+        }
     texts = {name: column.str.replace(PERCENT, "", regex=True) for name, column in columns_of_text.items()}
     only: dict[str, _Evidence] = {}
     both: dict[str, _Evidence] = {}
@@ -108,12 +123,23 @@ def read_numbers(
         return frame, NumberStyle(), faults
     other = "," if decimal == "." else "."
     groups |= {other for cell in (*only.values(), *both.values()) if other in cell.text}
-    style = NumberStyle(decimal, frozenset(groups))
+    style = NumberStyle(decimal, frozenset(groups), next(iter(currencies), ""))
     changed = {
         name: _convert(frame[name], column, columns_of_text[name].str.contains(PERCENT), style)
         for name, column in texts.items()
     }
     return (frame.assign(**changed) if changed else frame), style, []
+
+
+def _currencies(columns: Iterable[pd.Series]) -> list[str]:
+    """Return the signs of currencies in columns of texts, each once."""
+    signs: dict[str, None] = {}
+    for column in columns:
+        for text in column[column.str.contains("[$€£¥A-Z]", regex=True)].unique().tolist():
+            match = CURRENCY.search(text) if len(text) <= MAX_DIGITS else None
+            if match is not None:
+                signs[(match["before"] or match["after"]).upper()] = None
+    return list(signs)
 
 
 def _texts(column: pd.Series) -> pd.Series:

@@ -10,8 +10,10 @@ from typing import Any, Final
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.end_columns import is_node_word
 from planner.contract.table import Table
 from planner.contract.tables import abbreviate, shorten_faults
+from planner.contract.units import plain
 from planner.errors import InputError
 from planner.io.layout import TableFile
 from planner.io.number_texts import read_numbers
@@ -106,6 +108,20 @@ def likely_headers(rows: Sequence[Sequence[str]]) -> list[int]:
     return indices
 
 
+def is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row has names of columns only, two at least, above rows with a number."""
+    texts = [text for text in rows[0] if text]
+    below = [[text for text in row if text] for row in rows[1:]]
+    return (
+        len(texts) > 1
+        and len({plain(text) for text in texts}) == len(texts)
+        and not any(_is_number(text) for text in texts)
+        and len(below) > 0
+        and len(below[0]) > 1
+        and any(_is_number(text) for row in below for text in row)
+    )
+
+
 def _is_number(text: str) -> bool:
     return text.strip()[:1].isdigit()
 
@@ -126,6 +142,15 @@ def title_notes(rows: Iterable[Iterable[object]], where: str, start: int) -> lis
     if not any(str(cell).strip() for row in rows for cell in row):
         return []
     return [f"{where}: header in row {start + 1}; what is above it is left out"]
+
+
+def place_notes(notes: Iterable[str], where: str) -> list[str]:
+    """Return notes with the name of the file, behind the mark of an assumption or a warning."""
+    placed = []
+    for note in notes:
+        mark = next((mark for mark in ("assumed: ", "warning: ") if note.startswith(mark)), "")
+        placed.append(f"{mark}{where}: {note.removeprefix(mark)}")
+    return placed
 
 
 def number_columns(table: Table, match: ColumnMatch) -> list[str]:
@@ -199,6 +224,35 @@ def require_header(where: str, header: Sequence[str]) -> None:
 def name_columns(header: Sequence[str]) -> list[str]:
     """Return a unique name for each column; those without one are `column 5`."""
     return [name if name.strip() else f"column {index}" for index, name in enumerate(header, start=1)]
+
+
+def tell_apart(header: Sequence[str], above: Sequence[str] = ()) -> list[str]:
+    """Return a header in which names that occur twice have the name of their group before them.
+
+    Groups are in the row above, each in the first of its columns, as `A end` above Site and Port. Without
+    groups, the second of two names of nodes, such as Site, is `Site (2)`; others stay as they are.
+
+    above  texts of the row above the header
+    """
+    counts = Counter(name.strip() for name in header if name.strip())
+    if max(counts.values(), default=0) < 2:
+        return list(header)
+    groups: list[str] = []
+    for index in range(len(header)):
+        text = above[index].strip() if index < len(above) else ""
+        groups.append(text or (groups[-1] if groups else ""))
+    if len(set(groups) - {""}) > 1:
+        return [
+            f"{group} {name}" if group and counts[name.strip()] > 1 else name
+            for group, name in zip(groups, header, strict=True)
+        ]
+    seen: Counter[str] = Counter()
+    names = []
+    for name in header:
+        seen[name.strip()] += 1
+        is_second = counts[name.strip()] == 2 and seen[name.strip()] == 2 and is_node_word(name)
+        names.append(f"{name.strip()} (2)" if is_second else name)
+    return names
 
 
 def shorten_error(error: BaseException) -> str:

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns
-from planner.contract.synonyms import names_called
+from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns, resolve_column
+from planner.contract.synonyms import is_mentioned, names_called
 from planner.contract.units import plain
 from planner.errors import InputError
 from planner.io import workbooks
@@ -24,7 +24,10 @@ from planner.io.csv_files import possible_columns
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix
-from planner.io.table_files import SUFFIXES, find_cell_units, find_square_table, suffix_of
+from planner.io.open_columns import guess_column
+from planner.io.raw_table import FaultyCells
+from planner.io.table_files import SUFFIXES, find_square_table, find_wide, resolve_open_columns, suffix_of
+from planner.io.wide_tables import can_be_wide
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -49,29 +52,38 @@ class Sheet:
     """A file, or a sheet of a workbook, with the names of its columns.
 
     sheet    name of the sheet, or of the table within a JSON file; "" where the file has one table only
+    header   number of the row of the header, where a sheet has several tables
+    title    what stands above that table
     columns  names of the columns, in each way in which a CSV file may be separated
     fault    why the columns cannot be read
     """
 
     path: Path
     sheet: str = ""
+    header: int | None = None
+    title: str = ""
     columns: tuple[tuple[str, ...], ...] = ()
     fault: str = ""
 
     @property
     def name(self) -> str:
         """The name to show: `net.xlsx, sheet Links`."""
-        return f"{self.path.name}, sheet {self.sheet}" if self.sheet else self.path.name
+        name = f"{self.path.name}, sheet {self.sheet}" if self.sheet else self.path.name
+        return f"{name}, row {self.header}" if self.header else name
 
     @property
     def stem(self) -> str:
         """The name of the table that the file or sheet may have, without ending."""
         suffix = suffix_of(self.path) or self.path.suffix
-        return self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
+        return self.title or self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
 
     def is_named(self, table: Table, others: Iterable[Table]) -> bool:
         """Return whether the file or sheet has a table's name, or another name that is no other table's."""
         return bool(names_called(table, others, [self.stem]))
+
+    def mentions(self, table: Table, others: Iterable[Table]) -> bool:
+        """Return whether the name of the file or sheet has that of a table in it, and no other's."""
+        return self.is_named(table, others) or is_mentioned(table, others, self.stem)
 
     @property
     def widest(self) -> tuple[str, ...]:
@@ -90,9 +102,9 @@ class Sheet:
     def file(self, layout: Layout | None = None) -> TableFile:
         """Return the file with its sheet, for reading."""
         layout = layout or Layout()
-        return TableFile(
-            path=self.path, layout=replace(layout, sheet=self.sheet) if self.is_in_workbook else layout
-        )
+        if self.is_in_workbook:
+            layout = replace(layout, sheet=self.sheet, header=self.header or layout.header)
+        return TableFile(path=self.path, layout=layout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +146,7 @@ class Reading:
         unknown = sum(
             2 - choice.lacks if choice.lacks or not choice.fitting else 0 for choice in self.choices
         )
-        ignored = sum(len(choice.match.ignored) for choice in self.choices if choice.match)
+        ignored = sum(choice.match.unexplained for choice in self.choices if choice.match)
         return unknown, len(self.missing), ignored
 
     @property
@@ -184,6 +196,15 @@ def _list_workbook(path: Path) -> list[Sheet]:
     sheets = []
     names = workbooks.sheet_names_of(path)
     for name in names:
+        if sections := workbooks.find_sections(path, name):
+            for header, title in sections:
+                columns = workbooks.sheet_columns(path, name, header)
+                sheets.append(
+                    Sheet(
+                        path=path, sheet=name, header=header, title=title, columns=tuple(map(tuple, columns))
+                    )
+                )
+            continue
         try:
             columns = workbooks.sheet_columns(path, name)
         except InputError as error:
@@ -263,13 +284,13 @@ def _without_rivals(
     if not rivals:
         return choice
     table = next(item for item in tables if item.name == choice.table)
-    named = sheets[index].is_named(table, tables)
+    named = sheets[index].mentions(table, tables)
     if choice.is_complete and not any(rival.is_complete for rival in rivals):
         return choice
     if not choice.is_complete and any(rival.is_complete for rival in rivals):
         return Choice(table=None)  # such as a sheet of notes beside the table
     alike = [sheets[position] for position, other in enumerate(choices) if other.table == choice.table]
-    if choice.is_complete and named and sum(sheet.is_named(table, tables) for sheet in alike) == 1:
+    if choice.is_complete and named and sum(sheet.mentions(table, tables) for sheet in alike) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
 
@@ -281,6 +302,9 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     matches = {table.name: match_sheet(sheet, table, (mappings or {}).get(table.name)) for table in tables}
     declared = {table.name: table for table in tables}
     named = next((name for name, table in declared.items() if sheet.is_named(table, tables)), None)
+    mentioned = named or next(
+        (name for name, table in declared.items() if sheet.mentions(table, tables)), None
+    )
     complete = {
         name: match
         for name, match in matches.items()
@@ -288,12 +312,12 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
         if name == named or not _says_little(declared[name], match)
     }
     if not complete:
-        return _choose_incomplete(matches, declared, named)
-    fewest = min(len(match.ignored) for match in complete.values())
-    fitting = tuple(name for name, match in complete.items() if len(match.ignored) == fewest)
-    if named in complete and named not in fitting:
+        return _choose_incomplete(matches, declared, named or mentioned)
+    fewest = min(match.unexplained for match in complete.values())
+    fitting = tuple(name for name, match in complete.items() if match.unexplained == fewest)
+    if named in complete and named not in fitting and not complete[named].guessed:
         return Choice(table=None, fitting=(named, *fitting))  # the name and the columns contradict each other
-    selected = named if named in fitting else fitting[0] if len(fitting) == 1 else None
+    selected = mentioned if mentioned in fitting else fitting[0] if len(fitting) == 1 else None
     return Choice(table=selected, fitting=fitting, match=matches[selected] if selected else None)
 
 
@@ -304,29 +328,44 @@ def _says_little(table: Table, match: ColumnMatch) -> bool:
 
 
 def match_sheet(
-    sheet: Sheet, table: Table, mapping: Mapping[str, str] | None = None, *, option: str | None = None
+    sheet: Sheet,
+    table: Table,
+    mapping: Mapping[str, str] | None = None,
+    *,
+    unit: str | None = None,
+    option: str | None = None,
 ) -> ColumnMatch:
     """Return the columns of a table found in a sheet, by the delimiter that shows the most of them.
 
     A matrix has all columns of a table of amounts from a source to a target.
 
+    unit    of columns that name none
     option  of a command that maps columns, for the advice of faults
     """
+    mapping = {ours: name for ours, name in (mapping or {}).items() if resolve_column(table, ours)}
     matches = [
         match_columns(table, names, where=sheet.name, mapping=mapping, option=option)
         for names in sheet.columns
     ]
     best = max(matches, key=lambda match: len(match.names))
     is_complete = set(table.required_columns) <= set(best.names)
-    if is_complete:
+    if is_complete and not guess_column(table, best):
         return best
-    if find_bare_columns(table, [name for name in table.columns if name not in best.names], best.ignored):
-        raw = find_cell_units(table, sheet.file(Layout(columns=mapping or {})))
+    bare = find_bare_columns(table, [name for name in table.columns if name not in best.names], best.ignored)
+    if bare or guess_column(table, best):
+        try:
+            raw = resolve_open_columns(table, sheet.file(Layout(columns=mapping or {}, unit=unit)))
+        except FaultyCells as error:
+            raw = error.raw
         if raw is not None:
             return raw.match
+    if set(table.required_columns) <= {*best.names, *bare}:
+        return replace(best, names={**best.names, **bare})  # the unit alone is open, which its faults say
+    if can_be_wide(table) and (wide := find_wide(table, sheet.file(Layout(columns=mapping or {})))):
+        return wide.match
     if mapping or not can_be_matrix(table) or not sheet.is_square:
         return best
-    return ColumnMatch(where=best.where, names={ours: ours for ours in table.required_columns})
+    return ColumnMatch(where=best.where, names={ours: ours for ours in table.required_columns}, form="matrix")
 
 
 def _choose_incomplete(

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from planner.contract.cell_units import has_units
-from planner.contract.columns import find_bare_columns, match_columns
+from planner.contract.columns import find_bare_columns, match_columns, shorten_name
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
@@ -21,10 +21,11 @@ from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.synonyms import names_called
 from planner.contract.table import Table
 from planner.contract.tables import FaultyRows, check_rows, convert_units
-from planner.contract.units import plain
+from planner.contract.units import Unit, find_units, name_in_unit, plain, unit_of
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
 from planner.io.arrow_files import arrow_columns, read_arrow
+from planner.io.cell_words import read_words
 from planner.io.content_kinds import describe_other_kind
 from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
@@ -32,7 +33,10 @@ from planner.io.formulas import quote_formulas, unquote_formulas
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
-from planner.io.raw_table import FaultyCells, RawTable
+from planner.io.node_names import unify_names
+from planner.io.open_columns import describe_guess, find_context_unit, guess_column
+from planner.io.raw_table import FaultyCells, RawTable, place_notes
+from planner.io.wide_tables import can_be_wide, read_wide
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
     ".csv": read_csv,
@@ -75,7 +79,7 @@ def read_problem(
     build   makes a problem of tables, and raises InputError where they do not fit together
     faults  those that are known already, such as of missing files
     """
-    return _take_problem(tables, _readers(tables, files), build, faults)
+    return unify_names(tables, _take_problem(tables, _readers(tables, files), build, faults))
 
 
 def check_problem(
@@ -118,7 +122,8 @@ def _take_problem(
     if not all_faults:
         return read
     if not faults and len(read) + len(faulty) == len(takes):
-        all_faults += find_faults_across({table.name: table for table in tables}, read, faulty, build)
+        unified = unify_names(tables, read)
+        all_faults += find_faults_across({table.name: table for table in tables}, unified, faulty, build)
     raise InputError(*dict.fromkeys(all_faults))
 
 
@@ -194,7 +199,7 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame = raw.frame.dropna(how="all")
         if suffix in SPREADSHEETS:
             frame = unquote_formulas(frame)
-        frame = convert_units(frame, match)
+        frame, said = read_words(table, convert_units(frame, match))
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
     unclear = find_unclear_readings(
@@ -210,7 +215,13 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame=frame,
         where=match.where,
         first_row=raw.first_row,
-        notes=(*traits, *raw.notes, *match.notes(), *assume_absent(table, match.names, match.where)),
+        notes=(
+            *traits,
+            *raw.notes,
+            *match.notes(),
+            *place_notes(said, match.where),
+            *assume_absent(table, match.names, match.where),
+        ),
         faults=(*faults, *unclear),
     )
 
@@ -218,22 +229,28 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
 def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
     """Return the table in a file; one that lacks its columns may have units in cells, or be a matrix."""
     try:
-        return READERS[suffix](table, file)
+        raw = READERS[suffix](table, file)
+        if guess_column(table, raw.match):
+            return resolve_open_columns(table, file) or raw
+        return raw
     except FaultyCells:
         raise
     except InputError:
         if (other := describe_other_kind(file.path)) is not None:
             raise InputError(other) from None
-        raw = find_cell_units(table, file) or find_matrix(table, file)
-        if raw is None:
+        other_raw = resolve_open_columns(table, file) or find_matrix(table, file) or find_wide(table, file)
+        if other_raw is None:
             raise
-        return raw
+        return other_raw
 
 
-def find_cell_units(table: Table, file: TableFile) -> RawTable | None:
-    """Return the table in a file with columns without a unit but with units in each cell, as `10G`.
+def resolve_open_columns(table: Table, file: TableFile) -> RawTable | None:
+    """Return the table in a file with columns that name no unit, or are found by their unit alone.
 
-    None where that is not so, or other columns are missing.
+    Without a unit in its name, a column has one in each cell, as `10G`, or that of the layout, of a title,
+    or of the name of the sheet or file. None where that is not so, or other columns are missing.
+
+    raises  FaultyCells where numbers can be read in two ways
     """
     suffix = suffix_of(file.path)
     try:
@@ -245,16 +262,66 @@ def find_cell_units(table: Table, file: TableFile) -> RawTable | None:
         match = match_columns(table, names, where=file.name, mapping=columns, ignore=file.layout.ignore)
         missing = [ours for ours in table.columns if ours not in match.names]
         bare = find_bare_columns(table, missing, match.ignored)
-        if not bare:
+        guess = {} if set(table.required_columns) & set(bare) else guess_column(table, match)
+        if not bare and not guess:
             continue
-        layout = replace(file.layout, columns={**columns, **bare})
-        try:
-            raw = READERS[str(suffix)](table, replace(file, layout=layout))
-        except InputError:
+        raw = _try_columns(table, file, {**bare, **guess})
+        if raw is None:
             continue
-        if all(has_units(ours, raw.frame[name]) for ours, name in bare.items()):
-            return raw
+        open_columns = {ours: name for ours, name in bare.items() if not has_units(ours, raw.frame[name])}
+        units, notes = _find_units_of(file, open_columns)
+        mapping = {name_in_unit(ours, unit): open_columns[ours] for ours, unit in units.items()}
+        if len(mapping) < len(open_columns):
+            continue
+        in_cells = {ours: name for ours, name in bare.items() if ours not in open_columns}
+        layout = replace(file.layout, columns={**columns, **in_cells, **guess, **mapping})
+        raw = READERS[str(suffix)](table, replace(file, layout=layout))
+        stated = {ours: unit.symbol for ours, unit in units.items()}
+        match = replace(raw.match, guessed=tuple(guess.values()), stated=stated)
+        notes += place_notes(describe_guess(guess), raw.match.where)
+        return replace(raw, match=match, notes=(*raw.notes, *notes))
     return None
+
+
+def _try_columns(table: Table, file: TableFile, columns: Mapping[str, str]) -> RawTable | None:
+    """Return the table with further columns mapped; None where it cannot be read."""
+    layout = replace(file.layout, columns={**file.layout.columns, **columns})
+    try:
+        return READERS[str(suffix_of(file.path))](table, replace(file, layout=layout))
+    except FaultyCells as error:
+        return error.raw
+    except InputError:
+        return None
+
+
+def _find_units_of(file: TableFile, columns: Mapping[str, str]) -> tuple[dict[str, Unit], list[str]]:
+    """Return the units that the layout or a title says of columns without one, by our name, and notes."""
+    units: dict[str, Unit] = {}
+    notes: list[str] = []
+    for ours, name in columns.items():
+        unit = unit_of(ours)[1]
+        assert unit is not None
+        stated = [other for other in find_units(file.layout.unit or "") if other.dimension == unit.dimension]
+        context = stated[0] if len(stated) == 1 else find_context_unit(title_texts(file), unit.dimension)
+        if context is None:
+            continue
+        units[ours] = context
+        if not stated:
+            notes.append(
+                f"assumed: {file.name}: column '{shorten_name(name)}' is in {context.symbol}, as the title "
+                "or the name of the sheet or file says"
+            )
+    return units, notes
+
+
+def title_texts(file: TableFile) -> list[str]:
+    """Return the names of a sheet and its file, and the texts that stand alone in its first rows."""
+    texts = [file.layout.sheet or "", file.path.name.split(".")[0]]
+    if suffix_of(file.path) in workbooks.SUFFIXES:
+        names = workbooks.sheet_names_of(file.path)
+        sheet = file.layout.sheet or (names[0] if len(names) == 1 else "")
+        return [*texts, *(workbooks.title_texts(file.path, sheet) if sheet else ())]
+    return texts
 
 
 def find_matrix(table: Table, file: TableFile) -> RawTable | None:
@@ -265,7 +332,23 @@ def find_matrix(table: Table, file: TableFile) -> RawTable | None:
     if not can_be_matrix(table) or file.layout.columns:
         return None
     square = find_square_table(file)
-    return None if square is None else list_pairs(table, file, square)
+    return None if square is None else list_pairs(table, file, square, title_texts(file))
+
+
+def find_wide(table: Table, file: TableFile) -> RawTable | None:
+    """Return the rows of a time series in a file that has a column for each name; None where it is none."""
+    suffix = suffix_of(file.path)
+    try:
+        headers = list_headers(file) if suffix is not None and can_be_wide(table) else []
+    except InputError:
+        return None
+    for names in headers:
+        match = match_columns(
+            table, names, where=file.name, mapping=file.layout.columns, ignore=file.layout.ignore
+        )
+        if raw := read_wide(table, file, READERS[str(suffix)], match, title_texts(file)):
+            return raw
+    return None
 
 
 def find_square_table(file: TableFile) -> SquareTable | None:
@@ -289,7 +372,7 @@ def list_headers(file: TableFile) -> list[list[str]]:
         case suffix if suffix in workbooks.SUFFIXES:
             names = workbooks.sheet_names_of(file.path)
             sheet = file.layout.sheet or (names[0] if len(names) == 1 else "")
-            return workbooks.sheet_columns(file.path, sheet)
+            return workbooks.sheet_columns(file.path, sheet, file.layout.header)
         case ".json" | ".jsonl" | ".ndjson":
             return list(json_columns(file).values())
         case ".parquet" | ".feather":

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,20 +33,28 @@ from planner.io.raw_table import (
     RawTable,
     find_columns,
     find_header,
+    is_header,
     likely_headers,
     name_columns,
     number_columns,
+    place_notes,
     require_header,
     require_short_names,
+    tell_apart,
     title_notes,
     with_numbers,
     without_blank_end,
 )
+from planner.io.sheet_rows import add_units, drop_other_rows
 from planner.io.text_files import MAX_LINE_BYTES, require_file
 
 SUFFIXES: Final = (".xlsx", ".xlsm", ".xls", ".ods")
 CHILD: Final = Path(__file__).with_name("workbook_child.py")
 MAX_WAIT_S: Final = 180
+HEADER_ROWS: Final = 4
+"""Rows by which a header is told from other rows: its own, and those below."""
+MAX_SECTIONS: Final = 50
+"""Tables that one sheet may have, one below the other."""
 MAX_UNPACKED: Final = 1 << 30
 """Bytes of all parts of a workbook when unpacked."""
 
@@ -61,18 +70,24 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     """Read a sheet: the one that the layout names, the one with the table's name, or the only one."""
     sheet = file.layout.sheet or _choose_sheet(table, file.path)
     where = f"{file.path.name} sheet {sheet}" if len(sheet_names_of(file.path)) > 1 else file.path.name
-    names, start = _header(table, file, sheet, where)
-    data = _cells(file.path, sheet)[start + 1 :]
+    names, start, first = _header(table, file, sheet, where)
+    end = None if file.layout.header is None else _end_of_section(file.path, sheet, file.layout.header)
+    data = _cells(file.path, sheet)[first:end]
     match = find_columns(table, file, names, where)
-    _require_short_texts(names, data, where, first_row=start + 2)
+    _require_short_texts(names, data, where, first_row=first + 1)
     values = {
         name: pd.Series([row[index] if row[index] != "" else None for row in data], dtype=object)
         for index, name in enumerate(names)
     }
-    frame = pd.DataFrame(values, columns=names)
-    first_row = start + 2
+    first_row = first + 1
+    frame, others = drop_other_rows(
+        table, pd.DataFrame(values, columns=names), match, first_row, can_merge=True
+    )
     formats = _formats(file.path, sheet)
     notes = [*title_notes(_cells(file.path, sheet)[:start], where, start)]
+    if first > start + 1:
+        notes.append(f"{where}: units in row {start + 2}")
+    notes += place_notes(others, where)
     notes += [*_hidden_notes(formats, match, names, len(data), where, first_row)]
     notes += _show_percent(frame, formats["percent"], names, number_columns(table, match), where, first_row)
     faults = _date_faults(table, frame, match, where, first_row)
@@ -95,13 +110,18 @@ def _require_short_texts(
                 raise InputError(f"{where} row {row}: {abbreviate(name)} has {len(cell):,} letters, {limit}")
 
 
-def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
+def sheet_columns(path: Path, sheet: str, header: int | None = None) -> list[list[str]]:
     """Return the names of the columns of a sheet, for each row that may be its header.
 
+    header  number of the row of the header, where it is known
     raises  InputError where it has none
     """
+    if header is not None:
+        above = max(0, header - 2)
+        known = [[_text(cell) for cell in row] for row in _cells(path, sheet)[above : header + 1]]
+        return [_names_of(known, header - 1 - above)[0]] if header - 1 - above < len(known) else []
     rows = [[_text(cell) for cell in row] for row in _cells(path, sheet)[:MAX_TITLE_ROWS]]
-    headers = [name_columns(without_blank_end(rows[index])) for index in likely_headers(rows)]
+    headers = [_names_of(rows, index)[0] for index in likely_headers(rows)]
     if not headers:
         require_header(f"{path.name} sheet {sheet}", [])
     for names in headers:
@@ -109,15 +129,72 @@ def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
     return headers
 
 
-def _header(table: Table, file: TableFile, sheet: str, where: str) -> tuple[list[str], int]:
-    """Return the names of the columns of a sheet, and the index of the row that has them."""
+def _names_of(rows: Sequence[Sequence[str]], index: int) -> tuple[list[str], bool]:
+    """Return the names of the columns in a row, and whether the row below it says their units."""
+    header = without_blank_end(rows[index])
+    names = name_columns(tell_apart(header, rows[index - 1] if index else ()))
+    with_units = add_units(names, rows[index + 1]) if index + 1 < len(rows) else None
+    return (names, False) if with_units is None else (with_units, True)
+
+
+def find_sections(path: Path, sheet: str) -> list[tuple[int, str]]:
+    """Return the number of the header of each table in a sheet, with the title above it; [] for one table.
+
+    Tables stand one below the other, with an empty row before each, or before its title.
+    """
+    cells = _cells(path, sheet)
+    starts: list[tuple[int, str]] = []
+    is_after_blank, title = True, ""
+    for index, row in enumerate(cells):
+        if not any(cell != "" for cell in row):
+            is_after_blank, title = True, ""
+            continue
+        if not is_after_blank:
+            continue
+        rows = [[_text(cell).strip() for cell in row] for row in cells[index : index + HEADER_ROWS]]
+        texts = [text for text in rows[0] if text]
+        if len(texts) == 1:
+            title = texts[0]
+            continue
+        if is_header(rows):
+            starts.append((index + 1, title))
+            if len(starts) > MAX_SECTIONS:
+                return []
+        is_after_blank = False
+    return starts if len(starts) > 1 else []
+
+
+def _end_of_section(path: Path, sheet: str, header: int) -> int | None:
+    """Return the number of the first row that is not of the table with a header; None for the last one."""
+    sections = find_sections(path, sheet)
+    if header not in [number for number, _ in sections]:
+        return None
+    after = [number - (2 if title else 1) for number, title in sections if number > header]
+    return min(after, default=None)
+
+
+def title_texts(path: Path, sheet: str) -> list[str]:
+    """Return the texts that stand alone in one of the first rows of a sheet, such as its title."""
+    rows = [
+        [_text(cell).strip() for cell in row if cell != ""] for row in _cells(path, sheet)[:MAX_TITLE_ROWS]
+    ]
+    return [row[0] for row in rows if len(row) == 1]
+
+
+def _header(table: Table, file: TableFile, sheet: str, where: str) -> tuple[list[str], int, int]:
+    """Return the names of the columns of a sheet, the index of their row, and that of the first data."""
     cells = _cells(file.path, sheet)
     start = (file.layout.header or 0) - 1
     if start < 0:
-        start = find_header(table, file, [[_text(cell) for cell in row] for row in cells[:MAX_TITLE_ROWS]])
-    header = without_blank_end([_text(cell) for cell in cells[start]]) if start < len(cells) else []
-    require_header(where, header)
-    return name_columns(header), start
+        rows = [[_text(cell) for cell in row] for row in cells[:MAX_TITLE_ROWS]]
+        start = find_header(table, file, [tell_apart(row, above) for above, row in pairwise([[], *rows])])
+    above = max(0, start - 1)
+    rows = [[_text(cell) for cell in row] for row in cells[above : start + 2]]
+    if start >= len(cells):
+        require_header(where, [])
+    names, has_units = _names_of(rows, start - above)
+    require_header(where, names)
+    return names, start, start + 1 + has_units
 
 
 def _choose_sheet(table: Table, path: Path) -> str:
@@ -280,17 +357,17 @@ def _show_percent(
         name = names[column - 1] if column <= len(names) else ""
         if name not in numbers:
             continue
-        inside = [row - first_row for row in rows if 0 <= row - first_row < len(frame)]
-        shown = [row for row in inside if isinstance(frame[name].iloc[row], int | float)]
+        inside = frame.index.intersection([row - first_row for row in rows])
+        shown = [row for row in inside if isinstance(frame[name].loc[row], int | float)]
         if not shown:
             continue
-        example = frame[name].iloc[shown[0]]
+        example = frame[name].loc[shown[0]]
         cells = frame[name].copy()
-        cells.iloc[shown] = [f"{float(frame[name].iloc[row]) * 100:.15g}%" for row in shown]
+        cells.loc[shown] = [f"{float(frame[name].loc[row]) * 100:.15g}%" for row in shown]
         frame[name] = cells
         count = counted(len(shown), "cells")
         notes.append(
-            f"{where}: {count} of '{shorten_name(name)}' in percent: {example:g} is {cells.iloc[shown[0]]}"
+            f"{where}: {count} of '{shorten_name(name)}' in percent: {example:g} is {cells.loc[shown[0]]}"
         )
     return notes
 
@@ -331,7 +408,7 @@ def _formula_faults(
     names_of_numbers = [names[ours] for ours in table.columns if ours in names]
     is_row = frame.notna().any(axis=1)
     cells = [
-        (first_row + int(row), 1 + list(frame.columns).index(name), name)
+        (first_row + int(frame.index[row]), 1 + list(frame.columns).index(name), name)
         for name in names_of_numbers
         for row in np.flatnonzero((frame[name].isna() & is_row).to_numpy())[:SHOWN_ROWS]
     ]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import add_note
 from planner.contract.parameters import check_parameters
+from planner.contract.questions import OpenQuestion
 from planner.errors import InputError, did_you_mean
 from planner.io.file_replacement import replace_text
 from planner.io.layout import Layout
@@ -26,6 +27,7 @@ from planner.scenarios.commands import value_text
 from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
 from planner.scenarios.sheet_choice import (
     OPTION,
+    OpenChoice,
     check_names,
     choose_sheets,
     list_all_sheets,
@@ -36,7 +38,6 @@ from planner.scenarios.starter import starter_text
 
 if TYPE_CHECKING:
     from planner.contract.problem import Problem
-    from planner.contract.questions import OpenQuestion
     from planner.contract.system import System
 
 FILE: Final = "scenario.toml"
@@ -90,34 +91,24 @@ def write_scenario(
     if out.exists():
         raise InputError(f"{out}: exists already; name another file with --out")
     sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
-    named, mappings, settings = tables or {}, columns or {}, settings or {}
-    units = dict(units or {})
-    system_found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
-    check_names(system_found, named, units, mappings)
-    adjustments = _check_settings(system_found, settings, out.parent)
-    sheets_of = choose_sheets(sheets, system_found, named, mappings)
-    for name, unit in assume_units(system_found, sheets_of, mappings, units).items():
-        units[name] = unit.symbol
-        add_note(
-            f"{assume_entries(sheets_of[name], unit)}; for another unit say --unit {name}=UNIT, or change "
-            "it in "
-            "the scenario"
-        )
-    problem = read_files(
-        system_found,
-        {
-            name: sheet.file(
-                Layout(
-                    columns=mappings.get(name, {}),
-                    decimal=decimal,
-                    unit=units.get(name),
-                    advice=ADVICE,
-                    option=OPTION,
-                )
-            )
-            for name, sheet in sheets_of.items()
-        },
+    settings = settings or {}
+    given = _Given(
+        system=system,
+        tables=dict(tables or {}),
+        mappings={name: dict(mapping) for name, mapping in (columns or {}).items()},
+        units=dict(units or {}),
+        decimal=decimal,
     )
+    while True:
+        try:
+            system_found, adjustments, sheets_of, problem = _read(sheets, given, settings, out.parent)
+            break
+        except OpenChoice as choice:
+            answer = None if ask is None else ask(choice.question)
+            if answer is None:
+                raise
+            given.answer(choice.settings, answer)
+    mappings, units, decimal = given.mappings, given.units, given.decimal
     answers, reasons = _answer_questions(system_found, problem, settings, ask)
     problem = _adjust(system_found, problem, {**adjustments, **answers})
     section = _problem_section(sheets_of, mappings, units, decimal, out.parent)
@@ -132,6 +123,83 @@ def write_scenario(
     replace_text(out, text)
     read = list_read_columns(system_found, sheets_of, mappings, units)
     return NewScenario(path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read)
+
+
+@dataclass(kw_only=True)
+class _Given:
+    """What a user says of files, with the answers to questions."""
+
+    system: str | None
+    tables: dict[str, str]
+    mappings: dict[str, dict[str, str]]
+    units: dict[str, str]
+    decimal: str | None
+
+    def answer(self, settings: Sequence[tuple[str, str]], value: Any) -> None:
+        """Set what a question asked for."""
+        for kind, name in settings:
+            match kind:
+                case "system":
+                    self.system = value
+                case "unit":
+                    self.units[name] = value
+                case "decimal":
+                    self.decimal = value
+                case "column":
+                    table, _, column = name.partition(".")
+                    self.mappings.setdefault(table, {})[column] = value
+
+
+def _read(
+    sheets: Sequence[Sheet], given: _Given, settings: Mapping[str, Any], folder: Path
+) -> tuple[System, dict[str, Any], dict[str, Sheet], Problem]:
+    """Return the system of sheets, its adjustments, the sheet of each table, and the problem.
+
+    raises  OpenChoice, an InputError, where one question decides what is open
+    """
+    mappings, units = given.mappings, given.units
+    system = (
+        find_system(given.system)
+        if given.system is not None
+        else recognize_system(sheets, mappings, given.tables)
+    )
+    check_names(system, given.tables, units, mappings)
+    adjustments = _check_settings(system, settings, folder)
+    sheets_of = choose_sheets(sheets, system, given.tables, mappings, units)
+    for name, unit in assume_units(system, sheets_of, mappings, units).items():
+        units[name] = unit.symbol
+        add_note(
+            f"{assume_entries(sheets_of[name], unit)}; for another unit say --unit {name}=UNIT, or change "
+            "it in the scenario"
+        )
+    files = {
+        name: sheet.file(
+            Layout(
+                columns=mappings.get(name, {}),
+                decimal=given.decimal,
+                unit=units.get(name),
+                advice=ADVICE,
+                option=OPTION,
+            )
+        )
+        for name, sheet in sheets_of.items()
+    }
+    try:
+        return system, adjustments, sheets_of, read_files(system, files)
+    except InputError as error:
+        if all(fault.endswith(ADVICE) for fault in error.faults):
+            raise _ask_decimal(error.faults) from None
+        raise
+
+
+def _ask_decimal(faults: Sequence[str]) -> OpenChoice:
+    """Return the question for the decimal mark, which decides all faults."""
+    question = OpenQuestion(
+        parameter="decimal",
+        text=f"how are numbers written: {faults[0].partition('? say')[0]}",
+        answers={".": "with a decimal point: 1,000 is a thousand", ",": "with a decimal comma: 1,000 is one"},
+    )
+    return OpenChoice(faults, question, [("decimal", "")])
 
 
 def _adjust(system: System, problem: Problem, values: Mapping[str, Any]) -> Problem:
@@ -213,12 +281,14 @@ def _problem_section(
     folder: Path,
 ) -> dict[str, Any]:
     """Return the [problem] section that names the file, sheet, unit and mapped columns of each table."""
-    layouts: dict[str, dict[str, str]] = {}
+    layouts: dict[str, dict[str, str | int]] = {}
     for name, sheet in sheets.items():
         layouts[name] = {"file": Path(os.path.relpath(sheet.path, folder)).as_posix()}
         if sheet.is_in_workbook:
             layouts[name]["sheet"] = sheet.sheet
-        elif decimal is not None:
+        if sheet.header is not None:
+            layouts[name]["header"] = sheet.header
+        if decimal is not None:
             layouts[name]["decimal"] = decimal
         if name in units:
             layouts[name]["unit"] = units[name]

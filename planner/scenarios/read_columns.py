@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from planner.contract.columns import ColumnMatch, format_factor
 from planner.contract.table import Table
-from planner.contract.units import Unit, split_unit, unit_of
+from planner.contract.units import Unit, find_units, split_unit, unit_of
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
+from planner.io.table_files import title_texts
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -23,12 +24,14 @@ class ReadColumn:
     given  its name in the file
     ours   our name with that of the table, such as links.tail; "" where it is not read
     unit   its unit, and the factor to ours; "" for a column without a unit
+    assumption  what is assumed of it; "" for nothing
     """
 
     sheet: str
     given: str
     ours: str
     unit: str = ""
+    assumption: str = ""
 
 
 def list_read_columns(
@@ -41,17 +44,14 @@ def list_read_columns(
     columns: list[ReadColumn] = []
     for name, sheet in sheets.items():
         table = system.problem.table_by_name[name]
-        match = match_sheet(sheet, table, mappings.get(name))
-        if is_matrix(sheet, match):
+        match = match_sheet(sheet, table, mappings.get(name), unit=units.get(name))
+        if match.form == "matrix":
             columns += _list_parts(sheet, table, units.get(name))
+        elif match.form == "columns":
+            columns += _list_names(sheet, table, match)
         else:
             columns += _list_columns(sheet, table, match, mappings.get(name, {}))
     return columns
-
-
-def is_matrix(sheet: Sheet, match: ColumnMatch) -> bool:
-    """Return whether the match of a sheet is that of a matrix, with columns that are no names of ours."""
-    return not set(match.names.values()) <= {name for names in sheet.columns for name in names}
 
 
 def _list_parts(sheet: Sheet, table: Table, unit: str | None) -> Iterator[ReadColumn]:
@@ -64,6 +64,14 @@ def _list_parts(sheet: Sheet, table: Table, unit: str | None) -> Iterator[ReadCo
         yield ReadColumn(sheet=sheet.name, given=f"({location})", ours=f"{table.name}.{name}", unit=text)
 
 
+def _list_names(sheet: Sheet, table: Table, match: ColumnMatch) -> Iterator[ReadColumn]:
+    """Yield the times, the names of columns, and the entries of a time series."""
+    for ours in match.names:
+        column = table.columns[ours]
+        location = "entries" if column.kind == "number" else "rows" if column.kind == "window" else "columns"
+        yield ReadColumn(sheet=sheet.name, given=f"({location})", ours=f"{table.name}.{ours}")
+
+
 def _list_columns(
     sheet: Sheet, table: Table, match: ColumnMatch, mapping: Mapping[str, str]
 ) -> Iterator[ReadColumn]:
@@ -73,9 +81,17 @@ def _list_columns(
             given=name,
             ours=f"{table.name}.{ours}",
             unit=_describe_unit(ours, name, match, is_mapped=name in mapping.values()),
+            assumption=_describe_assumption(ours, name, match),
         )
     for name in match.ignored:
         yield ReadColumn(sheet=sheet.name, given=name, ours="")
+
+
+def _describe_assumption(ours: str, name: str, match: ColumnMatch) -> str:
+    """Return what is assumed of a column, "" for nothing."""
+    if name in match.guessed:
+        return "the only column in such a unit"
+    return "the unit is that of the title or the user" if ours in match.stated else ""
 
 
 def _describe_unit(ours: str, name: str, match: ColumnMatch, *, is_mapped: bool) -> str:
@@ -84,6 +100,8 @@ def _describe_unit(ours: str, name: str, match: ColumnMatch, *, is_mapped: bool)
     if unit is None:
         return ""
     named = named_unit(name, unit)
+    if named is None and ours in match.stated:
+        named = find_units(match.stated[ours])[0]
     if named is None and not is_mapped:
         return "in each cell"
     factor = format_factor(match.factors.get(ours))
@@ -101,7 +119,8 @@ def named_unit(name: str, ours: Unit) -> Unit | None:
 
 def entry_unit(sheet: Sheet, table: Table) -> Unit | None:
     """Return the unit that a matrix names; None where it names none."""
-    return find_entry_unit(table, sheet.file(), next(iter(sheet.widest), ""))
+    file = sheet.file()
+    return find_entry_unit(table, file, next(iter(sheet.widest), ""), title_texts(file))
 
 
 def assume_units(
@@ -114,7 +133,7 @@ def assume_units(
     units = {}
     for name, sheet in sheets.items():
         table = system.problem.table_by_name[name]
-        is_open = name not in specified and is_matrix(sheet, match_sheet(sheet, table, mappings.get(name)))
+        is_open = name not in specified and match_sheet(sheet, table, mappings.get(name)).form == "matrix"
         if is_open and entry_unit(sheet, table) is None:
             unit = find_shared_unit(system, sheets, mappings, table.required_columns[2])
             if unit is not None:
@@ -137,7 +156,7 @@ def find_shared_unit(
     units = set()
     for name, sheet in sheets.items():
         match = match_sheet(sheet, tables[name], mappings.get(name))
-        if not is_matrix(sheet, match):
+        if match.form != "matrix":
             named = [
                 named_unit(theirs, unit) for ours_name, theirs in match.names.items() if unit_of(ours_name)[1]
             ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.columns import resolve_column
+from planner.contract.columns import ColumnMatch, resolve_column
 from planner.contract.notes import add_note
+from planner.contract.questions import OpenQuestion
+from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import few
+from planner.io.open_columns import names_of_dimension
 from planner.io.recognition import Mappings, Reading, Sheet, list_sheets, match_sheet, read_as, recognize
 from planner.scenarios.catalogue import find_system, system_names
 
@@ -17,6 +21,28 @@ if TYPE_CHECKING:
     from planner.contract.system import System
     from planner.contract.table import Table
 
+
+class OpenChoice(InputError):
+    """Faults that one question decides, such as the unit of columns that name none.
+
+    settings  what an answer sets, each a kind (system, unit, column, table or decimal) and a name
+    """
+
+    def __init__(
+        self, faults: Sequence[str], question: OpenQuestion, settings: Sequence[tuple[str, str]]
+    ) -> None:
+        self.question, self.settings = question, tuple(settings)
+        super().__init__(*faults)
+
+
+UNITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "rate": ("Mbit/s", "Gbit/s", "kbit/s", "Tbit/s"),
+    "data": ("GB", "MB", "TB", "kB"),
+    "time": ("ms", "s", "us"),
+    "distance": ("km", "m", "mi"),
+    "requests": ("kops", "ops", "Mops"),
+}
+"""Units that a question offers, by dimension."""
 OPTION: Final = "--column"
 """Option that maps a column, in advice."""
 
@@ -51,6 +77,7 @@ def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mappin
     systems = [find_system(name) for name in system_names()]
     named = {*tables, *mappings}
     systems = [system_ for system_ in systems if named <= system_.problem.table_by_name.keys()] or systems
+    systems = [system_ for system_ in systems if _has_columns(system_, mappings)] or systems
     recognition = recognize(sheets, systems, mappings)
     complete = [reading for reading in recognition.readings if _is_whole(reading, tables)]
     if recognition.system in {reading.system for reading in complete}:
@@ -60,7 +87,14 @@ def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mappin
     names = ", ".join(sheet.name for sheet in sheets)
     if complete:
         options = " or ".join(f"--system {reading.system}" for reading in complete)
-        raise InputError(f"{names}: may be tables of several systems; say {options}")
+        question = OpenQuestion(
+            parameter="system",
+            text="what shall be planned",
+            answers={item.system: f"{item.system}: {find_system(item.system).question}" for item in complete},
+        )
+        raise OpenChoice(
+            [f"{names}: may be tables of several systems; say {options}"], question, [("system", "")]
+        )
     has = [f"{sheet.name}: has columns {few(sheet.widest)}" for sheet in sheets]
     nearest = _nearest_system(sheets, systems, mappings)
     if nearest is None:
@@ -69,12 +103,24 @@ def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mappin
     try:
         choose_sheets(sheets, nearest, tables, mappings)
         lacks: tuple[str, ...] = ()
+    except OpenChoice as choice:
+        raise OpenChoice([*has, *choice.faults], choice.question, choice.settings) from None
     except InputError as error:
         lacks = error.faults
     raise InputError(
         f"{names}: are not all tables of any system; nearest is {nearest.name} (--system {nearest.name})",
         *(line for line in has if not any(line.partition(": has")[0] in lack for lack in lacks)),
         *lacks,
+    )
+
+
+def _has_columns(system: System, mappings: Mappings) -> bool:
+    """Return whether a system has all the columns that a user maps."""
+    tables = system.problem.table_by_name
+    return all(
+        name in tables and resolve_column(tables[name], ours) is not None
+        for name, mapping in mappings.items()
+        for ours in mapping
     )
 
 
@@ -126,11 +172,17 @@ def check_names(system: System, tables: Collection[str], units: Collection[str],
 
 
 def choose_sheets(
-    sheets: Sequence[Sheet], system: System, tables: Mapping[str, str], mappings: Mappings
+    sheets: Sequence[Sheet],
+    system: System,
+    tables: Mapping[str, str],
+    mappings: Mappings,
+    units: Mapping[str, str] | None = None,
 ) -> dict[str, Sheet]:
     """Return the sheet of each table; raise InputError with all that is missing or in doubt, and its options.
 
     tables  name of the file or sheet by table, as the user says
+    units   of columns that name none, by table
+    raises  OpenChoice, an InputError, where one question decides all of it
     """
     selected = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
     remaining = [sheet for sheet in sheets if sheet not in selected.values()]
@@ -154,16 +206,68 @@ def choose_sheets(
         else:
             unused.append(sheet)
     selected = {name: selected[name] for name in declared if name in selected}
+    open_choices: list[tuple[int, OpenQuestion, tuple[str, str]]] = []
     for name, sheet in selected.items():
-        faults += match_sheet(sheet, declared[name], mappings.get(name), option=OPTION).faults
+        unit = (units or {}).get(name)
+        match = match_sheet(sheet, declared[name], mappings.get(name), unit=unit, option=OPTION)
+        faults += match.faults
+        if choice_of_table := _find_choice(declared[name], match):
+            open_choices.append((len(match.faults), *choice_of_table))
     faults += [
         _missing_fault(system, declared[name], unused) for name in reading.missing if name not in selected
     ]
     if faults:
+        _raise_choice(faults, open_choices)
         raise InputError(*faults)
     for sheet in unused:
         add_note(f"{sheet.name}: is no table of {system.name}, left out")
     return selected
+
+
+def _find_choice(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[str, str]] | None:
+    """Return the question that decides all faults of a table's columns, and what it sets; None for none."""
+    without_unit = [ours for ours, name in match.names.items() if name in match.ignored]
+    if without_unit and len(match.faults) == len(without_unit):
+        dimensions = {unit.dimension for ours in without_unit if (unit := unit_of(ours)[1])}
+        if len(dimensions) == 1:
+            listed = few([f"'{match.names[ours]}'" for ours in without_unit])
+            answers = {symbol: symbol for symbol in UNITS[dimensions.pop()]}
+            text = f"in which unit is {listed} of {table.name}"
+            return OpenQuestion(parameter="unit", text=text, answers=answers), ("unit", table.name)
+    missing = [ours for ours in table.required_columns if ours not in match.names]
+    if len(missing) == 1 and len(match.faults) == 1:
+        likely = names_of_dimension(match.ignored, missing[0])
+        if len(likely) > 1:
+            answers = {name: name for name in likely}
+            text = f"which column is {missing[0]} of {table.name}"
+            return OpenQuestion(parameter="column", text=text, answers=answers), (
+                "column",
+                f"{table.name}.{missing[0]}",
+            )
+    return None
+
+
+def _raise_choice(
+    faults: Sequence[str], open_choices: Sequence[tuple[int, OpenQuestion, tuple[str, str]]]
+) -> None:
+    """Raise OpenChoice where one question decides all faults: one of columns, or one of a common unit."""
+    questions = [question for _, question, _ in open_choices]
+    if not questions or sum(count for count, _, _ in open_choices) < len(faults):
+        return
+    answers = questions[0].answers
+    if len(questions) > 1 and any(
+        question.parameter != "unit" or question.answers != answers for question in questions
+    ):
+        return
+    text = " and ".join(
+        [questions[0].text, *(question.text.removeprefix("in which unit is ") for question in questions[1:])]
+    )
+    settings = [setting for _, _, setting in open_choices]
+    more = []
+    if questions[0].parameter == "unit":
+        options = " ".join(f"--unit {name}={next(iter(list(answers)[1:]))}" for _, name in settings)
+        more = [f"to give the unit of columns that name none, say {options} (or {', '.join(answers)})"]
+    raise OpenChoice([*faults, *more], replace(questions[0], text=text), settings)
 
 
 def _table_called(sheet: Sheet, tables: Sequence[Table]) -> str | None:

@@ -35,7 +35,7 @@ from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.read_columns import assume_entries, assume_units, is_matrix
+from planner.scenarios.read_columns import assume_entries, assume_units
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
@@ -141,7 +141,7 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
     for name, (sheet, layout_given) in chosen.items():
         layout = replace(layout_given, unit=units[name].symbol) if name in units else layout_given
         match = match_sheet(sheet, tables[name], layout.columns)
-        if is_matrix(sheet, match):
+        if match.form == "matrix":
             matrices.add(name)
         missing[name] = _missing_columns(tables[name], match)
         try:

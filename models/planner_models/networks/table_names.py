@@ -15,12 +15,38 @@ LINKS: Final = (
         "link capacity",
         "capacities",
         "fibres",
+        "fibers",
+        "routes",
+        "leased lines",
+        "cables",
     ),
+    *("leitungen", "verbindungen", "strecken", "kanten", "liens", "liaisons", "enlaces"),
 )
 DEMANDS: Final = (
     *("traffic matrix", "traffic", "tm", "matrix", "demand matrix", "traffic demand", "traffic flows"),
-    *("flows", "commodities", "requirements", "requests", "lsps", "load", "volumes", "rates"),
+    *("flows", "commodities", "requirements", "requests", "lsps", "load", "volumes", "rates", "forecast"),
+    *(
+        "verkehr",
+        "verkehrsmatrix",
+        "bedarf",
+        "trafic",
+        "matrice de trafic",
+        "demandes",
+        "tráfico",
+        "demandas",
+    ),
 )
-NODES: Final = ("sites", "routers", "pops", "locations", "devices", "cities", "node list", "vertices")
+NODES: Final = (
+    "sites",
+    "routers",
+    "pops",
+    "locations",
+    "devices",
+    "cities",
+    "node list",
+    "vertices",
+    "knoten",
+    "standorte",
+)
 NODE: Final = ("node name", "name", "site", "router", "pop", "device", "hostname", "city", "label", "id")
 """Names of the column of a node's name."""

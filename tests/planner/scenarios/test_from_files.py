@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pandas as pd
 import pytest
 
 from planner.contract.notes import observe_notes
+from planner.contract.questions import OpenQuestion
 from planner.errors import InputError
 from planner.scenarios.from_files import write_scenario
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import scenario_file, scenario_names
 from tests.commands import planner
+from tests.own_workbooks import BOOKS, save
 
 LINKS = [("paris", "lyon", 10), ("lyon", "paris", 10), ("lyon", "nice", 4.5), ("nice", "lyon", 4.5)]
 DEMANDS = [("paris", "nice", 3), ("nice", "lyon", 1.5)]
@@ -123,7 +126,7 @@ def test_marks_of_numbers_that_are_in_doubt_are_asked_for_once(tables: Path) -> 
     ("words", "line"),
     [
         ([], "lines of 2026.csv, matrix.csv: are not all tables of any system"),
-        ([], "--table links='lines of 2026.csv' --column 'links.tail=NAME' --column 'links.head=NAME'"),
+        ([], "lines of 2026.csv: columns with other names can be mapped: say --column 'links.tail=NAME'"),
         (["--set", "scale=2"], "--set scale: must be a key of [problem], such as problem.scale"),
         (
             ["--system", "traffic", "--set", "problem.scael=2"],
@@ -369,3 +372,41 @@ def test_times_in_doubt_beside_other_faults_are_said_with_them(tmp_path: Path) -
     assert result.code == 1
     assert "'01/03/2026 00:00' is 2026-03-01 or 2026-01-03; write the year first" in result.err
     assert "contracts.csv row 2: commitment_mbps is empty; write 0, the default" in result.err
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_a_workbook_as_people_have_it_is_a_problem_in_one_command_or_one_answer(
+    name: str, tmp_path: Path
+) -> None:
+    book = BOOKS[name]
+    path = tmp_path / "own book.xlsx"
+    save(book.sheets(), path)
+    asked: list[str] = []
+
+    def answer(question: OpenQuestion) -> Any:
+        if question.parameter not in book.answers:
+            return question.assumed
+        asked.append(question.parameter)
+        return book.answers[question.parameter]
+
+    written = write_scenario([path], ask=answer)
+    assert written.system.name == book.system
+    assert asked == list(book.answers), "one question at most, and that one"
+    assert len(asked) <= 1
+    problem = load(written.path).make_problem()
+    tables = problem.to_tables()
+    sums = {
+        column: _directed_sum(tables, *column.split("."), both_ways=len(written.problem.to_tables()["links"]))
+        if column == "links.capacity_mbps" and book.system == "traffic"
+        else tables[column.split(".")[0]][column.split(".")[1]].sum()
+        for column in book.sums
+    }
+    assert sums == pytest.approx(dict(book.sums))
+    assert {table: len(tables[table]) for table in book.rows} == dict(book.rows)
+
+
+def _directed_sum(tables: Any, table: str, column: str, *, both_ways: int) -> float:
+    """Return the sum of a column of links, each line counted once."""
+    links = tables[table]
+    pairs = {frozenset(ends) for ends in zip(links["tail"], links["head"], strict=True)}
+    return float(links[column].sum()) * len(pairs) / both_ways

@@ -33,8 +33,10 @@ def _optional(about: str) -> Column:
 UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}
 """Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
 
+CDN_NAMES: Final = ("provider", "vendor", "owner", "network operator")
+LOCATION_NAMES: Final = ("city", "place", "metro", "town", "market")
 KIND: Final = {
-    "location": label("place of the clients", other_names=("city", "place", "metro")),
+    "location": label("place of the clients", other_names=LOCATION_NAMES),
     "isp": label("network of the clients", other_names=("asn", "as number", "network", "operator", "as")),
     "content": label("requested content", other_names=("video", "title", "object")),
     "bitrate_kbps": bitrate("average bitrate of each client, kbit/s"),
@@ -52,10 +54,12 @@ LOCATIONS: Final = Table(
     other_names=("cities", "places"),
     about="a place where clients or clusters are",
     columns={
-        "location": label("name of the place", other_names=("city", "place", "metro")),
-        "country": label("country code of two letters (ISO 3166)"),
-        "latitude": number("degrees north", at_least=-90, at_most=90, confused_with="longitude"),
-        "longitude": number("degrees east", at_least=-180, at_most=180),
+        "location": label("name of the place", other_names=LOCATION_NAMES),
+        "country": label("country code of two letters (ISO 3166)", other_names=("country code", "cc", "iso")),
+        "latitude": number(
+            "degrees north", at_least=-90, at_most=90, confused_with="longitude", other_names=("lat",)
+        ),
+        "longitude": number("degrees east", at_least=-180, at_most=180, other_names=("lon", "lng", "long")),
     },
     key=("location",),
 )
@@ -65,14 +69,20 @@ CLUSTERS: Final = Table(
     about="servers of one CDN in one place",
     columns={
         "cluster": label("name of the cluster", other_names=("server", "site", "pop")),
-        "cdn": label("CDN that owns it"),
-        "location": label("place of the cluster"),
+        "cdn": label("CDN that owns it", other_names=CDN_NAMES),
+        "location": label("place of the cluster", other_names=LOCATION_NAMES),
         "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS, usual=(0.1, 1e9)),
         "bandwidth_cost": number(
-            "cost of traffic to the CDN, in the terms' currency and unit", at_least=0, at_most=MOST_PRICE
+            "cost of traffic to the CDN, in the terms' currency and unit",
+            at_least=0,
+            at_most=MOST_PRICE,
+            other_names=("traffic cost", "transit cost", "egress cost", "bandwidth price", "transit price"),
         ),
         "colocation_cost": number(
-            "cost of space and power by traffic, likewise", at_least=0, at_most=MOST_PRICE
+            "cost of space and power by traffic, likewise",
+            at_least=0,
+            at_most=MOST_PRICE,
+            other_names=("colo cost", "space cost", "hosting cost", "housing cost"),
         ),
         "background_mbps": _optional("background traffic, not of this broker, Mbit/s"),
     },
@@ -92,7 +102,7 @@ CONTRACTS: Final = Table(
     name="contracts",
     about="flat price of a CDN by contract; a CDN without any has its average cost",
     columns={
-        "cdn": label("CDN"),
+        "cdn": label("CDN", other_names=CDN_NAMES),
         "region": label(
             "region of the clients: a country (US), a continent (EU, Europe) or world; the narrowest applies"
         ),

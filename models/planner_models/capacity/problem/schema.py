@@ -106,14 +106,29 @@ CANDIDATES: Final = Table(
 )
 MODULES: Final = Table(
     name="modules",
-    other_names=("line cards", "upgrades", "capacity modules", "module types", "optics"),
+    other_names=(
+        *("line cards", "upgrades", "capacity modules", "module types", "optics", "cards", "price list"),
+        *("prices", "catalogue", "catalog", "equipment", "transponders", "bill of materials"),
+    ),
     about="a unit of capacity that can be bought, for one link or for all",
     columns={
         "module": label(
-            "its name, such as 10G", other_names=("type", "name", "line card", "optic", "module type")
+            "its name, such as 10G",
+            other_names=(
+                "type",
+                "name",
+                "line card",
+                "optic",
+                "module type",
+                "card",
+                "item",
+                "product",
+                "model",
+            ),
         ),
         "capacity_mbps": number(
             "capacity that it adds, Mbit/s",
+            other_names=("rate", "bit rate", "size"),
             more_than=0,
             at_most=MOST_MBPS,
             least=LEAST_MBPS,
@@ -121,7 +136,15 @@ MODULES: Final = Table(
         ),
         "cost": number(
             "cost of one",
-            other_names=("price", "capex", "unit cost", "unit price", "list price"),
+            other_names=(
+                "price",
+                "capex",
+                "unit cost",
+                "unit price",
+                "list price",
+                "cost each",
+                "price each",
+            ),
             at_least=0,
             at_most=MOST_COST,
             least=LEAST_COST,

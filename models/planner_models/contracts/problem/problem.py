@@ -27,6 +27,12 @@ from planner_models.contracts.problem.volumes import in_rates
 
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
 BILLING: Final = (MEAN, PERCENTILE, PEAK)
+BILLING_WORDS: Final = {
+    MEAN: ("average", "avg", "flat", "volume", "per gb", "usage"),
+    PERCENTILE: ("95th", "p95", "95", "95%", "95/5", "95th pct", "burstable", "percentile", "95 percentile"),
+    PEAK: ("max", "maximum", "peak rate", "100th percentile"),
+}
+"""Words of others for what is billed."""
 PAID_SHARE: Final = 0.95  # of the windows, sorted by traffic: the largest of these is billed
 MOST_WINDOWS: Final = 100_000
 MOST_CONTRACTS: Final = 1_000
@@ -42,7 +48,7 @@ OTHER_VOLUMES: Final = ("from", "over", "threshold", "tier")
 
 TRAFFIC: Final = Table(
     name="traffic",
-    other_names=("samples", "usage", "demand", "volumes", "measurements", "utilization"),
+    other_names=("samples", "5-min samples", "usage", "demand", "volumes", "measurements", "utilization"),
     about="traffic of the clients of a region in one window; all windows have the same length",
     columns={
         "window": window(
@@ -73,13 +79,17 @@ TRAFFIC: Final = Table(
 )
 CONTRACTS: Final = Table(
     name="contracts",
-    other_names=("terms", "prices", "price list", "agreements", "cdns"),
+    other_names=(
+        *("terms", "prices", "price list", "agreements", "cdns", "rates", "rate card", "tariffs", "vendors"),
+    ),
     about="terms on which a CDN carries traffic of a region; each contract has a bill of its own",
     columns={
         "cdn": label("CDN", other_names=CDN_NAMES),
         "region": label("region of the clients", other_names=REGION_NAMES),
         "billing": choice(
-            "traffic that is billed: the mean, the 95th percentile or the peak of the windows", BILLING
+            "traffic that is billed: the mean, the 95th percentile or the peak of the windows", BILLING,
+            other_names=("model", "billing model", "method", "charging", "metering", "basis"),
+            other_words=BILLING_WORDS,
         ),
         "price_per_mbps": number(
             "price of a billed Mbit/s for all windows, such as a month", at_least=0, at_most=MOST_PRICE,

@@ -76,7 +76,9 @@ REQUESTS: Final = Table(
     columns={
         "group": label(
             "client group that requests",
-            other_names=("client group", "audience", "viewer group", "city", "edge group"),
+            other_names=(
+                *("client group", "audience", "viewer group", "city", "edge group", "region", "area", "edge"),
+            ),
         ),
         "channel": label("requested channel", other_names=CHANNEL_NAMES),
         "bitrate_kbps": number("requested bitrate, kbit/s", more_than=0),

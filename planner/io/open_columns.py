@@ -1,0 +1,93 @@
+"""Columns that tell too little alone: a quantity without a unit, or a unit without a name of ours.
+
+The unit is that of each cell, of the layout, or the only one that the titles and the names of the sheet and
+the file say. A quantity that a table requires is the only column in a unit of its dimension.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from planner.contract.columns import ColumnMatch, shorten_name
+from planner.contract.table import Table
+from planner.contract.units import (
+    AMOUNTS,
+    LONGEST_NAME,
+    Unit,
+    find_units,
+    is_per_unit,
+    split_unit,
+    unit_of,
+)
+
+WORD: Final = re.compile(r"[A-Za-zµμ]+(?:/[A-Za-z]+)?")
+SHORTEST_UNIT: Final = 3
+"""Letters of a unit in a title at least: `m` and `GB` are words too."""
+
+
+def guess_column(table: Table, match: ColumnMatch) -> dict[str, str]:
+    """Return the given name of the one quantity that a table lacks, by our name, where only one can be it.
+
+    All other required columns must be there, and one column only be in a unit of its dimension. A name that
+    is a unit alone, as `Mbps`, may be an optional quantity too.
+    """
+    missing = [ours for ours in table.required_columns if ours not in match.names]
+    if not missing:
+        return _guess_optional(table, match)
+    unit = unit_of(missing[0])[1] if len(missing) == 1 else None
+    if unit is None or len(table.required_columns) < 2 or unit.dimension not in (*AMOUNTS, "requests"):
+        return {}
+    names = names_of_dimension(match.ignored, missing[0])
+    return {missing[0]: names[0]} if len(names) == 1 else {}
+
+
+def _guess_optional(table: Table, match: ColumnMatch) -> dict[str, str]:
+    """Return the column that is named by a unit alone, by the one optional quantity of its dimension."""
+    guess: dict[str, str] = {}
+    for dimension in AMOUNTS:
+        alike = [ours for ours in table.columns if (unit := unit_of(ours)[1]) and unit.dimension == dimension]
+        if len(alike) != 1 or alike[0] in match.names:
+            continue
+        names = [name for name in match.ignored if any(not stem for stem, _ in split_unit(name))]
+        fitting = names_of_dimension(names, alike[0])
+        if len(fitting) == 1:
+            guess[alike[0]] = fitting[0]
+    return guess
+
+
+def names_of_dimension(names: Sequence[str], ours: str) -> list[str]:
+    """Return the names of columns in a unit of the dimension of one of ours."""
+    unit = unit_of(ours)[1]
+    is_per = is_per_unit(unit_of(ours)[0])
+    fitting = []
+    for name in names:
+        for stem, units in split_unit(name):
+            if (
+                len(units) == 1
+                and unit is not None
+                and units[0].dimension == unit.dimension
+                and is_per_unit(stem) == is_per
+            ):
+                fitting.append(name)
+                break
+    return fitting
+
+
+def find_context_unit(texts: Sequence[str], dimension: str) -> Unit | None:
+    """Return the only unit of a dimension that texts such as titles name; None where none or several do."""
+    units: dict[str, Unit] = {}
+    for text in texts:
+        for word in WORD.findall(text[:LONGEST_NAME].replace("_", " ")):
+            found = find_units(word) if len(word) >= SHORTEST_UNIT else ()
+            units |= {unit.symbol: unit for unit in found if len(found) == 1 and unit.dimension == dimension}
+    return next(iter(units.values())) if len(units) == 1 else None
+
+
+def describe_guess(guess: Mapping[str, str]) -> list[str]:
+    """Return a note for each column that is taken for one of ours as the only one of its dimension."""
+    return [
+        f"assumed: column '{shorten_name(name)}' is {ours}, as the only one in such a unit"
+        for ours, name in guess.items()
+    ]
