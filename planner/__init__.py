@@ -20,6 +20,7 @@ _HOMES = {
     "PlannerError": "planner.errors",
     "InputError": "planner.errors",
     "PlanRejected": "planner.errors",
+    "DesignFailure": "planner.errors",
     "SolverFailure": "planner.errors",
     "Proof": "planner.contract.proof",
     "Status": "planner.contract.proof",
@@ -43,6 +44,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "DesignFailure",
     "InputError",
     "Options",
     "PlanRejected",
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
 
     from planner.contract.proof import Proof, Status
     from planner.coordination.recipes import recipes
-    from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
+    from planner.errors import DesignFailure, InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
     from planner.runs.alternatives import alternatives
     from planner.runs.evaluation import compare, solve

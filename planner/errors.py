@@ -33,6 +33,12 @@ class PlanRejected(PlannerError):
     exit_code = 5
 
 
+class DesignFailure(PlannerError):
+    """A design of a user's own that raised an error, which is its cause."""
+
+    exit_code = 6
+
+
 class SolverFailure(PlannerError):
     """A solver that crashed, refused its licence, or called the model invalid."""
 

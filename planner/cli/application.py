@@ -107,7 +107,7 @@ def check(
     scenario: Scenario,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", metavar="DIR", help="A folder of plan tables, made here or elsewhere."),
+        typer.Option("--plan", metavar="PLAN", help="A folder or file of plan tables, made elsewhere."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

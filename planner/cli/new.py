@@ -208,7 +208,8 @@ def design(
     import inspect
     from importlib.metadata import entry_points
 
-    from planner.scenarios.catalogue import GROUP, find_system
+    from planner.scenarios.catalogue import find_system
+    from planner.scenarios.installed_systems import GROUP
 
     _require_name(name)
     system_found = find_system(of)

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,9 @@ from planner.errors import InputError
 from planner.io.layout import TableFormat
 from planner.io.names import require_report_name
 from planner.io.toml import parse_value
+
+if TYPE_CHECKING:
+    from planner.scenarios.scenario import Scenario
 
 ScenarioArgument = Annotated[
     str,
@@ -112,8 +115,26 @@ DesignOption = Annotated[
     typer.Option(
         "--design",
         metavar="NAME",
-        help="Design to run; default: the best of the scenario, by the order that its system declares.",
+        help="Design to run, or your own as FILE.py:FUNCTION; default: the best of the scenario, by the "
+        "order that its system declares.",
         autocompletion=completion.complete_design,
+    ),
+]
+PreviousOption = Annotated[
+    str | None,
+    typer.Option(
+        "--previous",
+        metavar="PLAN|DESIGN",
+        help="Plan in place, which designs start from or keep to: a folder or file of tables, or a design.",
+    ),
+]
+PlansOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plan",
+        metavar="NAME=PLAN",
+        help="A plan to check beside the designs, as in today=FOLDER: a folder or file of plan tables. "
+        "Repeatable.",
     ),
 ]
 DesignsOption = Annotated[
@@ -121,7 +142,7 @@ DesignsOption = Annotated[
     typer.Option(
         "--designs",
         metavar="A,B,C",
-        help="Designs to run; default: all of the scenario's.",
+        help="Designs to run, also your own as FILE.py:FUNCTION; default: all of the scenario's.",
         autocompletion=completion.complete_designs,
     ),
 ]
@@ -229,6 +250,8 @@ def on_scenario(
             values = {name: given.pop(name) for name in solver}
             selected = {name: value for name, value in values.items() if value is not None}
             loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=selected)
+            for name in given.keys() & {"design", "designs"}:
+                loaded, given[name] = add_user_designs(loaded, given[name])
             with report_compiling(), report_notes():
                 command(scenario=loaded, **given)
 
@@ -243,6 +266,46 @@ def _with_signature(
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return function
+
+
+def add_user_designs(scenario: Scenario, text: str | None) -> tuple[Scenario, str | None]:
+    """Return a scenario with the designs that a user names by a file or a module, and the names of all.
+
+    text  names between commas, among them references such as `mine.py:route`
+
+    raises  InputError where the code cannot be loaded, or is no design
+    """
+    if text is None or ":" not in text:
+        return scenario, text
+    from planner.scenarios.arguments import as_scenario, labels_of
+
+    designs = designs_of(text)
+    return as_scenario(scenario, designs=designs), ",".join(labels_of(designs) or [])
+
+
+def designs_of(text: str | None) -> Any:
+    """Return the designs that a text names between commas; one with a colon is code of the user's own."""
+    if text is None or ":" not in text:
+        return text
+    from planner.formatting import split_names
+    from planner.scenarios.user_designs import load_reference
+
+    return [load_reference(name)[1] if ":" in name else name for name in split_names(text)]
+
+
+def plans_of(given: list[str] | None) -> dict[str, Path]:
+    """Return the paths of existing plans by name; raise InputError for each text that is not NAME=PLAN."""
+    plans, faults = {}, []
+    for text in given or []:
+        name, equals, path = text.partition("=")
+        if not (name.strip() and equals and path.strip()):
+            faults.append(f"--plan {text}: must be NAME=PLAN, such as today=FOLDER")
+        elif name.strip() in plans:
+            faults.append(f"--plan {text}: a plan of this name is given already")
+        plans[name.strip()] = Path(path.strip())
+    if faults:
+        raise InputError(*faults)
+    return plans
 
 
 def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]:

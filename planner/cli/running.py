@@ -16,10 +16,13 @@ from planner.cli.options import (
     JsonOption,
     OutOption,
     PicturesOption,
+    PlansOption,
+    PreviousOption,
     Reports,
     changes_of,
     events_of,
     on_scenario,
+    plans_of,
     with_reports,
 )
 from planner.cli.output import (
@@ -43,6 +46,7 @@ def solve(
     *,
     scenario: Scenario,
     design: DesignOption = None,
+    previous: PreviousOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     reports: Reports,
@@ -56,7 +60,7 @@ def solve(
 
     name_default_design(scenario, design)
     with show_work(f"solving {scenario.name}"):
-        result = evaluation.solve(scenario, design=design)
+        result = evaluation.solve(scenario, design=design, previous=previous)
     alone = result.alone()
     if out is not None:
         save(scenario, alone, out, table_format)
@@ -71,6 +75,8 @@ def compare(
     *,
     scenario: Scenario,
     designs: DesignsOption = None,
+    plans: PlansOption = None,
+    previous: PreviousOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     reports: Reports,
@@ -81,11 +87,14 @@ def compare(
     """Run several designs on one problem, and compare their metrics."""
     from planner.reports import run_pages
     from planner.runs import evaluation
+    from planner.scenarios.scenario import Additions, with_additions
+
+    scenario = with_additions(scenario, Additions(plans=plans_of(plans)))
 
     if designs is None and not scenario.designs:
         name_other_designs(scenario.system, "compares")
     with show_work(f"comparing designs on {scenario.name}"):
-        result = evaluation.compare(scenario, designs=designs)
+        result = evaluation.compare(scenario, designs=designs, previous=previous)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
@@ -180,15 +189,7 @@ def explain(
     *,
     scenario: Scenario,
     design: DesignOption = None,
-    previous: Annotated[
-        str | None,
-        typer.Option(
-            "--previous",
-            metavar="DIR|DESIGN",
-            help="Plan to compare to, and that a design with a limit of changes keeps to: a folder of plan "
-            "tables, or a design.",
-        ),
-    ] = None,
+    previous: PreviousOption = None,
     parameters: Annotated[
         list[str] | None,
         typer.Option(

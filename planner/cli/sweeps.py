@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import completion
-from planner.cli.options import JsonOption, Reports, Solver, axes_of, with_reports, with_solver
+from planner.cli.options import JsonOption, Reports, Solver, axes_of, designs_of, with_reports, with_solver
 from planner.cli.output import (
     answer,
     name_other_designs,
@@ -98,7 +98,7 @@ def sweep(
     grid = sweeping.load_grid(
         scenarios,
         axes=axes_of(changes),
-        designs=designs,
+        designs=designs_of(designs),
         zipped=zipped,
         options=solver,
         plans=plans,

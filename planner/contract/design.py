@@ -93,6 +93,7 @@ class Design(Generic[ProblemT, PlanT]):
                 change, and the plan of each of its points; its parameters are those of `decide` that the
                 model has, and some of its own
     is_bound    whether it only computes a bound and never returns a plan
+    is_search   whether it decides; false for a plan that exists already
     keeps_previous  (parameters) -> whether with these the decision depends on the plan before, such as where
                 few routes may change, so that a previous decision is no mere start of the search
     ignores     (true problem, parameters) -> limits of the problem that the decision does not consider, in
@@ -111,6 +112,7 @@ class Design(Generic[ProblemT, PlanT]):
     model: Callable[..., LinearProgram] | None = None
     open_model: Callable[..., OpenModel[PlanT]] | None = None
     is_bound: bool = False
+    is_search: bool = True
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
     ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
     outgrows: Callable[[ProblemT, Mapping[str, Any], float], str] = never_outgrows

@@ -30,6 +30,7 @@ SEARCH_STATUSES: Final = (
     "time limit",
     "not proven",
     "heuristic",
+    "no search",
     "bound only",
     "infeasible",
     "unbounded",

@@ -8,8 +8,9 @@ and the studies (coordination, trade-off, what-if, reproduction targets).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import pandas as pd
@@ -106,6 +107,8 @@ class PlanType(Generic[ProblemT, PlanT]):
     measure      (problem, plan, previous plan or None) -> a value for every metric
     realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
                  the same split ratios applied to another demand
+    read_file    (problem, file) -> tables of a plan in a file of another tool, such as a router's list of
+                 tunnels; None where the file has none of the forms that it knows
     draw         (problem, plan) -> drawings; the first one is the picture of the plan: a map, a timeline
     breakdown    (problem, plan) -> figures for each group of what the plan serves, such as traffic classes;
                  None for a problem without groups
@@ -120,6 +123,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     measure: Measure[ProblemT, PlanT]
     limits: Mapping[str, str] = field(default_factory=dict)
     realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
+    read_file: Callable[[ProblemT, Path], Mapping[str, pd.DataFrame] | None] | None = None
     draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
     breakdown: Callable[[ProblemT, PlanT], Breakdown | None] | None = None
     to_networkx: Callable[[ProblemT, PlanT], nx.MultiDiGraph] | None = None
@@ -254,6 +258,10 @@ class System(Generic[ProblemT, PlanT]):
     @cached_property
     def _designs(self) -> dict[str, Design[ProblemT, PlanT]]:
         return {design.name: design for design in self.designs}
+
+    def with_designs(self, designs: Sequence[Design[ProblemT, PlanT]]) -> System[ProblemT, PlanT]:
+        """Return the system with more designs after its own."""
+        return replace(self, designs=(*self.designs, *designs)) if designs else self
 
     def metric(self, name: str) -> Metric:
         """Return the metric of that name."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def trouble(run: Run) -> list[Text]:
     """Return the reason for which a run has no plan, or the constraints that its plan violates in truth."""
     if run.error is not None:
-        return [Text(f"{run.label}: {run.error}", "bad")]
+        return [Text(f"{run.label}: {run.reason}", "bad")]
     if run.plan is None:
         why = "; ".join(run.proof.reasons) or _missing_plan_reason(run.proof)
         if not run.exit_code:  # a design for bounds has done its work
@@ -102,7 +102,7 @@ def what_is_proven(run: Run) -> str:
     """Return the proven and the unproven claims about a plan, in one sentence."""
     proof, scope = run.proof, run.proof.bound_scope
     if run.error is not None:
-        return f"no plan: {run.error}"
+        return f"no plan: {run.reason}"
     if not proven_values(run) or proof.bound is None:
         return f"nothing ({run.status}): a better plan may exist"
     metric, objective, _ = proven_values(run)[0]

@@ -10,20 +10,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
+from pathlib import Path
 from typing import Any, Final
 
 from planner import clock, compile_events
 from planner.contract.design import Decision
 from planner.contract.plan import Violations
+from planner.contract.proof import Proof, Status
 from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
 from planner.contract.tolerances import EXACT, RELATIVE, allowance
-from planner.errors import InputError, PlannerError, PlanRejected
+from planner.errors import InputError, PlannerError, PlanRejected, did_you_mean
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import compilation
 from planner.runs.run import Comparison, Run
 from planner.scenarios.arguments import (
     Designs,
+    OneDesign,
     Source,
     as_scenario,
     labels_of,
@@ -32,7 +35,8 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
-from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.existing_plans import take_plan
+from planner.scenarios.scenario import Additions, Entry, Scenario, with_additions
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +48,8 @@ TOLERANCE: Final = RELATIVE
 def solve(
     problem: Source,
     *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    design: OneDesign | None = None,
+    previous: Any = None,
     changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
     backend: str | None = None,
@@ -90,8 +95,9 @@ def solve(
         label, parameters_known = entry.label, [*entry.design.parameters, "information"]
         require_known("solve", parameters, [*parameters_known, *OPTION_NAMES, "changes"], f"design {label}")
         scenario = as_scenario(scenario, designs={label: parameters})
-    entry = select_entry(scenario, label)
-    return evaluate(scenario.system, scenario.make_problem(), entry, options=scenario.options)
+    entry, made = select_entry(scenario, label), scenario.make_problem()
+    start = None if previous is None else find_previous(scenario, made, previous)
+    return evaluate(scenario.system, made, entry, options=scenario.options, previous=start)
 
 
 @verb
@@ -99,6 +105,8 @@ def compare(
     problem: Source,
     *,
     designs: Designs | None = None,
+    plans: Mapping[str, Any] | None = None,
+    previous: Any = None,
     changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
     backend: str | None = None,
@@ -113,32 +121,89 @@ def compare(
 
     A design that fails is recorded with its error and does not stop the others.
 
+    Parameters
+    ----------
+    plans
+        Existing plans to check and measure beside the designs, by name, such as {"today": frames}: each a
+        plan, its tables by name, one table alone, a folder of tables or a file that the system reads.
+
     Returns
     -------
     Comparison
-        A run for each design, by its label, with tables and charts of all of them.
+        A run for each plan and design, by its label, with tables and charts of all of them.
 
     Raises
     ------
     InputError
-        For an invalid problem, parameter or name, with every error.
+        For an invalid problem, parameter, name or plan, with every error.
+    PlanRejected
+        Where an existing plan is none for the problem.
     """
     settings = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
         seed=seed, service=service,
     )  # fmt: skip
     scenario = as_scenario(problem, changes=changes, designs=designs, options=settings)
+    scenario = with_additions(scenario, Additions(plans=plans or {}))
     selected = entries(scenario, labels_of(designs))
     made = scenario.make_problem()
-    runs = []
-    for entry in selected:
+    start = None if previous is None else find_previous(scenario, made, previous)
+    runs = [evaluate(scenario.system, made, plan, previous=start) for plan in scenario.plans]
+    for entry in [entry for entry in selected if entry not in scenario.plans]:
         try:
-            run = evaluate(scenario.system, made, entry, options=scenario.options)
+            run = evaluate(scenario.system, made, entry, options=scenario.options, previous=start)
         except PlannerError as error:
-            log.warning("%s: %s", entry.label, error)
             run = Run(system=scenario.system, problem=made, entry=entry, error=error)
+            log.warning("%s: %s", run.label, run.reason, exc_info=error.__cause__)
         runs.append(run)
     return Comparison(system=scenario.system, problem=made, runs=tuple(runs), scenario=scenario)
+
+
+def find_previous(scenario: Scenario, problem: Any, previous: Any) -> Run:
+    """Return the run of a plan before, from which a design starts or to which it is compared.
+
+    previous  a run, a decision, the name of a design, or a plan in any form that `take_plan` reads
+    raises    InputError for another form or an unknown name, PlanRejected for no plan of the problem
+    """
+    system = scenario.system
+    if isinstance(previous, Run):
+        if previous.system.name != system.name:
+            raise PlanRejected(f"previous: is a plan of {previous.system.name}, not of {system.name}")
+        if previous.plan is None:
+            raise InputError(f"previous: {previous.label} has no plan ({previous.status})")
+        return previous
+    if isinstance(previous, str) and not Path(previous).exists():
+        return _run_named(scenario, problem, previous)
+    if isinstance(previous, Decision):
+        decision, plan = previous, previous.plan
+        if plan is None:
+            raise InputError(f"previous: has no plan ({previous.proof.status})")
+    else:
+        plan = take_plan(system, problem, previous, "previous")
+        plan = previous if hasattr(previous, "to_tables") else plan
+        decision = Decision(plan=plan, proof=Proof(status=Status.FEASIBLE))
+    try:
+        system.plan.check(problem, plan)
+    except PlanRejected as error:
+        where = previous if isinstance(previous, str | Path) else "previous"
+        raise PlanRejected(f"{where}: {error}") from None
+    entry = Entry(label="previous", design=system.default_design)
+    return Run(system=system, problem=None, entry=entry, decision=decision, plan=plan)
+
+
+def _run_named(scenario: Scenario, problem: Any, name: str) -> Run:
+    """Return the run of a design by its name, whose plan is the one before."""
+    entries_known = [*scenario.designs, *scenario.plans]
+    labels = [entry.label for entry in entries_known] + [design.name for design in scenario.system.designs]
+    if name not in labels:
+        raise InputError(
+            f"{name}: is neither a folder with a plan nor a design of {scenario.system.name}"
+            + did_you_mean(name, labels)
+        )
+    run = evaluate(scenario.system, problem, scenario.entry(name), options=scenario.options)
+    if run.plan is None:
+        raise InputError(f"{name}: has no plan to start from or to compare to ({run.proof.status})")
+    return run
 
 
 def evaluate(

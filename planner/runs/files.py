@@ -21,12 +21,13 @@ from planner.errors import InputError, PlanRejected, did_you_mean
 from planner.formatting import counted, number, sizes
 from planner.io.file_replacement import replace_text
 from planner.io.layout import TABLE_FORMATS, TableFormat
-from planner.io.table_files import find_tables, read_tables, write_table, write_workbook
+from planner.io.table_files import write_table, write_workbook
 from planner.options import Service
 from planner.runs import evaluation
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run
 from planner.scenarios.arguments import (
+    OneDesign,
     Source,
     as_scenario,
     only_label,
@@ -36,7 +37,8 @@ from planner.scenarios.arguments import (
     verb,
 )
 from planner.scenarios.catalogue import find_system
-from planner.scenarios.scenario import PROBLEM_FOLDER, Entry, Scenario
+from planner.scenarios.existing_plans import take_plan
+from planner.scenarios.scenario import PLANS_FOLDER, PROBLEM_FOLDER, Entry, Scenario
 from planner.scenarios.starter import starter_text
 
 WORKBOOK: Final = "tables.xlsx"
@@ -44,10 +46,13 @@ WORKBOOK: Final = "tables.xlsx"
 
 
 def save_scenario(scenario: Scenario, out: Path) -> None:
-    """Write `out/scenario.toml`, and beside it the tables of a problem in memory."""
+    """Write `out/scenario.toml`, and beside it the tables of a problem and of plans in memory."""
     make_folder(out)
     if scenario.problem is not None:
         write_tables(scenario.problem.to_tables(), out / PROBLEM_FOLDER)
+    for label, given in scenario.additions.plans.items():
+        plan = take_plan(scenario.system, scenario.make_problem(), given, f"plans.{label}")
+        write_plan(plan, out / PLANS_FOLDER / label)
     replace_text(out / "scenario.toml", scenario.to_toml(out))
 
 
@@ -91,20 +96,6 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path, table_format:
     make_folder(folder)
     for name, frame in tables.items():
         write_table(frame, folder / f"{name}.{table_format}")
-
-
-def read_plan(system: System, problem: Any, folder: Path) -> Any:
-    """Read a plan from the tables in a folder, or in `plan/` there, as `planner solve --out` writes them.
-
-    raises  InputError where no table of the system is there, PlanRejected if the tables are no plan
-    """
-    names = [table.name for table in system.plan.tables]
-    tables = find_tables(system.plan.tables, folder, names)
-    if not tables and (folder / "plan").is_dir():
-        tables = find_tables(system.plan.tables, folder / "plan", names)
-    if not tables:
-        raise InputError(f"{folder}: has no table of a plan; {system.name} has {', '.join(names)}")
-    return system.plan.from_tables(problem, read_tables(system.plan.tables, tables))
 
 
 @verb
@@ -189,7 +180,7 @@ def export(
     problem: Source,
     out: str | Path,
     *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    design: OneDesign | None = None,
     format: Literal["lp", "mps"] | None = None,  # noqa: A002 - as on the command line
     changes: Mapping[str, Any] | None = None,
     service: Service | None = None,
@@ -300,15 +291,14 @@ class Checked(Result):
 
 
 @verb
-def check(
-    problem: Source, plan: str | Path | Plan | None = None, *, changes: Mapping[str, Any] | None = None
-) -> Checked:
+def check(problem: Source, plan: Any = None, *, changes: Mapping[str, Any] | None = None) -> Checked:
     """Validate a problem, or check and measure a plan for it.
 
     Parameters
     ----------
     plan
-        A plan, or a folder of plan tables; default: only the problem is validated.
+        A plan, its tables by name, one table alone, or a folder or file of them; default: only the problem
+        is validated.
 
     Returns
     -------
@@ -318,7 +308,7 @@ def check(
     Raises
     ------
     InputError
-        For an invalid problem.
+        For an invalid problem, and for tables that are none of a plan.
     PlanRejected
         Where the plan is none for the problem.
     """
@@ -326,7 +316,7 @@ def check(
     system, made = scenario.system, scenario.make_problem()
     if plan is None:
         return Checked(system=system, problem=made, violations=Violations(), metrics={})
-    read = read_plan(system, made, Path(plan)) if isinstance(plan, str | Path) else plan
+    read = plan if hasattr(plan, "to_tables") else take_plan(system, made, plan, "plan")
     violations = system.plan.check(made, read)
     metrics = system.plan.measure(made, read, None)
     return Checked(system=system, problem=made, plan=read, violations=violations, metrics=metrics)

@@ -89,6 +89,8 @@ class Outcome:
         proof = self.proof
         if self.error is not None:
             return "failed"
+        if not self.entry.design.is_search:
+            return "no search"
         if proof.status is Status.OPTIMAL and proof.gap is not None and proof.gap > OPTIMAL_GAP:
             return "within gap"
         if proof.status is Status.UNDECIDED:
@@ -101,6 +103,11 @@ class Outcome:
         if proof.is_cut or (limit_s is not None and (proof.seconds or 0.0) >= 0.95 * limit_s):
             return "time limit"
         return "heuristic" if proof.bound is None else str(proof.status)
+
+    @property
+    def reason(self) -> str:
+        """Return why the run failed, without its label; "" where it did not."""
+        return "" if self.error is None else str(self.error).removeprefix(f"{self.label}: ")
 
     @cached_property
     def constraints(self) -> Constraints:

@@ -38,7 +38,7 @@ from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
 from planner.runs.evaluation import entries, evaluate, select_entry
-from planner.runs.files import make_folder, read_plan, write_plan
+from planner.runs.files import make_folder, write_plan
 from planner.runs.result import Result, aligned, metric_column
 from planner.runs.run import Run
 from planner.runs.verdict import windows_sentences
@@ -51,6 +51,7 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
+from planner.scenarios.existing_plans import read_plan
 from planner.scenarios.scenario import Entry, Scenario, set_key, with_document
 from planner.scenarios.sources import AdjustedSeries, read_events
 

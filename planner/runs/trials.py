@@ -197,7 +197,7 @@ class Trials:
         """Return the state that a worker process needs: a scenario holds functions, which cannot be sent."""
         scenario = self.scenario
         state = {item.name: getattr(scenario, item.name) for item in fields(Scenario)}
-        for name in ("system", "designs", "make_problem", "make_series"):
+        for name in ("system", "designs", "plans", "make_problem", "make_series"):
             del state[name]
         return {"scenario": state, "label": self.entry.label, "adjustments": self.adjustments}
 
@@ -206,7 +206,11 @@ class Trials:
 
         fields_ = state["scenario"]
         scenario = from_document(
-            fields_["raw"], name=fields_["name"], folder=Path(fields_["folder"]), problem=fields_["problem"]
+            fields_["raw"],
+            name=fields_["name"],
+            folder=Path(fields_["folder"]),
+            problem=fields_["problem"],
+            additions=fields_["additions"],
         )
         selected = replace(scenario, designs=(scenario.entry(state["label"]),), options=fields_["options"])
         object.__setattr__(self, "scenario", selected)

@@ -469,7 +469,7 @@ def _possible(bound: float, metric: Metric) -> str:
 
 def _missing(run: Outcome) -> str:
     if run.error is not None:
-        return f"no plan: {str(run.error).removeprefix(f'{run.label}: ')}".rstrip(".")
+        return f"no plan: {run.reason}".rstrip(".")
     bounds, metric = proven_bounds(run), run.system.headline
     if run.entry.design.is_bound and bounds:
         return _possible(bounds[0], metric)

@@ -5,23 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.contract.design import Decision
 from planner.contract.parameters import check_parameters, parameters_of
-from planner.contract.plan import Plan
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof
 from planner.contract.studies import Decided, Explanation
-from planner.contract.system import System
-from planner.errors import InputError, PlanRejected, did_you_mean
+from planner.errors import InputError, did_you_mean
 from planner.formatting import sizes
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import evaluation, warm_start
-from planner.runs.files import read_plan
 from planner.runs.result import Result
 from planner.runs.run import Run
 from planner.scenarios.arguments import (
+    OneDesign,
     Source,
     as_scenario,
     only_label,
@@ -30,7 +26,6 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
-from planner.scenarios.scenario import Entry, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,8 +97,8 @@ class Explained(Result):
 def explain(
     problem: Source,
     *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
-    previous: str | Path | Plan | None = None,
+    design: OneDesign | None = None,
+    previous: Any = None,
     changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
     backend: str | None = None,
@@ -122,9 +117,9 @@ def explain(
     Parameters
     ----------
     previous
-        Plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
-        system's design of today's practice, unless its plan is explained. A design that limits changes
-        keeps to this plan, the search of others may start from it.
+        Plan to compare to: a run, a plan, its tables by name, a folder or file of them, or the name of a
+        design; default: the system's design of today's practice, unless its plan is explained. A design
+        that limits changes keeps to this plan, the search of others may start from it.
     parameters
         Of the explanation by name, such as candidates=20, the number of changes to verify; those of the
         design go into `design`: design={"optimum": {"paths": 4}}.
@@ -163,11 +158,8 @@ def explain(
     label = only_label(design)
     entry = evaluation.select_entry(loaded, label)
     true = loaded.make_problem()
-    before = None if previous is None else _plan_before(loaded, true, previous, options)
-    start = None
-    if before is not None:
-        in_place: Decision[Any] = Decision(plan=before, proof=Proof(status=Status.FEASIBLE))
-        start = Run(system=system, problem=None, entry=entry, decision=in_place, plan=before)
+    start = None if previous is None else evaluation.find_previous(loaded, true, previous)
+    before = None if start is None else start.plan
     if start is None or entry.design.keeps_previous(entry.parameters):
         made = evaluation.evaluate(system, true, entry, options=options, previous=start)
     else:  # what is proven does not depend on its start
@@ -201,32 +193,3 @@ def decided_of(made: Run, observed: Any) -> Decided:
         decision=made.decision,
         metrics=made.system.plan.measure(observed, made.decision.plan, None),
     )
-
-
-def _plan_before(scenario: Scenario, problem: Any, previous: str | Path | Plan, options: Options) -> Any:
-    system = scenario.system
-    if not isinstance(previous, str | Path):
-        system.plan.check(problem, previous)
-        return previous
-    if Path(previous).is_dir():
-        return _read_valid_plan(system, problem, Path(previous))
-    labels = [entry.label for entry in scenario.designs] + [design.name for design in system.designs]
-    if str(previous) not in labels:
-        raise InputError(
-            f"{previous}: is neither a folder with a plan nor a design of {system.name}"
-            + did_you_mean(str(previous), labels)
-        )
-    entry: Entry = scenario.entry(str(previous))
-    made = evaluation.evaluate(system, problem, entry, options=options)
-    if made.plan is None:
-        raise InputError(f"{previous}: has no plan to compare to ({made.proof.status})")
-    return made.plan
-
-
-def _read_valid_plan(system: System, problem: Any, folder: Path) -> Any:
-    plan = read_plan(system, problem, folder)
-    try:
-        system.plan.check(problem, plan)
-    except PlanRejected as error:
-        raise PlanRejected(f"{folder}: {error}") from None
-    return plan

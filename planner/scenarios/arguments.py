@@ -18,23 +18,42 @@ from planner.contract.problem import Problem
 from planner.errors import InputError, did_you_mean
 from planner.formatting import split_names
 from planner.options import Options
-from planner.scenarios.catalogue import find_system_of, system_names
-from planner.scenarios.scenario import Scenario, load, set_key, with_document, with_options
+from planner.scenarios.catalogue import find_system, find_system_of, system_names
+from planner.scenarios.scenario import (
+    Additions,
+    Scenario,
+    load,
+    set_key,
+    with_additions,
+    with_document,
+    with_options,
+)
 from planner.scenarios.sources import Single
+from planner.scenarios.user_designs import UserDesign, is_user_design, make_designs, name_of
 
 Source: TypeAlias = Problem | Scenario | str | Path
 """A problem in memory, a loaded scenario, its file, or the name of one that ships with planner."""
 
-Designs: TypeAlias = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
-"""Names of designs, as a list or between commas, or a mapping from labels to parameters as in [designs]."""
+Designs: TypeAlias = (
+    str | UserDesign | Sequence[str | UserDesign] | Mapping[str, Mapping[str, Any] | UserDesign]
+)
+"""Names of designs, as a list or between commas, a mapping from labels to parameters as in [designs], and a
+user's own, as functions or `Design` objects beside the names or as values of the mapping."""
+OneDesign: TypeAlias = str | UserDesign | Mapping[str, Mapping[str, Any] | UserDesign]
+"""Name of a design, one of the user's own, or a mapping of one label."""
 
 SHARED_PARAMETERS: Final[Mapping[str, str]] = {
     "problem": "a problem, a scenario of `planner.load`, a scenario file, or the name of one that ships with "
     'planner, such as "traffic/abilene"',
-    "design": "name of the design, or {label: parameters} as in a scenario's [designs]; default: the "
-    "best of the scenario or of the system, by its `best`",
+    "design": "name of the design, {label: parameters} as in a scenario's [designs], or one of your own: a "
+    "function that takes a problem and returns a plan or its tables, or a Design; default: the best of the "
+    "scenario or of the system, by its `best`",
     "designs": 'names of designs, as a list or "a,b", or {label: parameters} as in a scenario\'s [designs]; '
-    "default: all of the scenario, or the usual ones of the system",
+    "among them your own, also as {name: function}: functions that take a problem and return a plan or its "
+    "tables, or Designs; default: all of the scenario, or the usual ones of the system",
+    "previous": "plan in place: searches may start from it, a design that limits changes keeps to it, and "
+    "metrics of changes count from it; a run, a plan, its tables by name, a folder or file of them, or "
+    "the name of a design; default: none",
     "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',
     "options": "a planner.Options in place of those of the scenario",
     "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip"; `planner doctor` lists all',
@@ -115,7 +134,10 @@ def as_scenario(
     raises   InputError with every fault
     """
     scenario = _load(source, name)
-    parameters = designs if isinstance(designs, Mapping) else {}
+    if designs is not None and not isinstance(designs, str):
+        system = find_system(scenario.system.name)
+        scenario = with_additions(scenario, Additions(designs=make_designs(system, designs)))
+    parameters = _parameters_of(designs)
     if not changes and not parameters:
         return with_options(scenario, options)
     document = copy.deepcopy(dict(scenario.raw))
@@ -125,7 +147,10 @@ def as_scenario(
     designs_section = document.setdefault("designs", {})
     for label, parameters_ in parameters.items():
         if not isinstance(parameters_, Mapping):
-            raise InputError(f"designs: {label} is {parameters_!r}, must be a mapping of its parameters")
+            raise InputError(
+                f"designs: {label} is {parameters_!r}, must be a mapping of its parameters, a Design or a "
+                "function of a problem"
+            )
         changed |= {f"designs.{label}.{name}": value for name, value in parameters_.items()}
         if isinstance(designs_section, dict):  # all else is reported as a fault of the document
             designs_section[label] = {**designs_section.get(label, {}), **plain_value(parameters_)}
@@ -140,20 +165,36 @@ def labels_of(designs: Designs | None) -> list[str] | None:
         return None
     if isinstance(designs, str):
         return split_names(designs)
-    labels = list(designs)
-    wrong = [label for label in labels if not isinstance(label, str)]
-    if wrong:
-        raise InputError(*(f"designs: {label!r} is no name of a design" for label in wrong))
+    labels: list[str] = []
+    faults: list[str] = []
+    listed: Any = [designs] if is_user_design(designs) else designs
+    for given in listed:
+        try:
+            labels.append(given if isinstance(given, str) else name_of(given))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
     return labels
 
 
-def only_label(design: str | Mapping[str, Mapping[str, Any]] | None) -> str | None:
+def only_label(design: OneDesign | None) -> str | None:
     """Return the label of a single design; None where none is given."""
     if design is None or isinstance(design, str):
         return design
+    if is_user_design(design):
+        return name_of(design)
     if not isinstance(design, Mapping) or len(design) != 1:
-        raise InputError("design: must be one name, or a mapping of one label to its parameters")
+        raise InputError(
+            "design: must be one name, one function, or a mapping of one label to its parameters"
+        )
     return next(iter(design))
+
+
+def _parameters_of(designs: Designs | None) -> Mapping[str, Any]:
+    """Return the parameters of designs by label, without those that are a user's own."""
+    given = designs if isinstance(designs, Mapping) else {}
+    return {label: parameters for label, parameters in given.items() if not is_user_design(parameters)}
 
 
 def solver_options(

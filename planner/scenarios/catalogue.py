@@ -1,4 +1,8 @@
-"""Systems by name, as the entry point group `planner.systems` lists them."""
+"""Systems by name, as the entry point group `planner.systems` lists them, with the designs of other packages.
+
+The group `planner.designs` adds designs to an existing system: `traffic.mine = "mine:DESIGN"` adds `mine`, a
+`Design` or a function of a problem, to the designs of traffic.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.entry_points import find_entry_points, load_entry_point, other_distribution
-from planner.errors import InputError, did_you_mean
+from planner.errors import InputError
+from planner.scenarios.installed_systems import GROUP, load_system
 
 if TYPE_CHECKING:
     from planner.contract.system import System
 
-GROUP: Final = "planner.systems"
+DESIGN_GROUP: Final = "planner.designs"
+"""Entry points of designs by `SYSTEM.NAME`."""
 
 
 def system_names() -> list[str]:
@@ -26,16 +32,37 @@ def distribution(name: str) -> str | None:
 
 @functools.cache
 def find_system(name: str) -> System:
-    """Return the system of that name, loaded once.
+    """Return the system of that name with the designs of all packages, loaded once.
 
     raises  InputError for an unknown name, with the nearest, and for a package that cannot be loaded
     """
-    from planner.contract.system import System
+    return _with_designs(load_system(name))
 
-    systems = find_entry_points(GROUP)
-    if name not in systems:
-        raise InputError(f"{name}: no such system" + did_you_mean(name, systems))
-    return load_entry_point(systems[name], System)
+
+def _with_designs(system: System) -> System:
+    """Return a system with the designs of installed packages.
+
+    raises  InputError for a package whose design cannot be loaded, or has the name of another one
+    """
+    from planner.scenarios.user_designs import make_design
+
+    prefix = f"{system.name}."
+    for name, point in find_entry_points(DESIGN_GROUP).items():
+        if not name.startswith(prefix):
+            continue
+        offered = load_entry_point(point, object)
+        try:
+            design = make_design(system, name.removeprefix(prefix), offered)
+        except InputError as error:
+            origin = other_distribution(point) or point.value
+            raise InputError(*(f"{origin}: {fault}" for fault in error.faults)) from error
+        system = system.with_designs([design])
+    return system
+
+
+def design_distribution(system: str, name: str) -> str | None:
+    """Return name and version of the package that adds a design to a system; None for another design."""
+    return other_distribution(find_entry_points(DESIGN_GROUP).get(f"{system}.{name}"))
 
 
 def find_system_of(problem: Any) -> System | None:

@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,8 @@ from typing import Any, Final
 from planner.entry_points import find_entry_points
 from planner.io.file_replacement import replace_file
 from planner.private_folders import MUST_BE_PRIVATE, PRIVATE_FILE, make_private, read_trusted
-from planner.scenarios.catalogue import GROUP, find_system
+from planner.scenarios.catalogue import DESIGN_GROUP, find_system
+from planner.scenarios.installed_systems import GROUP
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,11 @@ def describe_all() -> list[dict[str, Any]]:
     return plain
 
 
+def _points() -> list[EntryPoint]:
+    """Return the entry points of all systems, and of the designs that packages add to them."""
+    return [*find_entry_points(GROUP).values(), *find_entry_points(DESIGN_GROUP).values()]
+
+
 def _cache_file() -> Path | None:
     """Return the file of the descriptions in a folder of the user's own, or None without such a folder."""
     folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never raises
@@ -68,10 +75,7 @@ def _cache_file() -> Path | None:
 
 def _environment() -> list[Any]:
     """Return the state that decides the loaded files and their reading."""
-    points = [
-        [point.name, point.value, point.dist.version if point.dist else ""]
-        for point in find_entry_points(GROUP).values()
-    ]
+    points = [[point.name, point.value, point.dist.version if point.dist else ""] for point in _points()]
     return [sys.version, sys.flags.optimize, sys.path, points]
 
 
@@ -104,7 +108,7 @@ def _sources() -> Iterator[str]:
         file = getattr(module, "__file__", None)
         if isinstance(file, str):
             yield file
-    for point in find_entry_points(GROUP).values():
+    for point in _points():
         spec = find_spec(point.module)
         for folder in spec.submodule_search_locations or () if spec else ():
             for parent, folders, names in os.walk(folder):

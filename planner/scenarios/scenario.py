@@ -20,20 +20,33 @@ from planner.contract.design import Design
 from planner.contract.parameters import check_parameters
 from planner.contract.problem import Series
 from planner.contract.system import System
+from planner.contract.value_rules import RULES
 from planner.errors import InputError, did_you_mean
 from planner.io.names import name_fault
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.existing_plans import existing_plan_design
 from planner.scenarios.shipped import scenario_file, scenario_names
-from planner.scenarios.sources import Events, Single, problem_factory, read_events, relocate_paths
+from planner.scenarios.sources import (
+    Events,
+    Single,
+    problem_factory,
+    read_events,
+    relocate_path,
+    relocate_paths,
+)
 
-SECTIONS: Final = ("system", "problem", "series", "events", "designs", "solver", "simulation", "sweep")
+SECTIONS: Final = (
+    "system", "problem", "series", "events", "designs", "plans", "solver", "simulation", "sweep",
+)  # fmt: skip
 MAX_WINDOWS: Final = 100_000
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
 PROBLEM_FOLDER: Final = "problem"
 """Subfolder for the tables of a problem that was given in memory."""
+PLANS_FOLDER: Final = "plans"
+"""Subfolder for the tables of plans that were given in memory, by their labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +57,26 @@ class Entry:
     design: Design
     parameters: Mapping[str, Any] = field(default_factory=dict)
     information: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Additions:
+    """What a user adds to a scenario in memory.
+
+    designs  of his own, beside those of the system
+    plans    existing ones by label, in any form that `take_plan` reads
+    """
+
+    designs: tuple[Design, ...] = ()
+    plans: Mapping[str, Any] = field(default_factory=dict)
+
+    def __add__(self, other: Additions) -> Additions:
+        """Return both; the other's replace those of the same name."""
+        designs = {design.name: design for design in (*self.designs, *other.designs)}
+        return Additions(designs=tuple(designs.values()), plans={**self.plans, **other.plans})
+
+
+NO_ADDITIONS: Final = Additions()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +91,8 @@ class Scenario:
     events        adjustments of the problem from a window of the series on, by its label
     problem       the problem in memory that [problem] adjusts; None where its source gives the problem
     changes       what was changed of the file, by dotted key
+    plans         existing plans that stand beside the designs
+    additions     designs and plans in memory
     """
 
     name: str
@@ -73,6 +108,8 @@ class Scenario:
     events: Events = field(default_factory=dict)
     problem: Any = None
     changes: Mapping[str, Any] = field(default_factory=dict)
+    plans: tuple[Entry, ...] = ()
+    additions: Additions = NO_ADDITIONS
 
     @property
     def is_consecutive(self) -> bool:
@@ -81,13 +118,13 @@ class Scenario:
 
     def entry(self, label: str) -> Entry:
         """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
-        for entry in self.designs:
+        for entry in (*self.designs, *self.plans):
             if entry.label == label:
                 return entry
         designs = {design.name: design for design in self.system.designs}
         if label in designs:
             return Entry(label=label, design=designs[label])
-        labels = [*(entry.label for entry in self.designs), *designs]
+        labels = [*(entry.label for entry in (*self.designs, *self.plans)), *designs]
         raise InputError(
             f"{self.name}: designs.{label}: no such design of {self.system.name}"
             + did_you_mean(label, labels)
@@ -96,12 +133,17 @@ class Scenario:
     def to_toml(self, folder: Path) -> str:
         """Return the scenario as TOML with paths relative to `folder`, where it will be saved.
 
-        A problem in memory is written as the tables in the subfolder `problem`.
+        A problem in memory is written as the tables in the subfolder `problem`, plans as those in `plans`.
         """
         section = relocate_paths(self.system, self.raw["problem"], self.folder, folder)
         if self.problem is not None:
             section = {"source": "tables", "path": PROBLEM_FOLDER, **section}
-        return tomli_w.dumps({**self.raw, "problem": section})
+        plans = {
+            label: relocate_path(path, self.folder, folder)
+            for label, path in self.raw.get("plans", {}).items()
+        }
+        plans |= {label: f"{PLANS_FOLDER}/{label}" for label in self.additions.plans}
+        return tomli_w.dumps({**self.raw, "problem": section, **({"plans": plans} if plans else {})})
 
 
 def load(
@@ -175,8 +217,25 @@ def with_document(
 
     changes  what it changes, by dotted key
     """
-    changed = from_document(document, name=scenario.name, folder=scenario.folder, problem=scenario.problem)
+    changed = from_document(
+        document,
+        name=scenario.name,
+        folder=scenario.folder,
+        problem=scenario.problem,
+        additions=scenario.additions,
+    )
     return replace(changed, changes={**scenario.changes, **(changes or {})})
+
+
+def with_additions(scenario: Scenario, additions: Additions) -> Scenario:
+    """Return the scenario with more designs and existing plans.
+
+    raises  InputError for a plan with the label of a design
+    """
+    if not additions.designs and not additions.plans:
+        return scenario
+    added = replace(scenario, additions=scenario.additions + additions)
+    return with_document(added, added.raw)
 
 
 def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]) -> Any:
@@ -199,11 +258,20 @@ def _solver_changes(options: Options | Mapping[str, Any] | None) -> dict[str, An
     }
 
 
-def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: Any = None) -> Scenario:
+def from_document(
+    raw: Mapping[str, Any],
+    *,
+    name: str,
+    folder: Path,
+    problem: Any = None,
+    additions: Additions = NO_ADDITIONS,
+) -> Scenario:
     """Return the scenario of a TOML document; raise InputError with every fault.
 
-    problem  a problem in memory, which [problem] adjusts; None: the source in [problem] gives it
+    problem    a problem in memory, which [problem] adjusts; None: the source in [problem] gives it
+    additions  designs and plans in memory
     """
+    context: dict[str, Any] = {"folder": folder, "problem": problem, "additions": additions}
     faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
     faults += [
         f"{section} must be a table: write [{section}]"
@@ -211,17 +279,19 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         if not isinstance(raw.get(section, {}), dict)
     ]
     system, more = _read_system(raw)
+    if system is not None:
+        system = system.with_designs(additions.designs)
     options, option_faults = _read_options(raw.get("solver", {}))
     faults += [*more, *option_faults]
     entries: tuple[Entry, ...] = ()
+    plans: tuple[Entry, ...] = ()
     simulation: Mapping[str, Any] = {}
     events: Events = {}
     make_problem: Callable[[], Any] | None = None
     make_series: Callable[[], Series] | None = None
     if system is not None:
-        if isinstance(raw.get("designs", {}), dict):
-            entries, more = _read_designs(system, raw.get("designs", {}))
-            faults += more
+        entries, plans, more = _read_entries(system, raw, folder, additions)
+        faults += more
         if isinstance(raw.get("simulation", {}), dict):
             simulation, more = _simulation(system, raw.get("simulation", {}), folder)
             faults += more
@@ -236,7 +306,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
                 faults += more
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can be tried only in a scenario that is valid without them
-        more += _sweep_faults(raw, axes, folder, problem)
+        more += _sweep_faults(raw, axes, partial(from_document, name="sweep", **context))
         labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
         more += [
             f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
@@ -259,6 +329,8 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         sweep=axes,
         events=events,
         problem=problem,
+        plans=plans,
+        additions=additions,
     )
 
 
@@ -368,9 +440,9 @@ def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[s
 
 
 def _sweep_faults(
-    raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], folder: Path, problem: Any
+    raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], read: Callable[[Mapping[str, Any]], Scenario]
 ) -> list[str]:
-    """Return the faults of a sweep's values, each tried alone."""
+    """Return the faults of a sweep's values, each tried alone; `read` reads a document."""
     plain = {key: value for key, value in raw.items() if key != "sweep"}
     faults: list[str] = []
     for key, values in axes.items():
@@ -378,7 +450,7 @@ def _sweep_faults(
             document = copy.deepcopy(plain)
             try:
                 set_key(document, key, value)
-                from_document(document, name="sweep", folder=folder, problem=problem)
+                read(document)
             except InputError as error:
                 faults += error.faults
     return list(dict.fromkeys(faults))
@@ -444,6 +516,52 @@ def _simulation(
         return {}, [f"simulation: system {system.name} has no simulation in time"]
     what = f"the simulation of {system.name}"
     return check_parameters(simulation.run, settings, where="simulation", what=what, folder=folder)
+
+
+def _read_entries(
+    system: System, raw: Mapping[str, Any], folder: Path, additions: Additions
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...], list[str]]:
+    """Return the designs and the existing plans of a document, and their faults."""
+    designs: tuple[Entry, ...] = ()
+    faults: list[str] = []
+    if isinstance(raw.get("designs", {}), dict):
+        designs, faults = _read_designs(system, raw.get("designs", {}))
+    section = raw.get("plans", {})
+    taken = [*(entry.label for entry in designs), *(design.name for design in system.designs)]
+    plans, more = _read_plans(
+        system, section if isinstance(section, dict) else {}, folder, additions.plans, taken
+    )
+    return designs, plans, [*faults, *more]
+
+
+def _read_plans(
+    system: System,
+    section: Mapping[str, Any],
+    folder: Path,
+    in_memory: Mapping[str, Any],
+    taken: Sequence[str],
+) -> tuple[tuple[Entry, ...], list[str]]:
+    """Return existing plans, those of [plans] and those in memory, and their faults.
+
+    taken  labels of designs
+    """
+    plans: dict[str, Any] = {}
+    faults = []
+    for label, path in section.items():
+        if isinstance(path, str):
+            plans[label] = folder / path
+        else:
+            faults.append(f"plans.{label} is {json.dumps(path, default=str)[:60]}, {RULES['path_type']}")
+    plans |= in_memory
+    for label in plans:
+        if fault := name_fault(label):
+            faults.append(f"plans: label {json.dumps(label[:60])} {fault}")
+        elif label in taken:
+            faults.append(f"plans.{label}: a design has this name; name the plan otherwise")
+    entries = [
+        Entry(label=label, design=existing_plan_design(system, label, plan)) for label, plan in plans.items()
+    ]
+    return tuple(entries), faults
 
 
 def _read_designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, ...], list[str]]:

@@ -306,10 +306,14 @@ def relocate_paths(system: System, problem: Mapping[str, Any], old: Path, new: P
     """Return the [problem] section with its relative paths relative to another folder."""
     section = copy.deepcopy(dict(problem))
     for (*outer, key), path in path_entries(system, problem).items():
-        if not Path(path).is_absolute():
-            holder = functools.reduce(dict.__getitem__, outer, section)
-            holder[key] = Path(os.path.relpath(old / path, new)).as_posix()
+        holder = functools.reduce(dict.__getitem__, outer, section)
+        holder[key] = relocate_path(path, old, new)
     return section
+
+
+def relocate_path(path: str, old: Path, new: Path) -> str:
+    """Return a path relative to another folder; an absolute one stays."""
+    return path if Path(path).is_absolute() else Path(os.path.relpath(old / path, new)).as_posix()
 
 
 def path_entries(system: System, problem: Mapping[str, Any]) -> dict[tuple[str, ...], str]:

@@ -33,11 +33,11 @@ from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.formatting import split_names
 from planner.options import Algorithm, Options, Restoration, Service
-from planner.runs.files import read_plan
 from planner.runs.run import Run
 from planner.runs.trials import BusiestLink, Kinds, Outcome, Trials, kinds_of, picture_of
 from planner.runs.warm_start import start_of
-from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
+from planner.scenarios.arguments import OneDesign, Source, as_scenario, only_label, solver_options, verb
+from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.scenario import Entry
 from planner.sweeps.failure_list import FAILED, Failure, Failures, cost_metric, elements_of
 from planner.sweeps.open_workers import open_workers
@@ -55,7 +55,7 @@ LEAST_SHARE_LOST: Final = 1e-6
 def failures(
     problem: Source,
     *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    design: OneDesign | None = None,
     failures: str | Sequence[str] | None = None,
     restoration: Restoration | None = None,
     plan: str | Path | Plan | None = None,
@@ -216,7 +216,7 @@ def _asked_sets(
 def _run_of(trials: Trials, plan: str | Path | Plan) -> Run:
     """Return the run of a plan made elsewhere; raise PlanRejected where it is none."""
     system, problem = trials.system, trials.make_problem(trials.adjustments)
-    read = read_plan(system, problem, Path(plan)) if isinstance(plan, str | Path) else plan
+    read = plan if hasattr(plan, "to_tables") else take_plan(system, problem, plan, "plan")
     made = Design(name="plan", decide=_decide_nothing, source="")
     return Run(
         system=system,

@@ -203,6 +203,7 @@ class _Layout:
             versions=versions_of(self.scenario.system.name),
             warm=self.warm,
             plans=self.plans,
+            user_design=entry.design if entry.design in self.scenario.additions.designs else None,
         )
         return Point(values=values, request=request, entry=entry, options=options)
 
@@ -219,7 +220,8 @@ class _Layout:
 
     def _load(self, **sections: Any) -> Scenario:
         document = {**self.raw, **sections}
-        return from_document(document, name=self.scenario.name, folder=self.folder)
+        additions = self.scenario.additions
+        return from_document(document, name=self.scenario.name, folder=self.folder, additions=additions)
 
     def _problem_section(self, problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         loaded = self._load(problem=problem)

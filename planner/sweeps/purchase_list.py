@@ -16,6 +16,7 @@ from planner.contract.studies import Explanation, Section
 from planner.contract.system import System
 from planner.errors import InputError
 from planner.runs.what_if import Explained, explain
+from planner.scenarios.arguments import OneDesign
 from planner.scenarios.scenario import Scenario
 from planner.sweeps.upgrade_list import Point, Step, Upgrades
 
@@ -23,7 +24,7 @@ ACTION = "Buy"
 
 
 def list_purchases(
-    scenario: Scenario, design: str | Mapping[str, Mapping[str, Any]] | None, steps: int, budget: float | None
+    scenario: Scenario, design: OneDesign | None, steps: int, budget: float | None
 ) -> Upgrades:
     """Return the purchases of a design's plan, at most so many steps, as a list of upgrades.
 

@@ -16,20 +16,24 @@ import glob
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from planner.backends.registry import declared_capabilities
+from planner.contract.design import Design
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.system import System
 from planner.io.input_files import input_files, is_input_name
 from planner.io.table_files import table_files
 from planner.options import Options
-from planner.scenarios.catalogue import distribution
-from planner.scenarios.scenario import Entry, Scenario, from_document
+from planner.scenarios.catalogue import design_distribution, distribution
+from planner.scenarios.scenario import Additions, Entry, Scenario, from_document
 from planner.scenarios.sources import path_entries
 from planner.version import __version__
+
+UNSTORED: Final = ("problem_key", "plans", "user_design")
+"""Fields of a request that its record leaves out."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +46,7 @@ class Request:
     versions     of planner and of the package that provides the system
     warm         whether it may start from the last decision of a neighbour
     plans        whether the plan's tables are stored too
+    user_design  the design, where it is a user's own
     """
 
     scenario: str
@@ -55,6 +60,7 @@ class Request:
     versions: str
     warm: bool = False
     plans: bool = True
+    user_design: Design | None = None
 
     def load(self) -> Scenario:
         """Return the scenario with this design only; raise InputError with every fault."""
@@ -64,11 +70,13 @@ class Request:
             "designs": {self.label: self.design},
             "solver": self.solver,
         }
-        return from_document(document, name=self.scenario, folder=Path(self.folder))
+        additions = Additions(designs=() if self.user_design is None else (self.user_design,))
+        return from_document(document, name=self.scenario, folder=Path(self.folder), additions=additions)
 
     def to_json(self) -> str:
         """Return the whole request as JSON."""
-        plain = {name: value for name, value in asdict(self).items() if name not in ("problem_key", "plans")}
+        names = [field.name for field in fields(self)]
+        plain = {name: getattr(self, name) for name in names if name not in UNSTORED}
         return _to_canonical_json(plain)
 
 
@@ -107,6 +115,8 @@ def run_digest(
     system: str, problem: str, entry: Entry, options: Options, *, versions: str, warm: bool
 ) -> str:
     """Return the digest of a run; `problem` is the digest of the problem's tables, or its key."""
+    # of another package by its version, of a user's own function by what it is
+    code = design_distribution(system, entry.design.name) or getattr(entry.design.decide, "digest", "")
     plain = {
         "versions": versions,
         "system": system,
@@ -115,6 +125,7 @@ def run_digest(
         "parameters": _digest_paths(_with_defaults(entry.design.parameters, entry.parameters)),
         "information": _digest_paths(_with_defaults(parameters_of(entry.design.observe), entry.information)),
         "solver": options.to_dict(),
+        **({"code": code} if code else {}),
         **({"warm": True} if warm else {}),
     }
     return _digest(plain)

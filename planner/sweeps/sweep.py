@@ -363,7 +363,7 @@ def _stored(scenario: Scenario, tables: Path | None) -> Scenario:
         write_tables(frames, folder)
     section = {"source": "tables", "path": folder.name, **scenario.raw["problem"]}
     document = {**scenario.raw, "problem": section}
-    return from_document(document, name=scenario.name, folder=folder.parent)
+    return from_document(document, name=scenario.name, folder=folder.parent, additions=scenario.additions)
 
 
 def estimate(grid: Grid, out: str | Path) -> Estimate:

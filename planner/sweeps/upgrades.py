@@ -24,7 +24,7 @@ from planner.options import Algorithm, Options, Service
 from planner.runs.run import Run
 from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kinds_of, outcome_of
 from planner.runs.warm_start import start_of
-from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
+from planner.scenarios.arguments import OneDesign, Source, as_scenario, only_label, solver_options, verb
 from planner.sweeps import purchase_list
 from planner.sweeps.trial_pool import TrialPool, open_pool
 from planner.sweeps.upgrade_list import (
@@ -47,7 +47,7 @@ MOST_REMOVALS: Final = 12
 def upgrades(
     problem: Source,
     *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    design: OneDesign | None = None,
     steps: int = MAX_STEPS,
     budget: float | None = None,
     kinds: Kinds | None = None,

@@ -10,6 +10,7 @@ import pickle
 import select
 import sys
 import threading
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,12 +27,31 @@ def main(descriptor: int) -> None:
     connection.send(None)
     shared: dict[int, Any] = {}
     while True:
-        call = pickle.loads(connection.recv_bytes())
+        call = _load(connection.recv_bytes())
         if isinstance(call, int):
-            shared[call] = pickle.loads(connection.recv_bytes())
+            shared[call] = _load(connection.recv_bytes())
+            continue
+        if isinstance(call, _Unreadable):
+            connection.send_bytes(pickle.dumps((None, call.failure)))
             continue
         function, arguments = call
         connection.send_bytes(_execute(function, arguments, shared))
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    """What was sent, where it cannot be read here, such as a function of a module that is not installed."""
+
+    failure: SolverFailure
+
+
+def _load(content: bytes) -> Any:
+    """Return what was sent."""
+    try:
+        return pickle.loads(content)
+    except Exception as error:  # whatever the module of what was sent raises
+        text = f"a worker cannot load what is sent to it: {type(error).__name__}: {error}"
+        return _Unreadable(SolverFailure(" ".join(text.split())))
 
 
 def _execute(function: Any, arguments: tuple[Any, ...], shared: dict[int, Any]) -> bytes:
@@ -41,6 +61,9 @@ def _execute(function: Any, arguments: tuple[Any, ...], shared: dict[int, Any]) 
             shared[argument.key] if isinstance(argument, local_workers.Shared) else argument
             for argument in arguments
         ]
+        for value in values:
+            if isinstance(value, _Unreadable):
+                raise value.failure
         return pickle.dumps((function(*values), None))
     except Exception as error:
         try:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import time_limits
 from planner.entry_points import find_entry_points
-from planner.scenarios.catalogue import GROUP
+from planner.scenarios.installed_systems import GROUP
 from planner.scenarios.scenario import load
 
 NAMES = [name for name, _ in time_limits.SCENARIOS]

@@ -258,8 +258,8 @@ def _comparison(scenario: Scenario, record: Mapping[str, Any], folder: Path) -> 
 
 def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folder: Path) -> Run:
     """Return a run with its plan read, checked and measured."""
-    from planner.runs.files import read_plan
     from planner.runs.run import Run
+    from planner.scenarios.existing_plans import read_plan
 
     system, entry = scenario.system, scenario.entry(str(record["label"]))
     error = None if record["error"] is None else SolverFailure(str(record["error"]))

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import PlanRejected
-from planner.runs.files import read_plan, write_plan
+from planner.runs.files import write_plan
+from planner.scenarios.existing_plans import read_plan
 from planner_models.analytics import SYSTEM, Analytics, check, measure
 from planner_models.analytics.plan.answers import find_loads
 from planner_models.analytics.plan.plan import make_plan
