@@ -369,7 +369,7 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
         lines_after=lines_after,
         row_headers=2,
     )
-    notes = [Text(f"{run.label}: {run.reason}", "bad") for run in runs if run.error is not None]
+    notes = [Text(f"{run.label}: {run.error}", "bad") for run in runs if run.error is not None]
     drawings = [
         replace(drawing, title=f"{run.label}: {drawing.title}") if len(finished) > 1 else drawing
         for run in finished
