@@ -85,6 +85,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner dashboard",
         "planner dashboard --store results --port 8600",
     ),
+    "new workbook": ("planner new workbook traffic", "planner new workbook contracts --out month.xlsx"),
     "new scenario": (
         "planner new scenario links.csv demands.csv",
         "planner new scenario network.xlsx --out mine/scenario.toml",

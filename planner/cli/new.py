@@ -1,4 +1,4 @@
-"""Commands that write a scenario over files, or the files of a new system or design."""
+"""Commands that write a scenario over files, a template of tables, or the files of a system or design."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ_NOTES: Final = (": read columns ", ": ignored columns ")
 DecimalMark = Literal[".", ","]
 
 new = typer.Typer(
-    help="Write a scenario over your tables, or a new system or design.",
+    help="Write a scenario, a template, or a new system or design.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -70,7 +70,7 @@ def scenario(
     units: Annotated[
         list[str] | None,
         typer.Option(
-            "--unit", metavar="TABLE=UNIT", help="The unit of a matrix that names none, such as Gbit/s."
+            "--unit", metavar="TABLE=UNIT", help="The unit of a matrix or columns that name none: Gbit/s."
         ),
     ] = None,
     changes: Annotated[
@@ -81,6 +81,10 @@ def scenario(
             help="A key of [problem] to write, e.g. problem.both_directions=true. Repeatable.",
         ),
     ] = None,
+    save_columns: Annotated[
+        bool,
+        typer.Option("--save-columns", help="Write into the scenario how each column is read."),
+    ] = False,
     decimal: Annotated[
         DecimalMark | None,
         typer.Option("--decimal", help="The decimal mark of text files, where both are possible."),
@@ -110,6 +114,7 @@ def scenario(
             units=dict(_split("--unit", text, "TABLE=UNIT") for text in units or []),
             decimal=decimal,
             settings=_problem_keys(changes),
+            save_columns=save_columns,
             ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
     _show_columns(written)
@@ -148,13 +153,17 @@ def ask(question: OpenQuestion) -> Any:
 
 def _show_columns(written: NewScenario) -> None:
     """Print each column of the files beside ours, with its unit."""
-    header = ("your file", "your column", "read as", "unit")
-    rows = []
+    header: tuple[str, ...] = ("your file", "your column", "read as", "unit", "assumed")
+    rows: list[tuple[str, ...]] = []
     last = ""
     for column in written.columns:
         where = column.sheet if column.sheet != last else ""
-        rows.append((where, shorten_name(column.given), column.ours or "not read", column.unit))
+        rows.append(
+            (where, shorten_name(column.given), column.ours or "not read", column.unit, column.assumption)
+        )
         last = column.sheet
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
     widths = [max(len(row[index]) for row in (header, *rows)) for index in range(len(header))]
     for row in (header, *rows):
         say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -165,6 +174,30 @@ def _split(option: str, text: str, form: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise InputError(f"{option} {text}: must be {form}")
     return name.strip(), value.strip()
+
+
+@new.command("workbook", epilog=examples_of("new workbook"))
+def workbook(
+    system: Annotated[
+        str,
+        typer.Argument(
+            metavar="SYSTEM",
+            help="The system whose tables it is for.",
+            autocompletion=completion.complete_system,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The workbook to write; default: ./SYSTEM.xlsx."),
+    ] = None,
+) -> None:
+    """Write a workbook to fill in: a sheet for each table, and one that explains the columns."""
+    from planner.scenarios.catalogue import find_system
+    from planner.scenarios.template_workbook import write_template
+
+    path = out or Path(f"{system}.xlsx")
+    write_template(find_system(system), path)
+    say(f"wrote {path}; fill it in, then: planner new scenario {path} --system {system}")
 
 
 @new.command("system")

@@ -108,11 +108,14 @@ def _drop_blank_amounts(frame: pd.DataFrame, amount: str, cells: pd.Series) -> t
 def _drop_incomplete(table: Table, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """Return the table with defaults in blank cells, and without optional columns that cannot have any."""
     for name, column in table.columns.items():
-        if name not in frame or column.kind != "number" or column.required or column.nullable:
+        if name not in frame or column.required or column.nullable:
             continue
         is_blank = frame[name].isna()
         count = int(is_blank.sum())
-        if not count or count == len(frame):
+        if count == len(frame):
+            frame = frame.drop(columns=name)  # such as a column of a template that is not filled in
+            continue
+        if not count or column.kind != "number":
             continue
         if column.default is not None:
             frame = frame.assign(**{name: frame[name].where(~is_blank, column.default)})

@@ -56,6 +56,7 @@ class Sheet:
     title    what stands above that table
     columns  names of the columns, in each way in which a CSV file may be separated
     fault    why the columns cannot be read
+    is_empty whether the sheet has a header only, as of a template that is not filled in
     """
 
     path: Path
@@ -64,6 +65,7 @@ class Sheet:
     title: str = ""
     columns: tuple[tuple[str, ...], ...] = ()
     fault: str = ""
+    is_empty: bool = False
 
     @property
     def name(self) -> str:
@@ -211,7 +213,8 @@ def _list_workbook(path: Path) -> list[Sheet]:
             if "is no readable workbook" in error.faults[0] or len(names) == 1:
                 raise
             continue  # an empty sheet, or one of notes
-        sheets.append(Sheet(path=path, sheet=name, columns=tuple(map(tuple, columns))))
+        is_empty = not workbooks.has_rows(path, name)
+        sheets.append(Sheet(path=path, sheet=name, columns=tuple(map(tuple, columns)), is_empty=is_empty))
     workbooks.forget_workbooks()
     return sheets
 

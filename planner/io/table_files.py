@@ -538,6 +538,8 @@ def _find_sheets(
             names = [sheet_name]
         if not names and not layout.sheet:
             names = names_called(table, tables, sheets)
+        if table.name in optional and not layout.sheet:
+            names = [name for name in names if workbooks.has_rows(book, name)]
         candidates = [TableFile(path=book, layout=replace(layout, sheet=name)) for name in names]
         candidates = _without_others(table, candidates, names, table.name in optional)
         if len(candidates) > 1:

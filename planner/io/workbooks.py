@@ -173,6 +173,16 @@ def _end_of_section(path: Path, sheet: str, header: int) -> int | None:
     return min(after, default=None)
 
 
+def has_rows(path: Path, sheet: str) -> bool:
+    """Return whether a sheet has two rows at least that are not empty: a header alone is no table."""
+    count = 0
+    for row in _cells(path, sheet):
+        count += any(cell != "" for cell in row)
+        if count > 1:
+            return True
+    return False
+
+
 def title_texts(path: Path, sheet: str) -> list[str]:
     """Return the texts that stand alone in one of the first rows of a sheet, such as its title."""
     rows = [

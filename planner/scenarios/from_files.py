@@ -24,7 +24,13 @@ from planner.io.table_files import suffix_of
 from planner.scenarios.adjusted_problems import adjust_problem
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.commands import value_text
-from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
+from planner.scenarios.read_columns import (
+    ReadColumn,
+    assume_entries,
+    assume_units,
+    list_read_columns,
+    map_read_columns,
+)
 from planner.scenarios.sheet_choice import (
     OPTION,
     OpenChoice,
@@ -70,6 +76,7 @@ def write_scenario(
     decimal: str | None = None,
     settings: Mapping[str, Any] | None = None,
     ask: Callable[[OpenQuestion], Any] | None = None,
+    save_columns: bool = False,
 ) -> NewScenario:
     """Write a scenario over files, workbooks or folders of them, after reading all their tables.
 
@@ -111,6 +118,9 @@ def write_scenario(
     mappings, units, decimal = given.mappings, given.units, given.decimal
     answers, reasons = _answer_questions(system_found, problem, settings, ask)
     problem = _adjust(system_found, problem, {**adjustments, **answers})
+    read = list_read_columns(system_found, sheets_of, mappings, units)
+    if save_columns:
+        mappings = map_read_columns(system_found, sheets_of, mappings, units)
     section = _problem_section(sheets_of, mappings, units, decimal, out.parent)
     words = shlex.join(str(path) for path in paths)
     text = starter_text(
@@ -121,7 +131,6 @@ def write_scenario(
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
-    read = list_read_columns(system_found, sheets_of, mappings, units)
     return NewScenario(path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read)
 
 

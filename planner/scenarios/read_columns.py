@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.contract.columns import ColumnMatch, format_factor
 from planner.contract.table import Table
-from planner.contract.units import Unit, find_units, split_unit, unit_of
+from planner.contract.units import Unit, find_units, name_in_unit, split_unit, unit_of
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
 from planner.io.table_files import title_texts
@@ -51,6 +51,30 @@ def list_read_columns(
             columns += _list_names(sheet, table, match)
         else:
             columns += _list_columns(sheet, table, match, mappings.get(name, {}))
+    return columns
+
+
+def map_read_columns(
+    system: System, sheets: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return the columns as they are read, as [problem.columns] of a scenario says them.
+
+    Those that have our names are left out, and matrices and time series with a column for each name.
+    """
+    columns: dict[str, dict[str, str]] = {}
+    for name, sheet in sheets.items():
+        match = match_sheet(
+            sheet, system.problem.table_by_name[name], mappings.get(name), unit=units.get(name)
+        )
+        if match.form != "rows":
+            continue
+        mapping = {
+            name_in_unit(ours, find_units(match.stated[ours])[0]) if ours in match.stated else ours: theirs
+            for ours, theirs in match.names.items()
+            if ours != theirs
+        }
+        if mapping := {**mapping, **mappings.get(name, {})}:
+            columns[name] = mapping
     return columns
 
 

@@ -205,7 +205,12 @@ def choose_sheets(
             faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
         else:
             unused.append(sheet)
-    selected = {name: selected[name] for name in declared if name in selected}
+    optional = system.problem.optional_tables
+    selected = {
+        name: selected[name]
+        for name in declared
+        if name in selected and (name in tables or name not in optional or not selected[name].is_empty)
+    }
     open_choices: list[tuple[int, OpenQuestion, tuple[str, str]]] = []
     for name, sheet in selected.items():
         unit = (units or {}).get(name)
