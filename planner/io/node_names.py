@@ -70,7 +70,7 @@ def _node_columns(table: Table) -> list[str]:
 
 def _distinct(frame: pd.DataFrame, columns: Iterable[str]) -> list[str]:
     """Return the distinct names in columns, in the order in which they occur."""
-    return list(dict.fromkeys(str(name) for column in columns for name in frame[column].unique()))
+    return list(dict.fromkeys(str(name) for column in columns for name in frame[column].dropna().unique()))
 
 
 def _without_spaces(name: str) -> str:

@@ -13,13 +13,14 @@ from planner.contract.drawing import NetworkMap
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
 from planner.contract.table import Table
-from planner.contract.units import symbols_like
+from planner.contract.units import symbols_like, unit_of
 from planner.errors import InputError
 from planner.formatting import sizes
 from planner.io.layout import Layout
 from planner.io.recognition import Choice, Sheet
 from planner.io.table_files import suffix_of
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.read_columns import ReadColumn
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.own_data import tasks
@@ -67,7 +68,9 @@ class PageState:
     chosen    the sheets that the draft was read from
     draft     the tables in work
     checked   the last check, and the frames that it is of
-    matrices  tables that are read from matrices
+    unitless  tables that are read from matrices, or with columns that name no unit
+    columns   each column of the files as it is read
+    template  name and content of a workbook to fill in
     answers   to questions that the tables leave open, by parameter
     shown     what the editor shows
     editors   number of editors so far
@@ -78,7 +81,9 @@ class PageState:
     chosen: Any = None
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    matrices: frozenset[str] = frozenset()
+    unitless: frozenset[str] = frozenset()
+    columns: Sequence[ReadColumn] = ()
+    template: tuple[str, bytes] | None = None
     draft: Draft | None = None
     checked: tasks.Checked | None = None
     answers: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +102,7 @@ def page() -> None:
     if state.taken is not None:
         _show_recognition(state, state.taken)
     elif state.draft is None:
-        _show_needs()
+        _show_needs(state)
     if state.draft is None:
         return
     top = st.container()
@@ -120,7 +125,7 @@ def _take_results(state: PageState) -> None:
     if taken is not None:
         state.taken, state.chosen, state.draft, state.checked = taken, None, None, None
         state.answers = {}
-        state.missing, state.unread, state.matrices = {}, {}, frozenset()
+        state.missing, state.unread, state.unitless, state.columns = {}, {}, frozenset(), ()
     read: tasks.Read | None = session.take_result("own tables")
     if read is not None:
         version = state.draft.version + 1 if state.draft else 0
@@ -132,10 +137,13 @@ def _take_results(state: PageState) -> None:
             version=version,
         )
         state.missing, state.unread, state.checked, state.asked_frames = read.missing, read.faults, None, None
-        state.matrices = read.matrices
+        state.unitless, state.columns = read.matrices | read.unitless, read.columns
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:
         state.checked, state.checked_frames = checked, state.asked_frames
+    template: tuple[str, bytes] | None = session.take_result("own template")
+    if template is not None:
+        state.template = template
     saved: str | None = session.take_result("own save")
     if saved is not None:
         state.saved = saved
@@ -144,7 +152,7 @@ def _take_results(state: PageState) -> None:
 # --- where the tables come from -----------------------------------------------------------
 
 
-def _show_needs() -> None:
+def _show_needs(state: PageState) -> None:
     """Show the tables that each system takes."""
     st.subheader("Which tables answer which question")
     st.caption(
@@ -163,6 +171,20 @@ def _show_needs() -> None:
             tables += f"<br>[{', '.join(system.problem.optional_tables)}]"
         lines.append(f"| {system.question} | {name} | {tables} |")
     st.markdown("\n".join(lines), unsafe_allow_html=True)
+    _show_template(state)
+
+
+def _show_template(state: PageState) -> None:
+    """Offer a workbook to fill in: a sheet for each table, and one that explains the columns."""
+    st.subheader("A workbook to fill in")
+    name = st.selectbox("Workbook for the system", system_names(), index=None, key="own template system")
+    if st.button("Prepare the workbook", disabled=name is None, key="own template button"):
+        session.submit("own template", tasks.make_template, name)
+    session.show_progress("own template", "writing")
+    session.show_failure("own template")
+    if state.template is not None:
+        file_name, content = state.template
+        st.download_button(f"Download {file_name}", content, file_name=file_name, key="own template download")
 
 
 def _columns_in_words(table: Table) -> str:
@@ -218,6 +240,8 @@ def _show_recognition(state: PageState, taken: tasks.Taken) -> None:
         if system is None:
             return
         selected, is_clear = _show_sheets(state, system, taken)
+        if state.columns:
+            _show_read_columns(state.columns)
     choice = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in selected.items()])
     if is_clear and selected and choice != state.chosen:
         state.chosen = choice
@@ -286,6 +310,28 @@ def _show_sheet(system: System, index: int, sheet: Sheet, choice: Choice) -> str
     return selected
 
 
+def _symbols_of(table: Table) -> list[str]:
+    """Return the units that a table's first quantity may have."""
+    quantities = [ours for ours in (*table.required_columns, *table.columns) if unit_of(ours)[1] is not None]
+    return symbols_like(quantities[0]) if quantities else []
+
+
+def _show_read_columns(columns: Sequence[ReadColumn]) -> None:
+    """Show each column of the files beside ours, with its unit and what is assumed."""
+    rows = [
+        {
+            "Your file": column.sheet,
+            "Your column": column.given,
+            "Read as": column.ours or "not read",
+            "Unit": column.unit,
+            "Assumed": column.assumption,
+        }
+        for column in columns
+    ]
+    st.caption("How the columns were read")
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+
+
 def _show_layout(state: PageState, system: System, index: int, sheet: Sheet, table: str) -> Layout:
     """Show the format of a file, if it must be stated: marks, separator, encoding, names of columns."""
     missing = state.missing.get(table, ())
@@ -304,9 +350,9 @@ def _show_layout(state: PageState, system: System, index: int, sheet: Sheet, tab
             encoding = st.selectbox("Encoding", ENCODINGS, key=f"{key} encoding")
             settings["delimiter"] = SEPARATORS[separator]
             settings["encoding"] = None if encoding == ENCODINGS[0] else encoding
-        if table in state.matrices:
-            units = (AS_NAMED, *symbols_like(declared.required_columns[2]))
-            unit = st.selectbox("Unit of the entries", units, key=f"{key} unit")
+        if table in state.unitless:
+            units = (AS_NAMED, *_symbols_of(declared))
+            unit = st.selectbox("Unit of what names none", units, key=f"{key} unit")
             settings["unit"] = None if unit == AS_NAMED else unit
         columns = list(dict.fromkeys(name for names in sheet.columns for name in names))
         for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):

@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ import tomli_w
 
 from planner.contract.columns import ColumnMatch
 from planner.contract.drawing import Drawing
-from planner.contract.notes import doubts_of, make_with_notes
+from planner.contract.notes import doubts_of, make_with_notes, observe_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
@@ -29,15 +30,17 @@ from planner.formatting import sizes
 from planner.io.file_replacement import replace_folder
 from planner.io.layout import Layout
 from planner.io.names import name_fault
+from planner.io.node_names import unify_names
 from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet, recognize
 from planner.io.table_files import check_problem, read_cells, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.read_columns import assume_entries, assume_units
+from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
+from planner.scenarios.template_workbook import write_template
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
 from planner_dashboard.own_data.limits import active_cells
 
@@ -69,6 +72,8 @@ class Read:
     faults    why a table cannot be read, by table
     missing   columns that the user may find among those of the sheet, by table
     matrices  tables that are read from matrices
+    unitless  tables with columns that name no unit
+    columns   each column of the files as it is read
     sections  of the scenario that the tables come from
     name      of that scenario
     """
@@ -79,6 +84,8 @@ class Read:
     faults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     matrices: frozenset[str] = frozenset()
+    unitless: frozenset[str] = frozenset()
+    columns: tuple[ReadColumn, ...] = ()
     sections: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
@@ -114,7 +121,7 @@ def take_files(given: Sequence[GivenFile], folder: Path) -> Taken:
         for sheet in list_sheets(path):
             if sheet.fault:
                 faults.append(sheet.fault.replace(f"{path.parent}/", ""))
-            else:
+            elif not sheet.is_empty:
                 sheets.append(sheet)
     recognition = recognize(sheets, [find_system(name) for name in system_names()])
     system = stored.system if recognition.reading(stored.system) else recognition.system
@@ -134,15 +141,18 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
     faults: dict[str, tuple[str, ...]] = {}
     missing: dict[str, tuple[str, ...]] = {}
     matrices: set[str] = set()
+    unitless: set[str] = set()
     sheets = {name: sheet for name, (sheet, _) in chosen.items()}
     said = {name for name, (_, layout) in chosen.items() if layout.unit is not None}
     mappings = {name: layout.columns for name, (_, layout) in chosen.items()}
     units = assume_units(find_system(system_name), sheets, mappings, said)
     for name, (sheet, layout_given) in chosen.items():
         layout = replace(layout_given, unit=units[name].symbol) if name in units else layout_given
-        match = match_sheet(sheet, tables[name], layout.columns)
+        match = match_sheet(sheet, tables[name], layout.columns, unit=layout.unit)
         if match.form == "matrix":
             matrices.add(name)
+        if match.stated or set(match.names.values()) & set(match.ignored):
+            unitless.add(name)
         missing[name] = _missing_columns(tables[name], match)
         try:
             cells = read_cells(tables[name], sheet.file(layout))
@@ -158,6 +168,14 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
         notes[name] = (*cells.notes, *_assumed_unit(sheet, units.get(name)))
         if cells.faults:
             faults[name] = cells.faults
+    spellings: list[str] = []
+    with observe_notes(spellings.append):
+        frames = unify_names(find_system(system_name).problem.tables, frames)
+    if spellings:
+        first = next(iter(frames))
+        notes[first] = (*notes[first], *spellings)
+    said_units = {name: layout.unit for name, (_, layout) in chosen.items() if layout.unit is not None}
+    said_units |= {name: unit.symbol for name, unit in units.items()}
     return Read(
         system=system_name,
         frames=frames,
@@ -165,7 +183,17 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
         faults=faults,
         missing=missing,
         matrices=frozenset(matrices),
+        unitless=frozenset(unitless),
+        columns=tuple(list_read_columns(find_system(system_name), sheets, mappings, said_units)),
     )
+
+
+def make_template(system_name: str) -> tuple[str, bytes]:
+    """Return the name and the content of a workbook to fill in for a system."""
+    with tempfile.TemporaryDirectory(prefix="planner-") as folder:
+        path = Path(folder, f"{system_name}.xlsx")
+        write_template(find_system(system_name), path)
+        return path.name, path.read_bytes()
 
 
 def _assumed_unit(sheet: Sheet, unit: Unit | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pyarrow import parquet as pq
 from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.io.layout import Layout
+from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import FOLDERS
 from planner_dashboard import worker
@@ -24,6 +25,7 @@ from planner_dashboard.own_data import tasks
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
 from tests.commands import planner
+from tests.own_workbooks import BOOKS, save
 
 LINKS = b"tail,head,capacity_mbps\na,b,10\nb,a,10\n"
 DEMANDS = b"source,target,rate_mbps\na,b,8\n"
@@ -296,3 +298,30 @@ def test_a_workbook_in_the_words_of_others_is_understood_with_one_question(tmp_p
         problem = load(tmp_path / checked.digest / "scenario.toml").make_problem()
         links[answers.get("both_directions")] = len(problem.links)
     assert links == {None: 4, True: 4, False: 2}  # c and b have no other way to a
+
+
+def test_a_unit_that_no_column_names_is_chosen_and_the_columns_are_shown(tmp_path: Path) -> None:
+    book = BOOKS["no unit at all"]
+    save(book.sheets(), tmp_path / "net.xlsx")
+    taken = tasks.take_files([given("net.xlsx", (tmp_path / "net.xlsx").read_bytes())], tmp_path / "session")
+    assert taken.system == "traffic"
+    selected = {
+        str(choice.table): sheet
+        for sheet, choice in zip(taken.sheets, taken.recognition.readings[0].choices, strict=True)
+    }
+    read = tasks.read_sheets("traffic", {table: (sheet, Layout()) for table, sheet in selected.items()})
+    assert read.unitless == {"links", "demands"}
+    assert all("names no unit" in fault for faults in read.faults.values() for fault in faults)
+    layout = Layout(unit="Gbit/s")
+    read = tasks.read_sheets("traffic", {table: (sheet, layout) for table, sheet in selected.items()})
+    assert read.faults == {}
+    assert read.frames["demands"]["rate_mbps"].sum() == pytest.approx(63_400)
+    rows = {(column.given, column.ours): column.unit for column in read.columns}
+    assert rows["Bandwidth", "links.capacity_mbps"] == "Gbit/s, times 1,000"
+
+
+def test_a_template_is_a_workbook_of_the_system(tmp_path: Path) -> None:
+    name, content = tasks.make_template("rotors")
+    assert name == "rotors.xlsx"
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    assert set(find_system("rotors").problem.table_by_name) < set(book.sheetnames)
