@@ -13,8 +13,10 @@ from typing import Final
 from planner.entry_points import OWN_DISTRIBUTION
 from planner.errors import InputError
 
-USERS_EXTRAS: Final = ("charts", "dashboard", "documents", "cluster", "pyomo", "pictures", "scip")
-"""Extras of setup.cfg for users; `all` installs them together, the others are for developers."""
+USERS_EXTRAS: Final = (
+    "charts", "dashboard", "documents", "cluster", "pyomo", "pictures", "scip", "gurobi", "cplex", "xpress",
+)  # fmt: skip
+"""Extras of setup.cfg for users; `all` has those with a free licence, the others are for developers."""
 IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed", "pptx": "python-pptx"}
 """Distribution that brings a module of another name."""
 

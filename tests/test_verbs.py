@@ -26,6 +26,7 @@ from tests import commands
 
 SYSTEMS = system_names()
 VERBS = (
+    "alternatives",
     "check",
     "compare",
     "explain",

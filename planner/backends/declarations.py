@@ -36,3 +36,21 @@ SCIP = Backend(
     implementation="planner.backends.scip",
     capabilities=Capabilities(),
 )
+
+GUROBI = Backend(
+    name="gurobi",
+    implementation="planner.backends.gurobi",
+    capabilities=Capabilities(linear_algorithms=("simplex", "interior-point")),
+)
+
+CPLEX = Backend(
+    name="cplex",
+    implementation="planner.backends.cplex",
+    capabilities=Capabilities(linear_algorithms=("simplex", "interior-point")),
+)
+
+XPRESS = Backend(
+    name="xpress",
+    implementation="planner.backends.xpress",
+    capabilities=Capabilities(linear_algorithms=("simplex", "interior-point")),
+)

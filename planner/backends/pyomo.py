@@ -98,7 +98,6 @@ KEYWORDS = {
     "appsi_highs": _HIGHS,
     "gurobi": _GUROBI,
     "gurobi_direct": _GUROBI,
-    "gurobi_persistent": _GUROBI,
     "appsi_gurobi": _GUROBI,
     "cplex": Keywords(
         time_limit_s="timelimit", gap="mip_tolerances_mipgap", threads="threads", seed="randomseed"

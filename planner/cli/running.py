@@ -84,7 +84,7 @@ def compare(
     all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run several designs on one problem, and compare their metrics."""
+    """Run several designs on a problem, and compare their metrics."""
     from planner.reports import run_pages
     from planner.runs import evaluation
     from planner.scenarios.scenario import Additions, with_additions
@@ -117,7 +117,7 @@ def roll(
     table_format: FormatOption = "parquet",
     as_json: JsonOption = False,
 ) -> None:
-    """Run designs on consecutive problems, each from the last plan.
+    """Run designs on problems in turn, each from the last plan.
 
     Such problems are the windows of a trace, or a series of demand matrices.
 
@@ -165,7 +165,7 @@ def simulate(
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a system in time under several designs as controllers.
+    """Simulate a system in time, with designs as its controllers.
 
     The scenario's [simulation] section, or --set simulation.KEY=VALUE, sets duration and conditions.
     """

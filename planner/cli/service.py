@@ -40,7 +40,7 @@ def list_(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the systems, or a system's designs, tables and parameters."""
+    """List systems, or the designs, tables and parameters of one."""
     from planner.scenarios.description_cache import describe_all
 
     unknown = [section for section in sections or () if section not in SECTIONS]

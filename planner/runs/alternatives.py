@@ -169,7 +169,7 @@ def alternatives(
     Parameters
     ----------
     within
-        Largest share of the optimum's objective that a plan may lose, such as 0.01.
+        Largest share of the optimum's objective that a plan may lose; default: 0.01.
     goals
         Aims by name, as a list or "a,b"; one about a node or the like as name=value, such as
         least_through=Koeln. Default: all aims of the model that need no value.

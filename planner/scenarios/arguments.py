@@ -56,7 +56,8 @@ SHARED_PARAMETERS: Final[Mapping[str, str]] = {
     "the name of a design; default: none",
     "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',
     "options": "a planner.Options in place of those of the scenario",
-    "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip"; `planner doctor` lists all',
+    "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip", or with a licence of your own '
+    '"gurobi", "cplex" or "xpress"; `planner doctor` lists all',
     "algorithm": 'of linear programs: "auto" (default), "simplex", "interior-point" or "pdlp"',
     "time_limit_s": "time limit of the solver, s; default: none",
     "gap": "relative gap at which a plan counts as optimal, 0 to 1; default: the solver's own",

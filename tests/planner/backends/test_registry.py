@@ -22,8 +22,10 @@ from planner.options import Options
 
 
 def test_planners_own_backends_join_by_entry_point() -> None:
-    assert backend_names() == ["highs", "ortools", "pyomo", "scip"]
+    assert backend_names() == ["cplex", "gurobi", "highs", "ortools", "pyomo", "scip", "xpress"]
     assert solver_names() == [
+        "cplex",
+        "gurobi",
         "highs",
         "ortools",
         "ortools:glop",
@@ -32,6 +34,7 @@ def test_planners_own_backends_join_by_entry_point() -> None:
         "ortools:scip",
         "pyomo:SOLVER",
         "scip",
+        "xpress",
     ]
 
 
@@ -39,7 +42,7 @@ def test_planners_own_backends_join_by_entry_point() -> None:
     ("name", "fault"),
     [
         ("higs", "no such backend 'higs'; did you mean 'highs'?"),
-        ("gurobi", "no such backend 'gurobi'; valid: highs, ortools, pyomo, scip"),
+        ("mosek", "no such backend 'mosek'; valid: cplex, gurobi, highs, ortools, pyomo, scip, xpress"),
         ("highs:ipm", "'highs' takes no solver name, got 'highs:ipm'"),
         ("ortools:glob", "ortools has no solver 'glob'; did you mean 'glop'?"),
         ("pyomo", "'pyomo' needs the name of a solver, such as 'pyomo:highs'"),
