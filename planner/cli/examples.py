@@ -91,6 +91,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner new scenario network.xlsx --out mine/scenario.toml",
         "planner new scenario tables --column links.tail=Begin --column links.head=End",
     ),
+    "new design": (
+        "planner new design mine --system traffic",
+        "planner new design greedy --system capacity --out packages/greedy",
+    ),
     "doctor": (
         "planner doctor",
         "planner doctor --warm",

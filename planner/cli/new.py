@@ -1,4 +1,4 @@
-"""Commands that write a scenario over files, a template of tables, or the files of a system or design."""
+"""Commands that write a scenario over files, a template of tables, or the package of a system or design."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from planner.cli.examples import examples_of
 from planner.cli.options import changes_of
 from planner.cli.output import report_notes, say
 from planner.contract.columns import shorten_name
+from planner.entry_points import find_entry_points
 from planner.errors import InputError
 from planner.formatting import sizes
 
@@ -215,31 +216,33 @@ def system(
     _require_name(name)
     if name in system_names():
         raise InputError(f"{name}: a system of this name is installed")
-    if importlib.util.find_spec(name) is not None:
-        raise InputError(f"{name}: a Python module of this name is installed; choose another name")
+    _require_new_module(name)
     folder = out or Path(name)
-    _require_empty(folder)
     words = {"name": name, "Name": "".join(word.capitalize() for word in name.split("_"))}
-    root = files("planner.cli") / "templates" / "system"
-    package = ("__init__.py.j2", "problem", "plan", "information", "designs")
-    for entry in root.iterdir():
-        _write(entry, folder / name if entry.name in package else folder, words)
+    _write_package("system", folder, words)
     say(f"wrote system {name} to {folder}; next: pip install -e {folder}, then see {folder / 'README.md'}")
 
 
-@new.command("design")
+@new.command("design", epilog=examples_of("new design"))
 def design(
-    of: Annotated[str, typer.Argument(metavar="SYSTEM", help="The system that it decides for.")],
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Its name: lower-case letters, digits and underscores.")
     ],
+    of: Annotated[
+        str,
+        typer.Option(
+            "--system",
+            metavar="SYSTEM",
+            help="The system that it decides for.",
+            autocompletion=completion.complete_system,
+        ),
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; default: ./NAME.py.")
+        Path | None, typer.Option("--out", metavar="DIR", help="The folder to write; default: ./NAME.")
     ] = None,
 ) -> None:
-    """Write a file with a working design of a system, to be made your own."""
+    """Write a package with a working design of a system and its tests, to be made your own."""
     import inspect
-    from importlib.metadata import entry_points
 
     from planner.scenarios.catalogue import find_system
     from planner.scenarios.installed_systems import GROUP
@@ -248,26 +251,22 @@ def design(
     system_found = find_system(of)
     if any(design_.name == name for design_ in system_found.designs):
         raise InputError(f"{name}: {of} has a design of this name")
-    path = out or Path(f"{name}.py")
-    if path.exists():
-        raise InputError(f"{path}: exists already; name another file")
-    first = system_found.designs[0]
-    problem = type(next(iter(system_found.problem.presets.values()))())
+    _require_new_module(name)
+    folder = out or Path(name)
     plan = inspect.signature(system_found.plan.check, eval_str=True).parameters
     types = [parameter.annotation for parameter in plan.values()][:2]
     words = {
         "name": name,
-        "default": first.name,
-        "package": next(entry.module for entry in entry_points(group=GROUP) if entry.name == of),
-        "problem_module": problem.__module__,
+        "system": of,
+        "default": system_found.default_design.name,
+        "package": find_entry_points(GROUP)[of].module,
+        "problem_module": system_found.problem.type.__module__,
         "plan_module": types[1].__module__,
-        "Problem": problem.__name__,
+        "Problem": system_found.problem.type.__name__,
         "Plan": types[1].__name__,
     }
-    template = files("planner.cli") / "templates" / "design" / "design.py.j2"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_render(template, words), encoding="utf-8")
-    say(f"wrote design {name} to {path}; add its DESIGN to the table of designs of {of}")
+    _write_package("design", folder, words)
+    say(f"wrote design {name} to {folder}; next: pip install -e {folder}, then see {folder / 'README.md'}")
 
 
 def _require_name(name: str) -> None:
@@ -277,16 +276,29 @@ def _require_name(name: str) -> None:
         )
 
 
+def _require_new_module(name: str) -> None:
+    if importlib.util.find_spec(name) is not None:
+        raise InputError(f"{name}: a Python module of this name is installed; choose another name")
+
+
 def _require_empty(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not an empty folder")
 
 
+def _write_package(kind: str, folder: Path, words: dict[str, str]) -> None:
+    """Write the templates of a kind of package; the folder `package` among them has the package's name."""
+    _require_empty(folder)
+    for entry in (files("planner.cli") / "templates" / kind).iterdir():
+        _write(entry, folder, words)
+
+
 def _write(template: Traversable, folder: Path, words: dict[str, str]) -> None:
     """Write a template, or every template of a folder."""
     if template.is_dir():
+        name = words["name"] if template.name == "package" else template.name
         for entry in template.iterdir():
-            _write(entry, folder / template.name, words)
+            _write(entry, folder / name, words)
         return
     if not template.name.endswith(".j2"):
         return

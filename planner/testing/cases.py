@@ -35,15 +35,18 @@ class Case:
 Cases = Iterator[tuple[str, Callable[[], None]]]
 
 
-def run_cases(system: System, cases: Sequence[Case]) -> None:
-    """Run tests of a system; raise AssertionError that lists all that failed, one line each."""
+def run_cases(what: str, cases: Sequence[Case]) -> None:
+    """Run tests; raise AssertionError that lists all that failed, one line each.
+
+    what  they test, such as "system 'traffic'"
+    """
     failures = []
     for case in cases:
         try:
             case.run()
         except Exception as error:  # a test fails by any error
             failures.append(f"{case.name}: {type(error).__name__}: {error}")
-    assert not failures, f"system '{system.name}' fails:\n" + "\n".join(failures)
+    assert not failures, f"{what} fails:\n" + "\n".join(failures)
 
 
 class Runs:

@@ -58,7 +58,7 @@ def check_magnitudes(
     cases = magnitude_cases(
         system, problems=problems, columns=columns, parameters=parameters, options=options
     )
-    run_cases(system, cases)
+    run_cases(f"system '{system.name}'", cases)
 
 
 def magnitude_cases(

@@ -29,12 +29,7 @@ from planner.testing.problems import first_and_another
 def plan_cases(system: System, runs: Runs) -> Cases:
     """Yield the tests of the plans of every design on one problem."""
     for design in system.designs:
-        name = design.name
-        yield f"{name}: decides, and its plan keeps what it claims", partial(check_run, runs, name)
-        yield f"{name}: its plan's tables make the same plan again", partial(_check_plan_tables, runs, name)
-        yield f"{name}: decides the same again", partial(_check_replay, runs, name)
-        yield f"{name}: the number of threads changes nothing", partial(_check_threads, runs, name)
-        yield f"{name}: is drawn, and explained", partial(_check_shown, runs, name)
+        yield from design_cases(runs, design.name)
     yield "drawings without a plan name its elements", partial(_check_drawing_of_problem, runs)
     for kind in system.problem.elements:
         yield f"elements: {kind.name}: each action has a plan", partial(_check_actions, runs, kind)
@@ -45,6 +40,15 @@ def plan_cases(system: System, runs: Runs) -> Cases:
     yield "no plan beats the optimum", lambda: check_optimum(runs.all())
     if system.formulation is not None and any(design.name == "optimum" for design in system.designs):
         yield "the reference model has the optimum", partial(_check_formulation, runs)
+
+
+def design_cases(runs: Runs, name: str) -> Cases:
+    """Yield the tests of the plan of one design on one problem."""
+    yield f"{name}: decides, and its plan keeps what it claims", partial(check_run, runs, name)
+    yield f"{name}: its plan's tables make the same plan again", partial(_check_plan_tables, runs, name)
+    yield f"{name}: decides the same again", partial(_check_replay, runs, name)
+    yield f"{name}: the number of threads changes nothing", partial(_check_threads, runs, name)
+    yield f"{name}: is drawn, and explained", partial(_check_shown, runs, name)
 
 
 def check_run(runs: Runs, name: str) -> None:

@@ -44,7 +44,8 @@ def check_system(
     parameters  of designs, by their names, where their defaults take too long
     raises      AssertionError that lists all the tests that failed, one line each
     """
-    run_cases(system, conformance_cases(system, problems=problems, parameters=parameters, options=options))
+    cases = conformance_cases(system, problems=problems, parameters=parameters, options=options)
+    run_cases(f"system '{system.name}'", cases)
 
 
 def conformance_cases(

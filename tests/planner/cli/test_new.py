@@ -16,9 +16,7 @@ from typer.testing import CliRunner
 
 from planner.cli.new import ask
 from planner.contract.questions import OpenQuestion
-from planner.runs.evaluation import evaluate
-from planner.scenarios.catalogue import find_system
-from planner.scenarios.scenario import Entry
+from planner.scenarios.catalogue import system_names
 from tests.commands import planner
 
 
@@ -28,7 +26,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("new") / "toy_system"
     result = planner("new", "system", "toy_system", "--out", folder)
     assert result.code == 0, result.err
-    metadata = folder / "toy_system-0.1.0.dist-info"
+    metadata = folder / "src" / "toy_system-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-system\nVersion: 0.1.0\n")
     (metadata / "entry_points.txt").write_text("[planner.systems]\ntoy_system = toy_system:SYSTEM\n")
@@ -36,7 +34,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    paths = [str(folder), *(path for path in sys.path if path)]
+    paths = [str(folder / "src"), *(path for path in sys.path if path)]
     return subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=folder,
@@ -70,16 +68,61 @@ def test_the_new_system_is_solved_explained_and_swept(toy: Path, tmp_path: Path)
     assert "9 of 9 points" in result.stderr
 
 
-def test_a_new_design_decides_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    result = planner("new", "design", "traffic", "mine", "--out", path)
+@pytest.mark.parametrize("name", system_names())
+def test_a_new_design_decides_at_once(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    result = planner("new", "design", "mine", "--system", name, "--out", folder)
     assert result.code == 0, result.err
-    module = load(path)
-    system = find_system("traffic")
-    problem = system.problem.presets["abilene"]()
-    made = evaluate(system, problem, Entry(label="mine", design=module.DESIGN))
-    default = evaluate(system, problem, Entry(label="default", design=system.designs[0]))
-    assert made.metrics == {name: default.metrics[name] for name in made.metrics}
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md", "pyproject.toml", "setup.cfg", "src", "tests",
+    ]  # fmt: skip
+    module = load(folder / "src" / "mine" / "__init__.py")
+    assert module.DESIGN.name == "mine"
+    assert f"{name}.mine = mine:DESIGN" in (folder / "setup.cfg").read_text()
+
+
+IMPORTED = """
+import {package}, planner
+assert {package}.__file__ == {file!r}, {package}.__file__
+problem = planner.generate("traffic", "abilene")
+result = planner.compare(problem, designs=["toy_design", "optimum"])
+assert result["toy_design"].metrics["delivered_mbps"] == result["optimum"].metrics["delivered_mbps"]
+system = planner.generate("toy_scratch", tasks=6, servers=2, seed=1)
+print(planner.solve(system).status)
+"""
+
+
+@pytest.mark.slow
+def test_new_packages_are_installed_and_imported_from_the_folder_beside(tmp_path: Path) -> None:
+    for words in (("system", "toy_scratch"), ("design", "toy_design", "--system", "traffic")):
+        result = planner("new", *words, "--out", tmp_path / words[1])
+        assert result.code == 0, result.err
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python, site = environment / "bin" / "python", next(environment.glob("lib/*/site-packages"))
+    shared = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "shared.pth").write_text(f"import site; list(map(site.addsitedir, {shared}))\n")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index"]
+    install += ["--no-build-isolation", "--disable-pip-version-check"]
+    for words in (("-e", tmp_path / "toy_scratch"), (tmp_path / "toy_design",)):
+        done = subprocess.run([*install, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    places = {
+        "toy_scratch": tmp_path / "toy_scratch" / "src" / "toy_scratch" / "__init__.py",
+        "toy_design": site / "toy_design" / "__init__.py",
+    }
+    for package, file in places.items():
+        lines = IMPORTED.format(package=package, file=str(file))
+        done = subprocess.run(
+            [python, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == "optimal"
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "toy_design"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def load(path: Path) -> ModuleType:
@@ -99,8 +142,9 @@ def load(path: Path) -> ModuleType:
         (("system", "class"), "class: is no name"),
         (("system", "traffic"), "traffic: a system of this name is installed"),
         (("system", "json"), "json: a Python module of this name is installed"),
-        (("design", "traffic", "ecmp"), "ecmp: traffic has a design of this name"),
-        (("design", "trafic", "mine"), "trafic: no such system; did you mean 'traffic'?"),
+        (("design", "ecmp", "--system", "traffic"), "ecmp: traffic has a design of this name"),
+        (("design", "json", "--system", "traffic"), "json: a Python module of this name is installed"),
+        (("design", "mine", "--system", "trafic"), "trafic: no such system; did you mean 'traffic'?"),
     ],
 )
 def test_bad_names_are_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
