@@ -12,6 +12,7 @@ from planner.cli.options import (
     FormatOption,
     JsonOption,
     OutOption,
+    PreviousOption,
     Reports,
     changes_of,
     on_scenario,
@@ -180,6 +181,7 @@ def alternatives(
             "--with", metavar="NAME=VALUE", help="Parameter of the model, such as paths=4. Repeatable."
         ),
     ] = None,
+    previous: PreviousOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     reports: Reports,
@@ -200,6 +202,7 @@ def alternatives(
             within=_share_of(within),
             goals=goals,
             design=design,
+            previous=previous,
             advance=advance,
             **changes_of(parameters, "--with"),
         )

@@ -21,7 +21,7 @@ from planner.backends.program_builder import Expression, ProgramBuilder, Variabl
 from planner.contract.open_model import Goal
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
-from planner.formatting import number, sizes
+from planner.formatting import counted, number, sizes
 from planner.options import Options, Service
 from planner.runs.files import slug
 from planner.runs.model import Model, ModelRun, model
@@ -73,11 +73,11 @@ class Alternatives(Result):
         """Say how many alternatives there are, and within which loss."""
         if self.optimum.plan is None:
             return f"There is no optimum to begin with: {self.optimum.status}."
-        made = [item for item in self.alternatives if item.run.plan is not None]
-        return (
-            f"{len(made)} of {len(self.alternatives)} alternatives lose at most {100 * self.within:g}% of "
-            "the optimum's objective."
-        )
+        made = sum(item.run.plan is not None for item in self.alternatives)
+        missing = len(self.alternatives) - made
+        loss = f"at most {100 * self.within:g}% of the optimum's objective"
+        found = f"{counted(made, 'plans')} that {'loses' if made == 1 else 'lose'} {loss}"
+        return f"Found {found}." + (f" For {counted(missing, 'aims')} none was found." if missing else "")
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -161,6 +161,7 @@ def alternatives(
     time_limit_s: float | None = None,
     gap: float | None = None,
     service: Service | None = None,
+    previous: Any = None,
     advance: Callable[[int, int, int], None] | None = None,
     **parameters: Any,
 ) -> Alternatives:
@@ -190,7 +191,7 @@ def alternatives(
     """
     if not 0 <= within < 1:
         raise InputError(f"within is {within}, must be a share from 0 to less than 1, such as 0.01 for 1%")
-    begun = model(problem, design=design, changes=changes, service=service, **parameters)
+    begun = model(problem, design=design, changes=changes, service=service, previous=previous, **parameters)
     settings = solver_options(options, backend=backend, time_limit_s=time_limit_s, gap=gap)
     chosen = begun.with_options(settings)
     selected = _select(chosen, goals)

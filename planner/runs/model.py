@@ -33,7 +33,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.options import Algorithm, Options, Service
-from planner.runs.evaluation import evaluate, select_entry
+from planner.runs.evaluation import evaluate, find_previous, select_entry
 from planner.runs.run import Run
 from planner.scenarios.arguments import Source, as_scenario, only_label, plain_value, solver_options, verb
 from planner.scenarios.scenario import Entry, Scenario
@@ -499,6 +499,7 @@ def model(
     design: str | Mapping[str, Mapping[str, Any]] | None = None,
     changes: Mapping[str, Any] | None = None,
     service: Service | None = None,
+    previous: Any = None,
     **parameters: Any,
 ) -> Model:
     """Return the formal model of a design with names, for constraints and objectives of your own.
@@ -533,8 +534,11 @@ def model(
         raise InputError(*faults)
     made = scenario.make_problem()
     observed = entry.design.observe(made, **entry.information)
-    if "service" in inspect.signature(opened_by).parameters:
-        values["service"] = scenario.options.service
+    context = {"service": scenario.options.service}
+    if previous is not None:
+        context["previous"] = find_previous(scenario, made, previous).plan
+    known = inspect.signature(opened_by).parameters
+    values |= {name: value for name, value in context.items() if name in known}
     return Model(scenario.system, made, observed, entry, opened_by(observed, **values), scenario.options)
 
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -88,6 +89,20 @@ def test_the_most_different_plan_uses_other_routes() -> None:
     (item,) = result.alternatives
     assert item.at_optimum == pytest.approx(1.0)
     assert item.amount == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("paths", ["any", 2])
+def test_the_fewest_moves_keep_what_can_stay(paths: object) -> None:
+    today = [("a", "d", "a", "b", 8.0), ("a", "d", "b", "d", 8.0)]
+    frame = pd.DataFrame(today, columns=["source", "target", "tail", "head", "rate_mbps"])
+    less = network([("a", "b", 10.0), ("b", "d", 6.0), ("a", "c", 10.0), ("c", "d", 10.0)], [("a", "d", 8.0)])
+    result = planner.alternatives(
+        less, within=0.0, goals="fewest_moves", previous={"flows": frame}, paths=paths
+    )
+    (item,) = result.alternatives
+    assert item.run.metrics["delivered_mbps"] == pytest.approx(8.0)
+    assert item.amount == pytest.approx(4.0)  # 2 of 8 leave both links of the way over b
+    assert item.bound == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -76,6 +76,7 @@ def open_model(
     max_hops: int | None = None,
     separate: str | Sequence[str] = (),
     service: Service = "best",
+    previous: Routing | None = None,
 ) -> OpenModel[Routing]:
     """Return the linear program of `route` with the same parameters, open to changes.
 
@@ -91,6 +92,7 @@ def open_model(
 
     separate  demands with flows of their own in `flow`, by name, by one of their ends or by class; "all" for
               each. The flows of the others to one target are one commodity, so that the program is small
+    previous  plan before, for the aim `fewest_moves`
     raises    InputError for `separate` with paths, whose traffic is by demand, and for an unknown name
     """
     require_paths(paths, max_hops)
@@ -104,13 +106,13 @@ def open_model(
     if objective == "cost":
         link_cost(problem)  # raises where links have none
     if paths == "any":
-        model = _model_over_links(problem, routable, objective, find_separate(problem, separate))
+        model = _model_over_links(problem, routable, objective, find_separate(problem, separate), previous)
     elif len(separate):
         raise InputError("separate: with paths, the traffic of each demand is separate already; leave it out")
     else:
         candidates = find_candidates(routable, paths, path_choice, max_hops, limits)
         scope = describe_paths(paths, path_choice, max_hops, limits)
-        model = _model_over_paths(problem, routable, objective, candidates, scope)
+        model = _model_over_paths(problem, routable, objective, candidates, scope, previous)
     program = model.program
     if service == "all":
         program = require_all(program)
@@ -157,7 +159,7 @@ def find_separate(problem: Traffic, separate: str | Sequence[str]) -> Ints:
 
 
 def _model_over_links(
-    problem: Traffic, routable: Traffic, objective: Objective, separate: Ints
+    problem: Traffic, routable: Traffic, objective: Objective, separate: Ints, previous: Routing | None
 ) -> OpenModel[Routing]:
     view = Commodities(routable, separate)
     flows = cast(FlowProblem, view)
@@ -188,17 +190,29 @@ def _model_over_links(
         )
 
     members = {"flow": list_flows, **_other_members(problem, routable)}
+    count = len(link)
+    uses = Uses(
+        "flow",
+        sp.csr_array((np.ones(count), (link, np.arange(count))), shape=(len(problem.links), count)),
+        row,
+        view.target_row,
+    )
     return OpenModel(
         program=model.program,
         read=read,
         members=members,
         guarantees=GUARANTEES,
-        goals=goals(problem, "flow", None),
+        goals=make_goals(problem, uses, previous),
     )
 
 
 def _model_over_paths(
-    problem: Traffic, routable: Traffic, objective: Objective, paths: CandidatePaths, scope: str
+    problem: Traffic,
+    routable: Traffic,
+    objective: Objective,
+    paths: CandidatePaths,
+    scope: str,
+    previous: Routing | None,
 ) -> OpenModel[Routing]:
     program = path_flow_program.build(routable, objective, paths)
     is_partial = objective in ("delivered", "total")
@@ -216,6 +230,7 @@ def _model_over_paths(
             }
         )
 
+    uses = Uses("path", sp.csr_array(paths.uses.T), paths.demand, np.arange(len(problem.demands)))
     members = {"path": list_paths, **_other_members(problem, routable, np.unique(paths.demand))}
     return OpenModel(
         program=program,
@@ -224,7 +239,7 @@ def _model_over_paths(
         matrices={"uses": paths.uses},
         scope=scope,
         guarantees=GUARANTEES,
-        goals=goals(problem, "path", paths.uses),
+        goals=make_goals(problem, uses, previous),
     )
 
 
@@ -283,48 +298,84 @@ def _other_members(
 # --- aims of plans near the optimum -----------------------------------------------------------
 
 
-def goals(problem: Traffic, block: str, uses: sp.csr_array | None) -> Mapping[str, Goal]:
-    """Return the aims by which plans near the optimum may differ.
+class Uses(NamedTuple):
+    """Links that the traffic of each variable takes.
 
-    block  variables of the traffic, "flow" or "path"
-    uses   (P, E) links of each path; None for flows on links
+    block      name of the variables: "flow" or "path"
+    links      (E, n) share of a variable's traffic on each link
+    commodity  (n,) commodity of each variable
+    of_demand  (K,) commodity of each demand
     """
 
-    def load(m: ProgramBuilder) -> Expression:
+    block: str
+    links: sp.csr_array
+    commodity: Ints
+    of_demand: Ints
+
+    def load(self, m: ProgramBuilder) -> Expression:
         """Return the traffic on each link, (E,)."""
-        variables = m[block]
-        if uses is not None:
-            loads: Expression = variables @ uses
-            return loads
-        rows = variables.members["link"].cat.codes.to_numpy(np.int64)
-        return variables.sum_by(rows, len(problem.links))
+        load: Expression = self.links @ m[self.block]
+        return load
+
+
+def make_goals(problem: Traffic, uses: Uses, previous: Routing | None) -> Mapping[str, Goal]:
+    """Return the aims by which plans near the optimum may differ.
+
+    previous  plan before, from which few moves may be asked for; None for none
+    """
 
     def used_links(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         used = m.variables(
             "used", len(problem.links), upper=1.0, integer=True, labels=lambda: problem.link_labels
         )
-        m.constrain("load of used links", load(m) - problem.capacity_mbps * used, upper=0.0)
+        m.constrain("load of used links", uses.load(m) - problem.capacity_mbps * used, upper=0.0)
         return used.sum()
 
     def through(m: ProgramBuilder, node: str, _optimum: Floats) -> Expression:
         names = problem.nodes["node"].astype(str).tolist()
         if node not in names:
-            raise InputError(f"through: '{node}' is no node{did_you_mean(node, names)}")
-        row = names.index(node)
-        into = np.flatnonzero(problem.head == row)
-        return load(m)[into].sum()
+            raise InputError(f"least_through: '{node}' is no node{did_you_mean(node, names)}")
+        return uses.load(m)[np.flatnonzero(problem.head == names.index(node))].sum()
 
     def traffic(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
-        return load(m).sum()
+        return uses.load(m).sum()
 
     def busiest(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         largest = m.variables("busiest", ())
-        m.constrain("load of the busiest", load(m) - problem.capacity_mbps * largest, upper=0.0)
+        m.constrain("load of the busiest", uses.load(m) - problem.capacity_mbps * largest, upper=0.0)
         return largest.sum()
 
-    return {
+    goals = {
         "fewest_links": Goal(about="links that carry traffic", build=used_links),
         "least_traffic": Goal(about="traffic on all links together", unit="Mbit/s", build=traffic),
         "least_busiest": Goal(about="largest link utilization", build=busiest),
         "least_through": Goal(about="traffic that enters a node", unit="Mbit/s", build=through, value="node"),
     }
+    if previous is not None:
+        if "source" not in previous.flows:
+            raise InputError("previous: the plan lists flows by target, must list those of each demand")
+        before = routing.flow_by_demand(problem, previous)
+        goals["fewest_moves"] = Goal(
+            about="traffic taken off links of the plan before",
+            unit="Mbit/s",
+            build=lambda m, _value, _optimum: _taken_off(m, uses, before),
+        )
+    return goals
+
+
+def _taken_off(m: ProgramBuilder, uses: Uses, before: sp.sparray) -> Expression:
+    """Return the traffic that leaves the links that it is on in the plan before, (K, E) Mbit/s."""
+    flow, width = sp.coo_array(before), uses.links.shape[0]
+    key, row = np.unique(uses.of_demand[flow.row].astype(np.int64) * width + flow.col, return_inverse=True)
+    rate = np.bincount(row, flow.data, minlength=len(key))
+    share = uses.links.tocoo()
+    of_variable = uses.commodity[share.col].astype(np.int64) * width + share.row
+    position = np.clip(np.searchsorted(key, of_variable), 0, max(len(key) - 1, 0))
+    is_there = (key[position] == of_variable) if len(key) else np.zeros(len(of_variable), dtype=bool)
+    present = sp.csr_array(
+        (share.data[is_there], (position[is_there], share.col[is_there])),
+        shape=(len(key), uses.links.shape[1]),
+    )
+    taken = m.variables("taken", len(key), upper=rate)
+    m.constrain("taken off", present @ m[uses.block] + taken, lower=rate)
+    return taken.sum()
