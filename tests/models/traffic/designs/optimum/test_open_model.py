@@ -67,6 +67,44 @@ def test_at_most_so_many_paths_of_a_demand() -> None:
     assert run.price("paths").shape == (1,)
 
 
+@settings(max_examples=10)
+@given(problem=problems(max_nodes=5, max_demands=3, parallel=False))
+def test_two_paths_in_two_expressions(problem: Traffic) -> None:
+    """The reference reads the nodes of each path, and knows nothing else of ours."""
+    model = planner.model(problem, objective="total", paths=4)
+    path = model.variables["path"]
+    codes, demands = path.codes("demand")
+    rate = dict(zip(problem.demand_labels, problem.rate_mbps, strict=True))
+    used = model.add_variables("used", path.shape, upper=1, integer=True)
+    rates = np.array([rate[demand] for demand in demands])[codes]
+    model.add_constraint("rate on used paths", path - rates * used, upper=0)
+    model.add_constraint("paths", used.sum_by(codes, len(demands)), upper=2)
+    import pyomo.environ as pyo
+
+    reference = pyo.ConcreteModel()
+    routes = [(row.demand, row.path.split("->")) for row in path.members.itertuples()]
+    reference.x = pyo.Var(range(len(routes)), domain=pyo.NonNegativeReals)
+    reference.y = pyo.Var(range(len(routes)), domain=pyo.Binary)
+    reference.rows = pyo.ConstraintList()
+    for p, (demand, _) in enumerate(routes):
+        reference.rows.add(reference.x[p] <= rate[demand] * reference.y[p])
+    for demand in demands:
+        own = [p for p, (name, _) in enumerate(routes) if name == demand]
+        reference.rows.add(sum(reference.y[p] for p in own) <= 2)
+        reference.rows.add(sum(reference.x[p] for p in own) <= rate[demand])
+    for link in problem.links.itertuples():
+        on = [
+            p
+            for p, (_, nodes) in enumerate(routes)
+            if (link.tail, link.head) in zip(nodes, nodes[1:], strict=False)
+        ]
+        if on:
+            reference.rows.add(sum(reference.x[p] for p in on) <= link.capacity_mbps)
+    reference.goal = pyo.Objective(expr=sum(reference.x.values()), sense=pyo.maximize)
+    answer = pyomo.solve_model(reference, REFERENCE)
+    assert model.solve().objective == pytest.approx(answer.objective, rel=1e-6)
+
+
 def _codes(path: Any) -> tuple[Any, int]:
     codes, names = path.codes("demand")
     return codes, len(names)
