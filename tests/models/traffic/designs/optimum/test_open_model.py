@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -93,11 +94,7 @@ def test_two_paths_in_two_expressions(problem: Traffic) -> None:
         reference.rows.add(sum(reference.y[p] for p in own) <= 2)
         reference.rows.add(sum(reference.x[p] for p in own) <= rate[demand])
     for link in problem.links.itertuples():
-        on = [
-            p
-            for p, (_, nodes) in enumerate(routes)
-            if (link.tail, link.head) in zip(nodes, nodes[1:], strict=False)
-        ]
+        on = [p for p, (_, nodes) in enumerate(routes) if (link.tail, link.head) in itertools.pairwise(nodes)]
         if on:
             reference.rows.add(sum(reference.x[p] for p in on) <= link.capacity_mbps)
     reference.goal = pyo.Objective(expr=sum(reference.x.values()), sense=pyo.maximize)
