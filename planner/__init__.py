@@ -28,6 +28,7 @@ _HOMES = {
     "alternatives": "planner.runs.alternatives",
     "check": "planner.runs.files",
     "compare": "planner.runs.evaluation",
+    "diff": "planner.runs.diff",
     "explain": "planner.runs.what_if",
     "export": "planner.runs.files",
     "failures": "planner.sweeps.failures",
@@ -57,6 +58,7 @@ __all__ = [
     "alternatives",
     "check",
     "compare",
+    "diff",
     "explain",
     "export",
     "failures",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from planner.errors import DesignFailure, InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
     from planner.runs.alternatives import alternatives
+    from planner.runs.diff import diff
     from planner.runs.evaluation import compare, solve
     from planner.runs.files import check, export, generate
     from planner.runs.model import model

@@ -29,6 +29,7 @@ VERBS = (
     "alternatives",
     "check",
     "compare",
+    "diff",
     "explain",
     "export",
     "failures",

@@ -182,6 +182,7 @@ for command in (
     service.list_,
     running.solve,
     running.compare,
+    running.diff,
     running.roll,
     running.simulate,
     sweeps.sweep,

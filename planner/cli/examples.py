@@ -21,6 +21,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner compare traffic/abilene --designs optimum,ecmp --html report.html",
         "planner compare traffic/abilene --set 'problem.fail_links=[\"ATLAng<->HSTNng\"]'",
     ),
+    "diff": (
+        "planner diff traffic/abilene ecmp optimum",
+        "planner diff mine/scenario.toml mine/today out/optimum --html change.html",
+    ),
     "roll": (
         "planner roll livevideo/sessions --out rolled",
         "planner roll livevideo/sessions --designs vdn --out rolled",

@@ -104,6 +104,33 @@ def compare(
 
 
 @on_scenario()
+@with_reports
+def diff(
+    *,
+    scenario: Scenario,
+    before: Annotated[
+        str,
+        typer.Argument(metavar="BEFORE", help="The plan in place: a folder or file of tables, or a design."),
+    ],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The plan to change to, in the same forms.")],
+    steps: Annotated[
+        bool, typer.Option("--steps/--no-steps", help="Order the change in steps, where the system has them.")
+    ] = True,
+    reports: Reports,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changes from one plan to another, in which steps."""
+    from planner.reports import run_pages
+    from planner.runs import diff as diffs
+
+    with show_work(f"comparing plans of {scenario.name}"):
+        result = diffs.diff(scenario, before, after, steps=steps)
+    page = run_pages.plan_change_page(result)
+    write_files(lambda: page, reports)
+    answer(page, result.to_dict, as_json)
+
+
+@on_scenario()
 def roll(
     *,
     scenario: Scenario,

@@ -143,6 +143,8 @@ class Studies:
     coordination  comparison of the designs by coordination mechanism
     failures      sets of failures, and their analysis without a run of the design for each
     targets       the tables and figures of papers that this system reproduces
+    update        where a change from one plan to another takes steps: the system that orders them, and the
+                  source of its problems, which reads two folders of plan tables, `before` and `after`
     instead       what answers a user's question in place of a verb that the system does not have, by the
                   verb's name: {"upgrades": "its designs find what to buy: planner solve"}
     """
@@ -156,6 +158,7 @@ class Studies:
     coordination: Coordination | None = None
     failures: FailureStudy[Any] | None = None
     targets: tuple[Target, ...] = ()
+    update: tuple[str, str] | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def hint(self, verb: str) -> str:

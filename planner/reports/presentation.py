@@ -9,6 +9,7 @@ from planner.coordination.design_space import DesignSpace, Recommendation
 from planner.coordination.recipes import Measured
 from planner.reports import catalogue_pages, element_pages, run_pages, study_pages
 from planner.runs.alternatives import Alternatives
+from planner.runs.diff import PlanChange
 from planner.runs.files import Checked
 from planner.runs.reproduction import Reproduction, Reproductions, Targets
 from planner.runs.rolling import Rolled
@@ -37,6 +38,8 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
             return run_pages.alternatives_page(result)
         case Comparison():
             return run_pages.comparison_page(result, result.scenario)
+        case PlanChange():
+            return run_pages.plan_change_page(result)
         case Explained():
             return run_pages.explained_page(result)
         case Failures():

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from planner.contract.metrics import Metric
     from planner.contract.system import System
     from planner.runs.alternatives import Alternatives
+    from planner.runs.diff import PlanChange
     from planner.runs.files import Checked
     from planner.runs.rolling import Window
     from planner.runs.run import Comparison, Run
@@ -335,6 +336,35 @@ def checked_page(result: Checked) -> Page:
         drawings=lambda: plan_drawings(system, result.problem, result.plan),
     )
     return Page(title=system.name, about=about, parts=[section])
+
+
+def plan_change_page(change: PlanChange) -> Page:
+    """Return the page of a change from one plan to another: metrics, steps, and rows that differ."""
+    rows: list[list[Text | str]] = []
+    for metric in change.system.metrics:
+        values = [run.metrics.get(metric.name) for run in (change.before, change.after)]
+        if any(value is not None for value in values):
+            unit, text = scale_of(metric.name, values, metric.unit)
+            rows.append([metric.label, better(metric, unit), *(text(value) for value in values)])
+    metrics = Table(
+        title=f"{change.system.name}: {sizes(change.after.problem.size())}",
+        columns=design_columns([change.before.label, change.after.label]),
+        rows=rows,
+        caption=ARROWS,
+        row_headers=2,
+    )
+    frames = {f"Changes in {name}": frame for name, frame in change.tables.items() if len(frame)}
+    if change.steps is not None:
+        frames = {"Steps": change.steps, **frames}
+    return Page(
+        title="Change of the plan",
+        parts=[
+            Part(
+                sentences=[Text(sentence, "strong") for sentence in change.sentences],
+                tables=[metrics, *(table_of(frame, title=name) for name, frame in frames.items())],
+            ),
+        ],
+    )
 
 
 def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) -> Page:

@@ -129,6 +129,7 @@ SYSTEM = System(
         practice="ecmp",
         practice_name="equal-cost multipath",
         trade_off=("mean_path_stretch", "max_utilization"),
+        update=("updates", "traffic_plans"),
         coordination=Coordination(
             scenario="traffic/coordination",
             performance="concurrent_flow",
