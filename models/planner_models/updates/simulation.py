@@ -8,6 +8,7 @@ Forwarding at each moment of an update: traffic that loops, is lost, and loads l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -20,13 +21,14 @@ from planner.contract.control_loop import ROUND_COLUMNS
 from planner.contract.design import Design
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.tolerances import exceeds
 from planner.options import Options
 from planner_models.updates.information import realize
 from planner_models.updates.plan.check import Evaluation, evaluate
 from planner_models.updates.plan.plan import DRAIN, S_PER_MS, UpdatePlan, as_network, read_shares
-from planner_models.updates.plan.replay import ENTERS_OLD, FLIP, SPLIT, Network, change, uses
+from planner_models.updates.plan.replay import ENTERS_OLD, FLIP, SPLIT, Network, Shares, change, uses
 from planner_models.updates.problem.problem import Update
 
 METRICS: Final = (
@@ -54,6 +56,23 @@ class Run(NamedTuple):
     lost_mbit: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Delays:
+    """Runs of a plan, and the random delays of its changes."""
+
+    runs: Annotated[int, Field(ge=1, le=10_000, description="runs with other orders and delays")] = 50
+    spread: Annotated[
+        float,
+        Field(ge=0, le=3, description="standard deviation of the logarithm of the time for each change"),
+    ] = 0.5
+    answer_ms: Annotated[
+        float,
+        Field(ge=0, allow_inf_nan=False, description="time from a switch's last change to the next step, ms"),
+    ] = 2.5
+    seed: Annotated[int, Field(ge=0, description="seed of orders and delays")] = 0
+
+
+@spread(delays=Delays())
 def simulate(
     problem: Update,
     *,
@@ -61,16 +80,7 @@ def simulate(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
-    runs: Annotated[int, Field(ge=1, le=10_000, description="runs with other orders and delays")] = 50,
-    spread: Annotated[
-        float,
-        Field(ge=0, le=3, description="standard deviation of the logarithm of the time for each change"),
-    ] = 0.5,
-    answer_ms: Annotated[
-        float,
-        Field(ge=0, allow_inf_nan=False, description="time from a switch's last change to the next step, ms"),
-    ] = 2.5,
-    seed: Annotated[int, Field(ge=0, description="seed of orders and delays")] = 0,
+    delays: Delays,
 ) -> SimulationResult:
     """Simulate a plan: switches make the changes of a step one after another, in random order and time.
 
@@ -85,19 +95,12 @@ def simulate(
             metrics=dict.fromkeys(metric.name for metric in METRICS), tables={}, rounds=frame
         )
     evaluation = evaluate(problem, realize(problem, observed, decided))
-    random = np.random.default_rng(seed)
-    made = [play_once(evaluation, random, spread=spread, answer_s=answer_ms * S_PER_MS) for _ in range(runs)]
-    table = pd.DataFrame(
-        {
-            "run": np.arange(1, runs + 1),
-            "duration_ms": [1e3 * run_.end_s for run_ in made],
-            "loops_ms": [1e3 * measure_union(*run_.loops) for run_ in made],
-            "black_holes_ms": [1e3 * measure_union(*run_.holes) for run_ in made],
-            "overload_ms": [1e3 * measure_union(*run_.overload) for run_ in made],
-            "looping_classes": [run_.looping_classes for run_ in made],
-            "lost_traffic_mbit": [run_.lost_mbit for run_ in made],
-        }
-    )
+    random = np.random.default_rng(delays.seed)
+    answer_s = delays.answer_ms * S_PER_MS
+    made = [
+        play_once(evaluation, random, spread=delays.spread, answer_s=answer_s) for _ in range(delays.runs)
+    ]
+    table = _tabulate(made)
     mean = table.drop(columns="run").mean()
     shares = {
         f"runs_with_{name}_share": float((table[f"{name}_ms"] > 0).mean())
@@ -108,6 +111,21 @@ def simulate(
         tables={"runs": table},
         rounds=frame,
         drawings=(_draw(made),),
+    )
+
+
+def _tabulate(made: list[Run]) -> pd.DataFrame:
+    """Return the table of runs."""
+    return pd.DataFrame(
+        {
+            "run": np.arange(1, len(made) + 1),
+            "duration_ms": [1e3 * run.end_s for run in made],
+            "loops_ms": [1e3 * measure_union(*run.loops) for run in made],
+            "black_holes_ms": [1e3 * measure_union(*run.holes) for run in made],
+            "overload_ms": [1e3 * measure_union(*run.overload) for run in made],
+            "looping_classes": [run.looping_classes for run in made],
+            "lost_traffic_mbit": [run.lost_mbit for run in made],
+        }
     )
 
 
@@ -124,19 +142,20 @@ def play_once(evaluation: Evaluation, random: np.random.Generator, *, spread: fl
     share = np.array(
         [share_at.get(key, 1.0) for key in zip(ops.step.tolist(), owner.tolist(), strict=True)], dtype=float
     )
-    events = Events(ops.slot[order], ops.action[order], time_s[order], share[order])
+    events = Events(ops.slot[order], ops.action[order], time_s[order], share[order], starts)
     slots = problem.slots
     has_now = slots.now.has_rule()
     course = play(
         as_network(problem),
-        has_now.copy(),
-        np.zeros(len(has_now), dtype=bool),
+        Rules(
+            has_now.copy(),
+            np.zeros(len(has_now), dtype=bool),
+            np.full(len(has_now), ENTERS_OLD),
+            np.zeros(len(has_now)),
+            Shares(slots.now.share, slots.next.share),
+        ),
         events,
-        starts,
-        evaluation.is_stamped,
-        slots.now.share,
-        slots.next.share,
-        problem.traffic_mbps,
+        Packets(evaluation.is_stamped, problem.traffic_mbps),
         len(problem.links),
     )
     until = np.append(events.time_s[1:], end_s)
@@ -251,12 +270,45 @@ class Events(NamedTuple):
     slot, action  (M,) as in `Operations`
     time_s        (M,) when the change takes effect
     share         (M,) part of the packets that get the new version, where the action splits them
+    starts        (G + 1,) first change of each class that changes
     """
 
     slot: Ints
     action: Ints
     time_s: Floats
     share: Floats
+    starts: Ints
+
+
+class Rules(NamedTuple):
+    """Rules of all slots at a time.
+
+    old, new  (N,) whether the rule of `now`, of `next`, is there
+    entry     (N,) stamp of packets that enter, as in `State`
+    stamped   (N,) part of the packets that enter with the new version
+    shares    part of the packets on each next hop, at all times
+    """
+
+    old: Bools
+    new: Bools
+    entry: Ints
+    stamped: Floats
+    shares: Shares
+
+
+class Packets(NamedTuple):
+    """Packets of the classes: (C,) whether they are stamped with a version, and their traffic."""
+
+    is_stamped: Bools
+    traffic_mbps: Floats
+
+
+class Sender(NamedTuple):
+    """One class, whether its packets are stamped, and at how many switches they enter, at least 1."""
+
+    class_id: int
+    is_stamped: bool
+    doors: int
 
 
 class Scratch(NamedTuple):
@@ -289,135 +341,173 @@ class Course(NamedTuple):
 
 
 @inner
-def _choose_rule(slot: int, stamp: int, old: Bools, new: Bools, is_stamped: bool) -> int:
+def _choose_rule(rules: Rules, slot: int, stamp: int, is_stamped: bool) -> int:
     """Return the rule that packets of a stamp use at a switch: of `now` (0), of `next` (1), or none (-1)."""
-    if uses(stamp, 0, old[slot], new[slot], is_stamped):
+    if uses(stamp, 0, rules.old[slot], rules.new[slot], is_stamped):
         return 0
-    return 1 if uses(stamp, 1, old[slot], new[slot], is_stamped) else -1
+    return 1 if uses(stamp, 1, rules.old[slot], rules.new[slot], is_stamped) else -1
 
 
 @inner
-def _forward(  # noqa: C901
-    net: Network,
-    class_id: int,
-    old: Bools,
-    new: Bools,
-    shares: Floats,
-    is_stamped: bool,
-    doors: int,
-    old_share: Floats,
-    new_share: Floats,
-    scratch: Scratch,
-    load: Floats,
+def _forward(
+    net: Network, sender: Sender, rules: Rules, scratch: Scratch, load: Floats
 ) -> tuple[float, float]:
     """Send one unit of a class's packets; return its looping and lost parts, and add to `load` of links.
 
     Switches are served in order of their rules; those that are left are on a cycle, or behind one. Packets
     that reach these count as looping, on every link there.
     """
-    flow, waits, queue, slot_at = scratch.flow, scratch.waits, scratch.queue, scratch.slot_at
-    low, high = net.start[class_id], net.start[class_id + 1]
     loop, hole = 0.0, 0.0
     for stamp in range(2):
-        reached = 0
-        for slot in range(low, high):
-            flow[slot], waits[slot] = 0.0, -1
-        for slot in range(low, high):
-            sent = (shares[slot] if stamp == 1 else 1.0 - shares[slot]) / doors
-            if not net.entering[slot] or sent <= 0.0:
-                continue
-            has_next = net.new_start[slot + 1] > net.new_start[slot]
-            if stamp == 1 and not has_next:
-                continue  # dropped where it enters
-            if _choose_rule(slot, stamp, old, new, is_stamped) >= 0:
-                flow[slot], waits[slot] = sent, 0
-                queue[low + reached] = slot
-                reached += 1
-            elif has_next and net.old_start[slot + 1] > net.old_start[slot]:
-                hole += sent
-        settled = 0
-        while settled < reached:  # all switches that packets reach, and how many rules lead to each
-            slot = queue[low + settled]
-            settled += 1
-            rule = _choose_rule(slot, stamp, old, new, is_stamped)
-            if rule < 0:
-                continue
-            start, hops = (net.old_start, net.old_hop) if rule == 0 else (net.new_start, net.new_hop)
-            for entry in range(start[slot], start[slot + 1]):
-                target = slot_at[hops[entry]]
-                if hops[entry] == net.egress[class_id] or target < 0:
-                    continue
-                if waits[target] < 0:
-                    waits[target] = 0
-                    queue[low + reached] = target
-                    reached += 1
-                waits[target] += 1
-        ready = 0
-        for slot in range(low, high):
-            if waits[slot] == 0:
-                queue[low + ready] = slot
-                ready += 1
-        settled = 0
-        while settled < ready:
-            slot = queue[low + settled]
-            settled += 1
-            waits[slot] = -1
-            rule = _choose_rule(slot, stamp, old, new, is_stamped)
-            if rule < 0:
-                hole += flow[slot]
-                continue
-            start = net.old_start if rule == 0 else net.new_start
-            for entry in range(start[slot], start[slot + 1]):
-                sent = flow[slot] * (old_share[entry] if rule == 0 else new_share[entry])
-                load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += sent
-                hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
-                if hop == net.egress[class_id]:
-                    continue
-                target = slot_at[hop]
-                if target < 0:
-                    hole += sent
-                    continue
-                flow[target] += sent
-                waits[target] -= 1
-                if waits[target] == 0:
-                    queue[low + ready] = target
-                    ready += 1
-        caught = 0.0
-        for slot in range(low, high):
-            if waits[slot] > 0:
-                caught += flow[slot]
-        if caught > LEAST:
-            loop += caught
-            for slot in range(low, high):
-                if waits[slot] > 0:
-                    rule = _choose_rule(slot, stamp, old, new, is_stamped)
-                    start = net.old_start if rule == 0 else net.new_start
-                    for entry in range(start[slot], start[slot + 1] if rule >= 0 else start[slot]):
-                        load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += caught
+        reached, hole = _enter(net, sender, rules, stamp, scratch, hole)
+        _count_waits(net, sender, rules, stamp, scratch, reached)
+        hole = _serve(net, sender, rules, stamp, scratch, load, hole)
+        loop += _load_cycles(net, sender, rules, stamp, scratch, load)
     return loop, hole
+
+
+@inner
+def _enter(
+    net: Network, sender: Sender, rules: Rules, stamp: int, scratch: Scratch, hole: float
+) -> tuple[int, float]:
+    """Put packets of a stamp at the slots where they enter, first in the queue; return their number.
+
+    Also returns `hole` and the part of the packets that is lost there.
+    """
+    flow, waits = scratch.flow, scratch.waits
+    low, high = net.start[sender.class_id], net.start[sender.class_id + 1]
+    reached = 0
+    for slot in range(low, high):
+        flow[slot], waits[slot] = 0.0, -1
+    for slot in range(low, high):
+        sent = (rules.stamped[slot] if stamp == 1 else 1.0 - rules.stamped[slot]) / sender.doors
+        if not net.entering[slot] or sent <= 0.0:
+            continue
+        has_next = net.new_start[slot + 1] > net.new_start[slot]
+        if stamp == 1 and not has_next:
+            continue  # dropped where it enters
+        if _choose_rule(rules, slot, stamp, sender.is_stamped) >= 0:
+            flow[slot], waits[slot] = sent, 0
+            scratch.queue[low + reached] = slot
+            reached += 1
+        elif has_next and net.old_start[slot + 1] > net.old_start[slot]:
+            hole += sent
+    return reached, hole
+
+
+@inner
+def _count_waits(
+    net: Network, sender: Sender, rules: Rules, stamp: int, scratch: Scratch, reached: int
+) -> None:
+    """Find all switches that packets reach, and how many rules lead to each."""
+    waits, queue = scratch.waits, scratch.queue
+    low, settled = net.start[sender.class_id], 0
+    while settled < reached:
+        slot = queue[low + settled]
+        settled += 1
+        rule = _choose_rule(rules, slot, stamp, sender.is_stamped)
+        if rule < 0:
+            continue
+        start, hops = (net.old_start, net.old_hop) if rule == 0 else (net.new_start, net.new_hop)
+        for entry in range(start[slot], start[slot + 1]):
+            target = scratch.slot_at[hops[entry]]
+            if hops[entry] == net.egress[sender.class_id] or target < 0:
+                continue
+            if waits[target] < 0:
+                waits[target] = 0
+                queue[low + reached] = target
+                reached += 1
+            waits[target] += 1
+
+
+@inner
+def _serve(
+    net: Network, sender: Sender, rules: Rules, stamp: int, scratch: Scratch, load: Floats, hole: float
+) -> float:
+    """Send packets on from all switches to which no rule leads that was not followed.
+
+    Returns `hole` and the part of the packets that is lost.
+    """
+    flow, waits, queue = scratch.flow, scratch.waits, scratch.queue
+    low, high = net.start[sender.class_id], net.start[sender.class_id + 1]
+    old_share, new_share = rules.shares.old, rules.shares.new
+    ready, settled = 0, 0
+    for slot in range(low, high):
+        if waits[slot] == 0:
+            queue[low + ready] = slot
+            ready += 1
+    while settled < ready:
+        slot = queue[low + settled]
+        settled += 1
+        waits[slot] = -1
+        rule = _choose_rule(rules, slot, stamp, sender.is_stamped)
+        if rule < 0:
+            hole += flow[slot]
+            continue
+        start = net.old_start if rule == 0 else net.new_start
+        for entry in range(start[slot], start[slot + 1]):
+            sent = flow[slot] * (old_share[entry] if rule == 0 else new_share[entry])
+            load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += sent
+            hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
+            if hop == net.egress[sender.class_id]:
+                continue
+            target = scratch.slot_at[hop]
+            if target < 0:
+                hole += sent
+                continue
+            flow[target] += sent
+            waits[target] -= 1
+            if waits[target] == 0:
+                queue[low + ready] = target
+                ready += 1
+    return hole
+
+
+@inner
+def _load_cycles(
+    net: Network, sender: Sender, rules: Rules, stamp: int, scratch: Scratch, load: Floats
+) -> float:
+    """Return the part of the packets at switches that are left, and add it to each of their links."""
+    low, high = net.start[sender.class_id], net.start[sender.class_id + 1]
+    caught = 0.0
+    for slot in range(low, high):
+        if scratch.waits[slot] > 0:
+            caught += scratch.flow[slot]
+    if caught <= LEAST:
+        return 0.0
+    for slot in range(low, high):
+        if scratch.waits[slot] <= 0:
+            continue
+        rule = _choose_rule(rules, slot, stamp, sender.is_stamped)
+        if rule == 0:
+            for entry in range(net.old_start[slot], net.old_start[slot + 1]):
+                load[net.old_link[entry]] += caught
+        elif rule == 1:
+            for entry in range(net.new_start[slot], net.new_start[slot + 1]):
+                load[net.new_link[entry]] += caught
+    return caught
+
+
+class Loads(NamedTuple):
+    """Part of a class's packets on each link before and after a change, (E,), and the changes so far.
+
+    found  (1,) number of changes; time_s, link, rise_mbps  as in `Course`
+    """
+
+    before: Floats
+    after: Floats
+    found: Ints
+    time_s: Floats
+    link: Ints
+    rise_mbps: Floats
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def play(  # noqa: C901
-    net: Network,
-    old: Bools,
-    new: Bools,
-    events: Events,
-    starts: Ints,
-    is_stamped: Bools,
-    old_share: Floats,
-    new_share: Floats,
-    traffic_mbps: Floats,
-    links: int,
-) -> Course:
-    """Return the events of the classes as rules change; `old` and `new` become the rules afterwards.
-
-    starts  (G + 1,) first change of each class that changes
-    """
-    count = len(events.slot)
+def play(net: Network, rules: Rules, events: Events, packets: Packets, links: int) -> Course:
+    """Return the events of the classes as rules change; `rules` become those afterwards."""
+    starts, count = events.starts, len(events.slot)
     loops, holes = np.zeros(count), np.zeros(count)
-    shares, entry = np.zeros(len(net.switch)), np.full(len(net.switch), ENTERS_OLD)
     slots = len(net.switch)
     scratch = Scratch(
         np.zeros(slots),
@@ -425,81 +515,78 @@ def play(  # noqa: C901
         np.zeros(slots, dtype=np.int64),
         np.full(net.switches, -1),
     )
-    slot_at = scratch.slot_at
-    before, after = np.zeros(links), np.zeros(links)
     size = 0
     for group in range(len(starts) - 1):
         class_id = net.owner[events.slot[starts[group]]]
         low, high = net.start[class_id], net.start[class_id + 1]
         hops = net.old_start[high] - net.old_start[low] + net.new_start[high] - net.new_start[low]
         size += hops * (starts[group + 1] - starts[group])
-    time, link, rise = np.empty(size), np.empty(size, dtype=np.int64), np.empty(size)
-    count_found = 0
+    loads = Loads(
+        np.zeros(links),
+        np.zeros(links),
+        np.zeros(1, dtype=np.int64),
+        np.empty(size),
+        np.empty(size, dtype=np.int64),
+        np.empty(size),
+    )
     for group in range(len(starts) - 1):
         class_id = net.owner[events.slot[starts[group]]]
         low, high, doors = net.start[class_id], net.start[class_id + 1], 0
         for slot in range(low, high):
-            slot_at[net.switch[slot]] = slot
+            scratch.slot_at[net.switch[slot]] = slot
             doors += 1 if net.entering[slot] else 0
-        doors = max(doors, 1)
-        stamped = is_stamped[class_id]
-        _forward(
-            net,
-            class_id,
-            old,
-            new,
-            shares,
-            stamped,
-            doors,
-            old_share,
-            new_share,
-            scratch,
-            before,
-        )
+        sender = Sender(class_id, packets.is_stamped[class_id], max(doors, 1))
+        _forward(net, sender, rules, scratch, loads.before)
         for event in range(starts[group], starts[group + 1]):
-            slot, action = events.slot[event], events.action[event]
-            is_only = net.ingress[class_id] == net.switch[slot]
-            has_next = net.new_start[slot + 1] > net.new_start[slot]
-            old[slot], new[slot], entry[slot] = change(
-                action, old[slot], new[slot], entry[slot], is_only, has_next
-            )
-            if action == SPLIT:
-                shares[slot] = events.share[event]
-            elif action == FLIP:
-                shares[slot] = 1.0
-            loops[event], holes[event] = _forward(
-                net,
-                class_id,
-                old,
-                new,
-                shares,
-                stamped,
-                doors,
-                old_share,
-                new_share,
-                scratch,
-                after,
-            )
-            for other_slot in range(low, high):
-                for side in range(2):
-                    first = net.old_start[other_slot] if side == 0 else net.new_start[other_slot]
-                    last = net.old_start[other_slot + 1] if side == 0 else net.new_start[other_slot + 1]
-                    for hop in range(first, last):
-                        edge = net.old_link[hop] if side == 0 else net.new_link[hop]
-                        step = (min(after[edge], 1.0) - min(before[edge], 1.0)) * traffic_mbps[class_id]
-                        if abs(step) > 0.0:
-                            time[count_found], link[count_found], rise[count_found] = (
-                                events.time_s[event],
-                                edge,
-                                step,
-                            )
-                            count_found += 1
-                        before[edge] = after[edge]
-            for other_slot in range(low, high):
-                after[net.old_link[net.old_start[other_slot] : net.old_start[other_slot + 1]]] = 0.0
-                after[net.new_link[net.new_start[other_slot] : net.new_start[other_slot + 1]]] = 0.0
+            _apply(net, sender, rules, events, event)
+            loops[event], holes[event] = _forward(net, sender, rules, scratch, loads.after)
+            _record_rises(net, class_id, loads, events.time_s[event], packets.traffic_mbps[class_id])
+            _clear(net, class_id, loads.after)
         for slot in range(low, high):
-            slot_at[net.switch[slot]] = -1
-            before[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = 0.0
-            before[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = 0.0
-    return Course(loops, holes, time[:count_found], link[:count_found], rise[:count_found])
+            scratch.slot_at[net.switch[slot]] = -1
+        _clear(net, class_id, loads.before)
+    found = loads.found[0]
+    return Course(loops, holes, loads.time_s[:found], loads.link[:found], loads.rise_mbps[:found])
+
+
+@inner
+def _apply(net: Network, sender: Sender, rules: Rules, events: Events, event: int) -> None:
+    """Change the rule of a slot."""
+    slot, action = events.slot[event], events.action[event]
+    is_only = net.ingress[sender.class_id] == net.switch[slot]
+    has_next = net.new_start[slot + 1] > net.new_start[slot]
+    rules.old[slot], rules.new[slot], rules.entry[slot] = change(
+        action, rules.old[slot], rules.new[slot], rules.entry[slot], is_only, has_next
+    )
+    if action == SPLIT:
+        rules.stamped[slot] = events.share[event]
+    elif action == FLIP:
+        rules.stamped[slot] = 1.0
+
+
+@inner
+def _record_rises(net: Network, class_id: int, loads: Loads, time_s: float, traffic_mbps: float) -> None:
+    """Record the change of the load of each link of a class; its load before becomes that after."""
+    for slot in range(net.start[class_id], net.start[class_id + 1]):
+        for hop in range(net.old_start[slot], net.old_start[slot + 1]):
+            _record_rise(loads, net.old_link[hop], time_s, traffic_mbps)
+        for hop in range(net.new_start[slot], net.new_start[slot + 1]):
+            _record_rise(loads, net.new_link[hop], time_s, traffic_mbps)
+
+
+@inner
+def _record_rise(loads: Loads, link: int, time_s: float, traffic_mbps: float) -> None:
+    rise = (min(loads.after[link], 1.0) - min(loads.before[link], 1.0)) * traffic_mbps
+    if abs(rise) > 0.0:
+        count = loads.found[0]
+        loads.time_s[count], loads.link[count], loads.rise_mbps[count] = time_s, link, rise
+        loads.found[0] = count + 1
+    loads.before[link] = loads.after[link]
+
+
+@inner
+def _clear(net: Network, class_id: int, load: Floats) -> None:
+    """Set the load of all links of a class to 0."""
+    for slot in range(net.start[class_id], net.start[class_id + 1]):
+        load[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = 0.0
+        load[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = 0.0

@@ -37,10 +37,8 @@ class Prices:
 
     def __init__(self, needs: Needs, batches: int) -> None:
         self.free = needs.free / needs.scale
-        self._during, self._after = (
-            _make_rows(needs.during, needs.scale),
-            _make_rows(needs.after, needs.scale),
-        )
+        self._during = Columns.of(needs.during, needs.scale)
+        self._after = Columns.of(needs.after, needs.scale)
         self._score = np.zeros((len(needs.free), batches))
         self._seen = np.full((len(needs.free), batches), 1e-12)
         self._chosen = np.zeros((len(needs.classes), batches), dtype=np.int64)
@@ -67,7 +65,7 @@ class Prices:
             later = np.zeros_like(price)
             later[:, :-1] = np.cumsum(price[:, :0:-1], axis=1)[:, ::-1]
             load, moved = np.zeros_like(price), np.zeros_like(price)
-            cost = _choose_batches(price, later, *self._during, *self._after, self._chosen, load, moved)
+            cost = _choose_batches(price, later, self._during, self._after, self._chosen, load, moved)
             self.excess = max(self.excess, cost - float(self.free @ price.sum(axis=1)))
             load[:, 1:] += np.cumsum(moved, axis=1)[:, :-1]
             excess = load - self.free[:, None]
@@ -76,20 +74,49 @@ class Prices:
         return self.excess
 
 
-def _make_rows(matrix: sp.csc_array, scale: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return the starts of columns, rows and values of a matrix with rows divided by a scale."""
-    rows = matrix.indices.astype(np.int64)
-    return matrix.indptr.astype(np.int64), rows, matrix.data / scale[rows]
+class Columns(NamedTuple):
+    """A sparse matrix by columns, for kernels.
+
+    start  (C + 1,) first entry of each column
+    row, value  of each entry
+    """
+
+    start: Ints
+    row: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, matrix: sp.csc_array, scale: Floats | None = None) -> Columns:
+        """Return the columns of a matrix; with a scale, its rows divided by it."""
+        rows = matrix.indices.astype(np.int64)
+        value = matrix.data if scale is None else matrix.data / scale[rows]
+        return cls(matrix.indptr.astype(np.int64), rows, value)
+
+
+class Space(NamedTuple):
+    """Space of resources and what classes need of it, as in `Needs`, for kernels.
+
+    free, scale    (R,) what is free before the update, and the unit of excess
+    during, after  (R, C) what a class takes while it moves, and after it
+    """
+
+    free: Floats
+    scale: Floats
+    during: Columns
+    after: Columns
 
 
 @run_small_in_python(max_elements=2_000)
 @kernel
 def _choose_batches(
-    price: Floats, later: Floats,
-    during_start: Ints, during_row: Ints, during: Floats,
-    after_start: Ints, after_row: Ints, after: Floats,
-    selected: Ints, load: Floats, moved: Floats,
-) -> float:  # fmt: skip
+    price: Floats,
+    later: Floats,
+    during: Columns,
+    after: Columns,
+    selected: Ints,
+    load: Floats,
+    moved: Floats,
+) -> float:
     """Set each class to its cheapest batch; return the cost of all of them.
 
     price   (R, K) of each resource and batch; later (R, K) sum of those of the batches after
@@ -99,19 +126,19 @@ def _choose_batches(
     cost, total = np.zeros(batches), 0.0
     for class_id in range(len(selected)):
         cost[:] = 0.0
-        for entry in range(during_start[class_id], during_start[class_id + 1]):
+        for entry in range(during.start[class_id], during.start[class_id + 1]):
             for k in range(batches):
-                cost[k] += during[entry] * price[during_row[entry], k]
-        for entry in range(after_start[class_id], after_start[class_id + 1]):
+                cost[k] += during.value[entry] * price[during.row[entry], k]
+        for entry in range(after.start[class_id], after.start[class_id + 1]):
             for k in range(batches):
-                cost[k] += after[entry] * later[after_row[entry], k]
+                cost[k] += after.value[entry] * later[after.row[entry], k]
         pick = cost.argmin()
         total += cost[pick]
         selected[class_id, pick] += 1
-        for entry in range(during_start[class_id], during_start[class_id + 1]):
-            load[during_row[entry], pick] += during[entry]
-        for entry in range(after_start[class_id], after_start[class_id + 1]):
-            moved[after_row[entry], pick] += after[entry]
+        for entry in range(during.start[class_id], during.start[class_id + 1]):
+            load[during.row[entry], pick] += during.value[entry]
+        for entry in range(after.start[class_id], after.start[class_id + 1]):
+            moved[after.row[entry], pick] += after.value[entry]
     return total
 
 
@@ -132,7 +159,7 @@ def find_batches(
     deadline  after which no other one begins
     """
     random = np.random.default_rng(seed)
-    during, after = needs.during, needs.after
+    space = needs.space
     for turn in range(starts):
         if turn > 0 and deadline.is_over:
             break
@@ -140,14 +167,7 @@ def find_batches(
         batch, excess = _descend(
             first.astype(np.int64),
             random.permutation(len(start)).astype(np.int64),
-            needs.free,
-            needs.scale,
-            during.indptr.astype(np.int64),
-            during.indices.astype(np.int64),
-            during.data,
-            after.indptr.astype(np.int64),
-            after.indices.astype(np.int64),
-            after.data,
+            space,
             batches,
             sweeps,
             STALL_SWEEPS,
@@ -166,48 +186,22 @@ def _over(load: float, free: float, scale: float) -> float:
 
 @run_small_in_python(max_elements=2_000)
 @kernel
-def _descend(  # noqa: C901
-    batch: Ints,
-    order: Ints,
-    free: Floats,
-    scale: Floats,
-    during_start: Ints,
-    during_row: Ints,
-    during: Floats,
-    after_start: Ints,
-    after_row: Ints,
-    after: Floats,
-    batches: int,
-    sweeps: int,
-    stall: int,
+def _descend(
+    batch: Ints, order: Ints, space: Space, batches: int, sweeps: int, stall: int
 ) -> tuple[Ints, float]:
     """Return batches after moving classes in turn to the best batch, and the excess that is left.
 
     sweeps, stall  most sweeps over all classes, and most of them without less excess
     """
     batch = batch.copy()
-    load = np.zeros((batches, len(free)))
+    load = np.zeros((batches, len(space.free)))
     for class_id in range(len(batch)):
-        _put(
-            load,
-            class_id,
-            batch[class_id],
-            1.0,
-            during_start,
-            during_row,
-            during,
-            after_start,
-            after_row,
-            after,
-        )
+        _put(load, space, class_id, batch[class_id], 1.0)
     cost = np.zeros(batches)
-    weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
-    total, lowest, since = 0.0, np.inf, 0
+    weight = np.ones((batches, len(space.free)))  # of excess; grows where best responses get stuck
+    lowest, since = np.inf, 0
     for sweep in range(sweeps):
-        total = 0.0
-        for number in range(batches):
-            for row in range(len(free)):
-                total += _over(load[number, row], free[row], scale[row])
+        total = _sum_excess(load, space)
         if total == 0.0:
             return batch, 0.0
         since = 0 if total < lowest else since + 1
@@ -216,118 +210,93 @@ def _descend(  # noqa: C901
             return batch, total
         moved = 0
         for class_id in order:
-            if not _can_relieve(
-                load,
-                free,
-                scale,
-                class_id,
-                batch[class_id],
-                during_start,
-                during_row,
-                after_start,
-                after_row,
-                after,
-            ):
+            if not _can_relieve(load, space, class_id, batch[class_id]):
                 continue
-            _put(
-                load,
-                class_id,
-                batch[class_id],
-                -1.0,
-                during_start,
-                during_row,
-                during,
-                after_start,
-                after_row,
-                after,
-            )
-            for number in range(batches):
-                cost[number] = 0.0
-                for entry in range(during_start[class_id], during_start[class_id + 1]):
-                    row = during_row[entry]
-                    now = load[number, row]
-                    change = _over(now + during[entry], free[row], scale[row]) - _over(
-                        now, free[row], scale[row]
-                    )
-                    cost[number] += weight[number, row] * change
-                for later in range(number + 1, batches):
-                    for entry in range(after_start[class_id], after_start[class_id + 1]):
-                        row = after_row[entry]
-                        now = load[later, row]
-                        change = _over(now + after[entry], free[row], scale[row]) - _over(
-                            now, free[row], scale[row]
-                        )
-                        cost[number] += weight[later, row] * change
+            _put(load, space, class_id, batch[class_id], -1.0)
+            _price_batches(load, space, class_id, weight, cost)
             best = batch[class_id]
             for number in range(batches):
                 if cost[number] < cost[best] - 1e-15:
                     best = number
-            _put(load, class_id, best, 1.0, during_start, during_row, during, after_start, after_row, after)
+            _put(load, space, class_id, best, 1.0)
             moved += best != batch[class_id]
             batch[class_id] = best
         if moved <= len(order) // 200:
-            for number in range(batches):
-                for row in range(len(free)):
-                    if _over(load[number, row], free[row], scale[row]) > 0:
-                        weight[number, row] *= 2.0
+            _double_weights(load, space, weight)
         order = order[::-1].copy() if sweep % 2 else np.roll(order, len(order) // 3)
-    total = 0.0
-    for number in range(batches):
-        for row in range(len(free)):
-            total += _over(load[number, row], free[row], scale[row])
-    return batch, total
+    return batch, _sum_excess(load, space)
 
 
 @inner
-def _can_relieve(
-    load: Floats,
-    free: Floats,
-    scale: Floats,
-    class_id: int,
-    number: int,
-    during_start: Ints,
-    during_row: Ints,
-    after_start: Ints,
-    after_row: Ints,
-    after: Floats,
-) -> bool:
+def _sum_excess(load: Floats, space: Space) -> float:
+    """Return the sum of the squared relative excess of all loads."""
+    total = 0.0
+    for number in range(load.shape[0]):
+        for row in range(load.shape[1]):
+            total += _over(load[number, row], space.free[row], space.scale[row])
+    return total
+
+
+@inner
+def _double_weights(load: Floats, space: Space, weight: Floats) -> None:
+    """Double the weight of each resource and batch with excess."""
+    for number in range(load.shape[0]):
+        for row in range(load.shape[1]):
+            if _over(load[number, row], space.free[row], space.scale[row]) > 0:
+                weight[number, row] *= 2.0
+
+
+@inner
+def _rise(load: float, change: float, free: float, scale: float) -> float:
+    """Return the change of the squared relative excess of a load by a change of it."""
+    return _over(load + change, free, scale) - _over(load, free, scale)
+
+
+@inner
+def _price_batches(load: Floats, space: Space, class_id: int, weight: Floats, cost: Floats) -> None:
+    """Fill the weighted excess that a class adds in each batch."""
+    free, scale, during, after = space.free, space.scale, space.during, space.after
+    batches = load.shape[0]
+    for number in range(batches):
+        cost[number] = 0.0
+        for entry in range(during.start[class_id], during.start[class_id + 1]):
+            row = during.row[entry]
+            rise = _rise(load[number, row], during.value[entry], free[row], scale[row])
+            cost[number] += weight[number, row] * rise
+        for later in range(number + 1, batches):
+            for entry in range(after.start[class_id], after.start[class_id + 1]):
+                row = after.row[entry]
+                rise = _rise(load[later, row], after.value[entry], free[row], scale[row])
+                cost[number] += weight[later, row] * rise
+
+
+@inner
+def _can_relieve(load: Floats, space: Space, class_id: int, number: int) -> bool:
     """Return whether a class takes space that a batch lacks, or would free some in an earlier batch."""
-    for entry in range(during_start[class_id], during_start[class_id + 1]):
-        row = during_row[entry]
+    free, scale, during, after = space.free, space.scale, space.during, space.after
+    for entry in range(during.start[class_id], during.start[class_id + 1]):
+        row = during.row[entry]
         if _over(load[number, row], free[row], scale[row]) > 0:
             return True
-    for entry in range(after_start[class_id], after_start[class_id + 1]):
-        row = after_row[entry]
-        if after[entry] > 0:
-            for later in range(number + 1, len(load)):
-                if _over(load[later, row], free[row], scale[row]) > 0:
-                    return True
-        else:
-            for earlier in range(1, number + 1):
-                if _over(load[earlier, row], free[row], scale[row]) > 0:
-                    return True
+    for entry in range(after.start[class_id], after.start[class_id + 1]):
+        row = after.row[entry]
+        takes = after.value[entry] > 0
+        first, end = (number + 1, len(load)) if takes else (1, number + 1)
+        for other in range(first, end):
+            if _over(load[other, row], free[row], scale[row]) > 0:
+                return True
     return False
 
 
 @inner
-def _put(
-    load: Floats,
-    class_id: int,
-    number: int,
-    sign: float,
-    during_start: Ints,
-    during_row: Ints,
-    during: Floats,
-    after_start: Ints,
-    after_row: Ints,
-    after: Floats,
-) -> None:
+def _put(load: Floats, space: Space, class_id: int, number: int, sign: float) -> None:
     """Add a class to a batch, or take it out."""
-    for entry in range(during_start[class_id], during_start[class_id + 1]):
-        load[number, during_row[entry]] += sign * during[entry]
+    during, after = space.during, space.after
+    for entry in range(during.start[class_id], during.start[class_id + 1]):
+        load[number, during.row[entry]] += sign * during.value[entry]
     for later in range(number + 1, load.shape[0]):
-        for entry in range(after_start[class_id], after_start[class_id + 1]):
-            load[later, after_row[entry]] += sign * after[entry]
+        for entry in range(after.start[class_id], after.start[class_id + 1]):
+            load[later, after.row[entry]] += sign * after.value[entry]
 
 
 class Needs(NamedTuple):
@@ -353,6 +322,11 @@ class Needs(NamedTuple):
     def scale(self) -> Floats:
         """(R,) unit of excess: the free amount, at least 1."""
         return np.maximum(self.free, 1.0)
+
+    @property
+    def space(self) -> Space:
+        """The same for kernels."""
+        return Space(self.free, self.scale, Columns.of(self.during), Columns.of(self.after))
 
 
 def find_needs(problem: Update, *, links: bool = False) -> Needs:

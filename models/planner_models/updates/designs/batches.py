@@ -24,7 +24,7 @@ from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
-from planner.compiled import kernel
+from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.formatting import sizes
 from planner.options import Options
@@ -33,12 +33,14 @@ from planner_models.updates.designs.batch_search import (
     ITERATIONS,
     QUICK_ITERATIONS,
     QUICK_SWEEPS,
+    Columns,
     Needs,
     Prices,
+    Space,
     find_batches,
     find_needs,
 )
-from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.decision import Evidence, decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, steps_of
 from planner_models.updates.plan.plan import UpdatePlan
 from planner_models.updates.problem.problem import Update
@@ -309,11 +311,13 @@ def _decide(
         steps_of(problem, groups, drain_s),
         claims=claims,
         options=options,
-        metric="batches",
-        bound=float(search_result.least) if is_within else None,
-        scope=SCOPE + (", within links" if links else ", within tables"),
-        backend=search_result.backend,
-        reasons=reasons,
+        evidence=Evidence(
+            metric="batches",
+            bound=float(search_result.least) if is_within else None,
+            scope=SCOPE + (", within links" if links else ", within tables"),
+            backend=search_result.backend,
+            reasons=reasons,
+        ),
     )
 
 
@@ -415,69 +419,54 @@ def _find_lack(needs: Needs, waits: Ints) -> sp.csc_array:
 
 
 @kernel
-def _fill(
-    order: Ints,
-    earliest: Ints,
-    free: Floats,
-    during_start: Ints,
-    during_row: Ints,
-    during: Floats,
-    after_start: Ints,
-    after_row: Ints,
-    after: Floats,
-    limit: int,
-) -> tuple[Ints, int]:
+def _fill(order: Ints, earliest: Ints, space: Space, limit: int) -> tuple[Ints, int]:
     """Return the batch of each class, from 0, filled in an order; and the number of batches, -1 for none.
 
     earliest  batch before which a class is not taken
     limit    batches at most
     """
     batch = np.full(len(order), -1)
-    free = free.copy()
+    free = space.free.copy()
     waiting = order.copy()
     count = len(order)
     for number in range(limit):
-        space = free.copy()
+        now = free.copy()
         count_left = 0
         for index in range(count):
             class_id = waiting[index]
-            fits = earliest[class_id] <= number
-            if fits:
-                for entry in range(during_start[class_id], during_start[class_id + 1]):
-                    if during[entry] > space[during_row[entry]] + 1e-9:
-                        fits = False
-                        break
-            if not fits:
+            if earliest[class_id] > number or not _fits_within(now, space.during, class_id):
                 waiting[count_left] = class_id
                 count_left += 1
                 continue
             batch[class_id] = number
-            for entry in range(during_start[class_id], during_start[class_id + 1]):
-                space[during_row[entry]] -= during[entry]
-            for entry in range(after_start[class_id], after_start[class_id + 1]):
-                free[after_row[entry]] -= after[entry]
+            _take(now, space.during, class_id)
+            _take(free, space.after, class_id)
         count = count_left
         if count == 0:
             return batch, number + 1
     return batch, -1
 
 
+@inner
+def _fits_within(free: Floats, needed: Columns, class_id: int) -> bool:
+    """Return whether what a class needs of each resource is free."""
+    for entry in range(needed.start[class_id], needed.start[class_id + 1]):
+        if needed.value[entry] > free[needed.row[entry]] + 1e-9:
+            return False
+    return True
+
+
+@inner
+def _take(free: Floats, needed: Columns, class_id: int) -> None:
+    """Take what a class needs from what is free."""
+    for entry in range(needed.start[class_id], needed.start[class_id + 1]):
+        free[needed.row[entry]] -= needed.value[entry]
+
+
 def fill(needs: Needs, order: Ints, requested: Ints | None = None, upper: int = 10_000) -> Ints | None:
     """Return the batch of each class, from 0, by first fit in an order; None where `upper` are too few."""
     first = np.zeros(len(needs.classes), dtype=np.int64) if requested is None else requested
-    during, after = needs.during, needs.after
-    batch, count = _fill(
-        order,
-        first,
-        needs.free,
-        during.indptr.astype(np.int64),
-        during.indices.astype(np.int64),
-        during.data,
-        after.indptr.astype(np.int64),
-        after.indices.astype(np.int64),
-        after.data,
-        min(upper, len(needs.classes) + 1),
-    )
+    batch, count = _fill(order, first, needs.space, min(upper, len(needs.classes) + 1))
     return None if count < 0 else batch
 
 

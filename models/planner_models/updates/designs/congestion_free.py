@@ -24,7 +24,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import SOLVED_SHARE
-from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.decision import Evidence, decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, drain_time_s, phases
 from planner_models.updates.plan.plan import Step, UpdatePlan
 from planner_models.updates.plan.replay import ADD, FLIP, REMOVE, SPLIT
@@ -99,10 +99,12 @@ def update_without_congestion(
         steps,
         claims=[*CONSISTENT, *(["links"] if is_kept else [])],
         options=options,
-        metric="batches",
-        bound=float(shares.least) if is_kept else None,
-        scope=GROWING_SCOPE if shares.only_grow else SCOPE,
-        backend=shares.backend,
+        evidence=Evidence(
+            metric="batches",
+            bound=float(shares.least) if is_kept else None,
+            scope=GROWING_SCOPE if shares.only_grow else SCOPE,
+            backend=shares.backend,
+        ),
     )
 
 

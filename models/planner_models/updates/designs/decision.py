@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,27 +22,37 @@ ALWAYS = ("complete", "drain", "time")
 """Guarantees that every plan claims."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a design proves of its plan.
+
+    metric      that the objective value and `bound` are of; None for no objective
+    scope       plans that the bound covers
+    is_optimal  whether the design proves that no plan in its scope is better
+    reasons     why no plan of the design satisfies all limits, where this one does not
+    is_cut      whether a time limit ended the search
+    """
+
+    metric: str | None = None
+    bound: float | None = None
+    scope: str | None = None
+    is_optimal: bool = False
+    backend: str | None = None
+    reasons: tuple[str, ...] = ()
+    is_cut: bool = False
+
+
 def decide(
     problem: Update,
     steps: Sequence[Step],
     *,
     claims: Iterable[str],
     options: Options,
-    metric: str | None = None,
-    bound: float | None = None,
-    scope: str | None = None,
-    is_optimal: bool = False,
-    backend: str | None = None,
-    reasons: tuple[str, ...] = (),
-    is_cut: bool = False,
+    evidence: Evidence = Evidence(),
 ) -> Decision[UpdatePlan]:
     """Return the decision with the plan of some steps.
 
-    claims      constraints that the plan satisfies, besides `ALWAYS`
-    metric      that the objective value and `bound` are of; None for no objective
-    reasons     why no plan of the design satisfies all limits, where this one does not
-    is_cut      whether a time limit ended the search
-    is_optimal  whether the design proves that no plan in its scope is better
+    claims  constraints that the plan satisfies, besides `ALWAYS`
 
     A plan that breaks a class's guarantee is never optimal, and has no bound: that would not say how many
     rounds or batches the guarantee takes.
@@ -49,36 +60,44 @@ def decide(
     Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
     """
     plan = make_plan(problem, steps)
-    if options.service == "all":
-        figures = measure(problem, plan, None)
-        lost = {name: figures[name] or 0.0 for name in HEADLINE.losses if (figures[name] or 0.0) > 0}
-        if lost:
-            name, value = next(iter(lost.items()))
-            unit = {"broken_classes": "classes", "overflow_rules": "rules", "overload_mbps": "Mbit/s"}[name]
-            reason = (check(problem, plan).sentences(1) or [""])[0]
-            words = f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
-            return Decision(plan=None, proof=undecided(words, *reasons, backend=backend))
-    evaluation = evaluate(problem, plan)
+    if options.service == "all" and (loss := _say_loss(problem, plan)) is not None:
+        proof = undecided(loss, *evidence.reasons, backend=evidence.backend)
+        return Decision(plan=None, proof=proof)
+    metric, evaluation = evidence.metric, evaluate(problem, plan)
     objective = None if metric is None else OBJECTIVES[metric](plan, evaluation)
     broken = np.flatnonzero(evaluation.broken)
+    if len(broken):
+        evidence = replace(evidence, scope=None)
     if len(broken) and metric is not None:
-        bound, is_optimal = None, False
-        reasons = (*reasons, _say_broken(problem, broken))
+        reasons = (*evidence.reasons, _say_broken(problem, broken))
+        evidence = replace(evidence, bound=None, is_optimal=False, reasons=reasons)
     # rounds and batches are counted: a bound that is less than half below proves them
     is_counted = metric != "seconds"
     proof = judged(
         "min",
         objective,
-        objective if is_optimal else bound,
+        objective if evidence.is_optimal else evidence.bound,
         gap=0.5 / max(objective or 0.0, 1e-9) if is_counted else 0.0,
-        is_optimal=True if is_optimal else None if is_counted else False,
-        bound_scope=scope if not len(broken) else None,
+        is_optimal=True if evidence.is_optimal else None if is_counted else False,
+        bound_scope=evidence.scope,
         metric=metric,
-        backend=backend,
-        reasons=reasons,
-        is_cut=is_cut,
+        backend=evidence.backend,
+        reasons=evidence.reasons,
+        is_cut=evidence.is_cut,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))
+
+
+def _say_loss(problem: Update, plan: UpdatePlan) -> str | None:
+    """Return in words the first limit that a plan breaks; None where it keeps all."""
+    figures = measure(problem, plan, None)
+    lost = {name: figures[name] or 0.0 for name in HEADLINE.losses if (figures[name] or 0.0) > 0}
+    if not lost:
+        return None
+    name, value = next(iter(lost.items()))
+    unit = {"broken_classes": "classes", "overflow_rules": "rules", "overload_mbps": "Mbit/s"}[name]
+    reason = (check(problem, plan).sentences(1) or [""])[0]
+    return f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
 
 
 def _say_broken(problem: Update, broken: Ints) -> str:

@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
-from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
+from planner_models.updates.designs.loop_free_order import Member, Rounds, Visits, is_safe_at, is_safe_from
 from planner_models.updates.plan.check import ASKS
 from planner_models.updates.plan.plan import as_network
-from planner_models.updates.plan.replay import ADD, REMOVE, SWAP, Network, Operations, State, replay
+from planner_models.updates.plan.replay import ADD, REMOVE, SWAP, Changes, Network, Operations, State, replay
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import GUARANTEES, PER_PACKET, WAYPOINT
 
@@ -53,7 +53,7 @@ def improve(net: Network, result: Rounds, may_lose: Bools, deadline: Deadline = 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> Ints:  # noqa: C901
+def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> Ints:
     """Return a round for each changed slot of a class with the fewest rounds.
 
     A subset of switches that may change in a round may too, so that each set is reached from its subsets.
@@ -63,14 +63,16 @@ def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> 
     fewest = np.full(every, 1 << 20)
     before = np.full(every, -1)
     fewest[0] = 0
-    state = np.zeros(len(net.switch), dtype=np.int64)
     slot_at = np.full(net.switches, -1)
-    visit = np.zeros(net.switches, dtype=np.int64)
-    stack, edge = np.zeros(net.switches + 1, dtype=np.int64), np.zeros(net.switches + 1, dtype=np.int64)
     for slot in range(net.start[class_id], net.start[class_id + 1]):
         slot_at[net.switch[slot]] = slot
+    member = Member(class_id, slot_at, np.zeros(len(net.switch), dtype=np.int64), may_lose)
+    visits = Visits(
+        np.zeros(net.switches, dtype=np.int64),
+        np.zeros(net.switches + 1, dtype=np.int64),
+        np.zeros(net.switches + 1, dtype=np.int64),
+    )
     mark = 0
-    single = net.ingress[class_id] >= 0
     for now in range(every):
         if fewest[now] >= 1 << 20:
             continue
@@ -78,23 +80,8 @@ def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> 
         turn = remaining
         while turn > 0:
             if fewest[now] + 1 < fewest[now | turn]:
-                for index in range(count):
-                    bit = 1 << index
-                    state[changed[index]] = 1 if now & bit else (-2 if turn & bit else 0)
-                fits = True
-                if single:
-                    mark += 2
-                    fits = is_safe_from(net, class_id, slot_at, state, may_lose, visit, mark, stack, edge)
-                else:
-                    for index in range(count):
-                        if turn & (1 << index):
-                            mark += 1
-                            if not is_safe_at(
-                                net, class_id, changed[index], slot_at, state, may_lose, visit, mark, stack
-                            ):
-                                fits = False
-                                break
-                if fits:
+                mark += count + 2
+                if _may_turn(net, member, changed, now, turn, visits, mark):
                     fewest[now | turn] = fewest[now] + 1
                     before[now | turn] = now
             turn = (turn - 1) & remaining
@@ -107,6 +94,26 @@ def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> 
                 rounds[index] = fewest[subset]
         subset = last
     return rounds
+
+
+@inner
+def _may_turn(
+    net: Network, member: Member, changed: Ints, now: int, turn: int, visits: Visits, mark: int
+) -> bool:
+    """Return whether some switches may change in a round, others having changed before.
+
+    now, turn  sets of places in `changed`
+    mark       of the first search; later ones take the next marks
+    """
+    for index in range(len(changed)):
+        bit = 1 << index
+        member.round_of[changed[index]] = 1 if now & bit else (-2 if turn & bit else 0)
+    if net.ingress[member.class_id] >= 0:
+        return is_safe_from(net, member, visits, mark)
+    for index in range(len(changed)):
+        if turn & (1 << index) and not is_safe_at(net, member, changed[index], visits, mark + index):
+            return False
+    return True
 
 
 def improve_guaranteed(problem: Update, rounds: Rounds, deadline: Deadline = NEVER) -> tuple[Rounds, bool]:
@@ -220,9 +227,7 @@ def _is_kept(net: Network, turning: Ints, now: int, turn: int, forbidden: int) -
     outcome = replay(
         net,
         state,
-        Operations(zeros, moves, action, ones),
-        np.array([0, len(moves)]),
-        np.zeros(1, dtype=bool),
+        Changes(Operations(zeros, moves, action, ones), np.array([0, len(moves)]), np.zeros(1, dtype=bool)),
         links,
     )
     return not int(outcome.bits[0]) & forbidden

@@ -11,7 +11,7 @@ from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.decision import Evidence, decide
 from planner_models.updates.designs.fewest_rounds import improve, improve_guaranteed
 from planner_models.updates.designs.loop_free_order import (
     MOST_TRIES,
@@ -64,8 +64,9 @@ def update_by_neighbours(problem: Update, *, options: Options = Options()) -> De
     A rule that ends does so once no switch sends to it any more.
     """
     rounds = order_by_neighbours(as_network(problem), np.flatnonzero(problem.slots.changes))
+    evidence = Evidence(metric="rounds")
     return decide(
-        problem, steps_of_rounds(problem, rounds), claims=LOOP_FREE, options=options, metric="rounds"
+        problem, steps_of_rounds(problem, rounds), claims=LOOP_FREE, options=options, evidence=evidence
     )
 
 
@@ -122,8 +123,7 @@ def _decide(
         steps_of_rounds(problem, rounds.of_slot),
         claims=LOOP_FREE,
         options=options,
-        metric="rounds",
-        bound=float(rounds.least.max(initial=0)),
-        scope=SCOPE,
-        is_cut=is_cut,
+        evidence=Evidence(
+            metric="rounds", bound=float(rounds.least.max(initial=0)), scope=SCOPE, is_cut=is_cut
+        ),
     )

@@ -44,6 +44,32 @@ class Rounds(NamedTuple):
     least: Ints
 
 
+class Member(NamedTuple):
+    """One class in a round.
+
+    slot_at   (S,) its slot at each switch; -1 for none
+    round_of  (N,) round of each slot: negative in this round, 0 for later ones
+    may_lose  whether its packets may be lost meanwhile, but not loop
+    """
+
+    class_id: int
+    slot_at: Ints
+    round_of: Ints
+    may_lose: bool
+
+
+class Visits(NamedTuple):
+    """Memory of searches among switches.
+
+    visit        (S,) mark of the last search that came to each switch
+    stack, edge  (S,) switches on the way, and the rule that each follows next
+    """
+
+    visit: Ints
+    stack: Ints
+    edge: Ints
+
+
 @run_small_in_python(max_elements=5_000)
 @kernel
 def order_all(
@@ -55,7 +81,12 @@ def order_all(
     """
     rounds = np.zeros(len(net.switch), dtype=np.int64)
     upper, lower = np.zeros(len(net.start) - 1, dtype=np.int64), np.zeros(len(net.start) - 1, dtype=np.int64)
-    scratch = np.full((4, net.switches), 0)
+    depth = np.zeros(net.switches, dtype=np.int64)
+    visits = Visits(
+        np.zeros(net.switches, dtype=np.int64),
+        np.zeros(net.switches, dtype=np.int64),
+        np.zeros(net.switches, dtype=np.int64),
+    )
     slot_at = np.full(net.switches, -1)
     round_of = np.zeros(len(net.switch), dtype=np.int64)
     order = Order(
@@ -69,27 +100,18 @@ def order_all(
         low, high = net.start[class_id], net.start[class_id + 1]
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        first = _order_one(net, class_id, slot_at, round_of, scratch, order, may_lose[class_id], True, 0)
+        member = Member(class_id, slot_at, round_of, may_lose[class_id])
+        first = _order_one(net, member, order, depth, visits, True, 0)
         upper[class_id] = first
         rounds[low:high] = round_of[low:high]
         if prove:
             # where packets may be lost, the first round takes all switches if that closes no cycle
-            bound = 2 if may_lose[class_id] else _bound_one(net, class_id, slot_at, round_of, scratch)
+            bound = 2 if may_lose[class_id] else _bound_one(net, member, visits)
             lower[class_id] = min(bound, first)
             for number in range(1, tries):
                 if upper[class_id] <= lower[class_id]:
                     break
-                count = _order_one(
-                    net,
-                    class_id,
-                    slot_at,
-                    round_of,
-                    scratch,
-                    order,
-                    may_lose[class_id],
-                    number % 2 == 1,
-                    number,
-                )
+                count = _order_one(net, member, order, depth, visits, number % 2 == 1, number)
                 if count < upper[class_id]:
                     upper[class_id] = count
                     rounds[low:high] = round_of[low:high]
@@ -126,78 +148,78 @@ def _depths(net: Network, class_id: int, slot_at: Ints, depth: Ints) -> None:
 
 
 @inner
-def _order_one(  # noqa: C901
-    net: Network,
-    class_id: int,
-    slot_at: Ints,
-    round_of: Ints,
-    scratch: Ints,
-    order: Order,
-    may_lose: bool,
-    from_egress: bool,
-    seed: int,
+def _order_one(
+    net: Network, member: Member, order: Order, depth: Ints, visits: Visits, from_egress: bool, seed: int
 ) -> int:
-    """Fill `round_of` with the round of each slot of a class, and return the number of rounds.
+    """Fill the round of each slot of a class, and return the number of rounds.
 
-    may_lose     whether its packets may be lost meanwhile
     from_egress  whether switches near the egress come first, else those far from it
     """
+    class_id, slot_at, round_of = member.class_id, member.slot_at, member.round_of
     low, high = net.start[class_id], net.start[class_id + 1]
-    if net.ingress[class_id] >= 0 and not may_lose and not forwards_both(net, class_id, slot_at):
+    is_single = net.ingress[class_id] >= 0
+    if is_single and not member.may_lose and not forwards_both(net, class_id, slot_at):
         return _open_or_close(net, class_id, slot_at, round_of)
-    _depths(net, class_id, slot_at, scratch[0])
-    count_left = 0
-    waiting = np.empty(high - low, dtype=np.int64)
-    for slot in range(low, high):
-        round_of[slot] = 0
-        if not net.same[slot]:
-            waiting[count_left] = slot
-            count_left += 1
-    key = np.empty(count_left, dtype=np.float64)
-    if seed > 1:
-        np.random.seed(seed)  # noqa: NPY002
-    for index in range(count_left):
-        depth = scratch[0][net.switch[waiting[index]]]
-        key[index] = depth if from_egress else -depth
-        if seed > 1:
-            key[index] += np.random.random() * (1 + abs(depth))  # noqa: NPY002
-    waiting[:count_left] = waiting[:count_left][np.argsort(key, kind="mergesort")]
-    single = net.ingress[class_id] >= 0
-    if not single:
+    _depths(net, class_id, slot_at, depth)
+    round_of[low:high] = 0
+    waiting = _sort_changed(net, class_id, depth, from_egress, seed)
+    count = len(waiting)
+    if not is_single:
         start_order(net, class_id, slot_at, order)
-    visit = scratch[1]
-    visit[:] = 0
-    mark = 0
-    number = 0
-    while count_left > 0:
+    visits.visit[:] = 0
+    mark, number = 0, 0
+    while count > 0:
         number += 1
         next_count = 0
-        for index in range(count_left):
+        for index in range(count):
             slot = waiting[index]
             round_of[slot] = -number  # in this round
-            if single:
-                mark += 2
-                fits = is_safe_from(
-                    net, class_id, slot_at, round_of, may_lose, visit, mark, scratch[2], scratch[3]
-                )
-            else:
-                fits = (may_lose or has_rules(net, class_id, slot, slot_at, round_of)) and admit(
-                    net, class_id, slot, slot_at, round_of, order
-                )
-            if not fits:
+            mark += 2
+            if not _may_change(net, member, order, visits, slot, mark):
                 round_of[slot] = 0
                 waiting[next_count] = slot
                 next_count += 1
         for slot in range(low, high):
             if round_of[slot] == -number:
                 round_of[slot] = number
-        if next_count == count_left:  # no switch can change: there is no order
+        if next_count == count:  # no switch can change: there is no order
             number = 1 << 30
             break
-        count_left = next_count
-    if not single:
+        count = next_count
+    if not is_single:
         clear_order(net, class_id, order)
     return number
+
+
+@inner
+def _sort_changed(net: Network, class_id: int, depth: Ints, from_egress: bool, seed: int) -> Ints:
+    """Return the slots of a class that change, in the order in which they are tried."""
+    low, high = net.start[class_id], net.start[class_id + 1]
+    count = 0
+    waiting = np.empty(high - low, dtype=np.int64)
+    for slot in range(low, high):
+        if not net.same[slot]:
+            waiting[count] = slot
+            count += 1
+    key = np.empty(count, dtype=np.float64)
+    if seed > 1:
+        np.random.seed(seed)  # noqa: NPY002
+    for index in range(count):
+        hops = depth[net.switch[waiting[index]]]
+        key[index] = hops if from_egress else -hops
+        if seed > 1:
+            key[index] += np.random.random() * (1 + abs(hops))  # noqa: NPY002
+    return waiting[:count][np.argsort(key, kind="mergesort")]
+
+
+@inner
+def _may_change(net: Network, member: Member, order: Order, visits: Visits, slot: int, mark: int) -> bool:
+    """Return whether a switch may change in the round, with those that do; it joins the order then."""
+    if net.ingress[member.class_id] >= 0:
+        return is_safe_from(net, member, visits, mark)
+    if not member.may_lose and not has_rules(net, member.class_id, slot, member.slot_at, member.round_of):
+        return False
+    return admit(net, member.class_id, slot, member.slot_at, member.round_of, order)
 
 
 @inner
@@ -283,70 +305,54 @@ def has_rules(net: Network, class_id: int, slot: int, slot_at: Ints, round_of: I
 
 
 @inner
-def is_safe_at(
-    net: Network,
-    class_id: int,
-    slot: int,
-    slot_at: Ints,
-    round_of: Ints,
-    may_lose: bool,
-    visit: Ints,
-    mark: int,
-    stack: Ints,
-) -> bool:
+def is_safe_at(net: Network, member: Member, slot: int, visits: Visits, mark: int) -> bool:
     """Return whether a switch may change in the round, where packets enter at every switch with a rule.
 
     Needs no order of the union, which `admit` keeps: for states that do not follow one another.
     """
-    if not may_lose and not has_rules(net, class_id, slot, slot_at, round_of):
+    slot_at, round_of = member.slot_at, member.round_of
+    if not member.may_lose and not has_rules(net, member.class_id, slot, slot_at, round_of):
         return False
-    start_node, egress = net.switch[slot], net.egress[class_id]
-    size = 0
-    for entry in range(net.new_start[slot], net.new_start[slot + 1]):
-        hop = net.new_hop[entry]
-        if hop != egress and visit[hop] != mark:
-            visit[hop] = mark
-            stack[size] = hop
-            size += 1
+    start_node, egress = net.switch[slot], net.egress[member.class_id]
+    size = _visit_hops(net.new_hop[net.new_start[slot] : net.new_start[slot + 1]], egress, visits, mark, 0)
     while size > 0:
         size -= 1
-        node = stack[size]
+        node = visits.stack[size]
         if node == start_node:
             return False
         here = slot_at[node]
-        for rule in range(2):
-            if not (has_old(net, here, round_of) if rule == 0 else has_new(net, here, round_of)):
-                continue
-            first = net.old_start[here] if rule == 0 else net.new_start[here]
-            last = net.old_start[here + 1] if rule == 0 else net.new_start[here + 1]
-            for entry in range(first, last):
-                hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
-                if hop != egress and visit[hop] != mark and slot_at[hop] >= 0:
-                    visit[hop] = mark
-                    stack[size] = hop
-                    size += 1
+        if here < 0:
+            continue
+        if has_old(net, here, round_of):
+            hops = net.old_hop[net.old_start[here] : net.old_start[here + 1]]
+            size = _visit_hops(hops, egress, visits, mark, size)
+        if has_new(net, here, round_of):
+            hops = net.new_hop[net.new_start[here] : net.new_start[here + 1]]
+            size = _visit_hops(hops, egress, visits, mark, size)
     return True
 
 
 @inner
-def is_safe_from(
-    net: Network,
-    class_id: int,
-    slot_at: Ints,
-    round_of: Ints,
-    may_lose: bool,
-    visit: Ints,
-    mark: int,
-    stack: Ints,
-    edge: Ints,
-) -> bool:
+def _visit_hops(hops: Ints, egress: int, visits: Visits, mark: int, size: int) -> int:
+    """Put next hops on the stack that the search has not come to yet; return the stack's size."""
+    for hop in hops:
+        if hop != egress and visits.visit[hop] != mark:
+            visits.visit[hop] = mark
+            visits.stack[size] = hop
+            size += 1
+    return size
+
+
+@inner
+def is_safe_from(net: Network, member: Member, visits: Visits, mark: int) -> bool:
     """Return whether packets from a class's only ingress neither loop nor are lost in the union of the round.
 
-    may_lose  whether they may be lost
     Marks `mark` on the way and `mark + 1` when done.
     """
-    egress, depth = net.egress[class_id], 1
-    root = net.ingress[class_id]
+    slot_at, round_of, may_lose = member.slot_at, member.round_of, member.may_lose
+    visit, stack, edge = visits.visit, visits.stack, visits.edge
+    egress, depth = net.egress[member.class_id], 1
+    root = net.ingress[member.class_id]
     if not may_lose and _lacks_rule(net, slot_at[root], round_of):
         return False
     stack[0], edge[0] = root, 0
@@ -380,8 +386,9 @@ def is_safe_from(
 
 
 @inner
-def _bound_one(net: Network, class_id: int, slot_at: Ints, round_of: Ints, scratch: Ints) -> int:
-    """Return a number of rounds that no order of a class is below."""
+def _bound_one(net: Network, member: Member, visits: Visits) -> int:
+    """Return a number of rounds that no order of a class, of which no packet may be lost, is below."""
+    class_id, slot_at, round_of = member.class_id, member.slot_at, member.round_of
     low, high = net.start[class_id], net.start[class_id + 1]
     any_change = False
     for slot in range(low, high):
@@ -393,85 +400,143 @@ def _bound_one(net: Network, class_id: int, slot_at: Ints, round_of: Ints, scrat
     if net.ingress[class_id] >= 0:
         for slot in range(low, high):
             round_of[slot] = 0 if net.same[slot] else -1
-        scratch[1][:] = 0
-        fits = is_safe_from(net, class_id, slot_at, round_of, False, scratch[1], 1, scratch[2], scratch[3])
+        visits.visit[:] = 0
+        fits = is_safe_from(net, member, visits, 1)
         return 1 if fits else 2
     earliest = np.zeros(high - low, dtype=np.int64)
     latest = np.zeros(high - low, dtype=np.int64)
-    _wait_forward(net, class_id, slot_at, earliest, False)
-    _wait_forward(net, class_id, slot_at, latest, True)
+    now, after = Hops(net.old_start, net.old_hop), Hops(net.new_start, net.new_hop)
+    _wait_forward(net, Waits(class_id, low, slot_at, now, after, earliest))
+    _wait_forward(net, Waits(class_id, low, slot_at, after, now, latest))
     lower = 1
-    for index in range(high - low):
-        if not net.same[low + index]:
-            lower = max(lower, earliest[index] + latest[index] - 1)
+    for slot in range(low, high):
+        if not net.same[slot]:
+            lower = max(lower, earliest[slot - low] + latest[slot - low] - 1)
     return lower
 
 
+class Hops(NamedTuple):
+    """Next hops of slots in one configuration: (N + 1,) starts, and (H,) switches."""
+
+    start: Ints
+    switch: Ints
+
+
+class Waits(NamedTuple):
+    """Forced waits of one class in the update from old to new rules.
+
+    first     its first slot
+    slot_at   (S,) its slot at each switch; -1 for none
+    earliest  earliest round of each of its slots; 0 where it is not known yet
+    """
+
+    class_id: int
+    first: int
+    slot_at: Ints
+    old: Hops
+    new: Hops
+    earliest: Ints
+
+
 @inner
-def _wait_forward(net: Network, class_id: int, slot_at: Ints, earliest: Ints, backward: bool) -> None:  # noqa: C901
-    """Fill the earliest round of each changed slot by its forced waits; `backward`: of the update back.
+def _wait_forward(net: Network, waits: Waits) -> None:
+    """Fill the earliest round of each changed slot of a class by its forced waits.
 
     A switch waits for one switch that changes on the old way from its new next hop back to itself (along
     first next hops), for the rules of switches that it newly sends to, and, where its rule ends, for all
     that send to it."""
-    low, high = net.start[class_id], net.start[class_id + 1]
-    old_start, old_hop = (net.new_start, net.new_hop) if backward else (net.old_start, net.old_hop)
-    new_start, new_hop = (net.old_start, net.old_hop) if backward else (net.new_start, net.new_hop)
-    egress = net.egress[class_id]
+    low, high = net.start[waits.class_id], net.start[waits.class_id + 1]
     level, open_ = 0, 0
-    for index in range(high - low):
-        earliest[index] = 0
-        open_ += not net.same[low + index]
+    for slot in range(low, high):
+        waits.earliest[slot - low] = 0
+        open_ += not net.same[slot]
     while open_ > 0:
         level += 1
         settled = 0
-        for index in range(high - low):
-            slot = low + index
-            if net.same[slot] or earliest[index] > 0:
+        for slot in range(low, high):
+            if net.same[slot] or waits.earliest[slot - low] > 0:
                 continue
-            ready = True
-            start_node = net.switch[slot]
-            has_old, has_new = old_start[slot + 1] > old_start[slot], new_start[slot + 1] > new_start[slot]
-            if has_old and has_new:
-                for way in range(new_start[slot], new_start[slot + 1]):
-                    hop = new_hop[way]
-                    if hop == egress:
-                        continue
-                    here = slot_at[hop]
-                    if old_start[here + 1] == old_start[here]:  # its rule begins
-                        ready &= 0 < earliest[here - low] < level
-                        continue
-                    broken, node, steps = False, hop, 0
-                    while node != egress and node != start_node and steps <= high - low:
-                        here = slot_at[node]
-                        if here < 0 or old_start[here + 1] == old_start[here]:
-                            break
-                        if not net.same[here] and 0 < earliest[here - low] < level:
-                            broken = True
-                            break
-                        node = old_hop[old_start[here]]
-                        steps += 1
-                    if node == start_node and not broken:
-                        ready = False
-                        break
-            elif has_new:  # its rule begins; packets that enter here need the next one
-                for way in range(new_start[slot], new_start[slot + 1]):
-                    hop = new_hop[way]
-                    if net.entering[slot] and hop != egress and not net.same[slot_at[hop]]:
-                        ready &= 0 < earliest[slot_at[hop] - low] < level
-            elif has_old:  # its rule ends
-                for other in range(low, high):
-                    if net.same[other] or new_start[other + 1] == new_start[other]:
-                        continue
-                    for way in range(old_start[other], old_start[other + 1]):
-                        if old_hop[way] == start_node and not (0 < earliest[other - low] < level):
-                            ready = False
-            if ready:
-                earliest[index] = level
+            if _may_change_by(net, waits, slot, level):
+                waits.earliest[slot - low] = level
                 settled += 1
         open_ -= settled
         if settled == 0:
             return
+
+
+@inner
+def _may_change_by(net: Network, waits: Waits, slot: int, level: int) -> bool:
+    """Return whether a switch may change in a round, as far as its forced waits say."""
+    old, new = waits.old, waits.new
+    has_old, has_new = old.start[slot + 1] > old.start[slot], new.start[slot + 1] > new.start[slot]
+    if has_old and has_new:
+        return _may_move(net, waits, slot, level)
+    if has_new:
+        return _may_begin(net, waits, slot, level)
+    return not has_old or _may_end(net, waits, slot, level)
+
+
+@inner
+def _is_changed(waits: Waits, slot: int, level: int) -> bool:
+    """Return whether a switch may have changed before a round."""
+    return bool(0 < waits.earliest[slot - waits.first] < level)
+
+
+@inner
+def _may_move(net: Network, waits: Waits, slot: int, level: int) -> bool:
+    """Return whether no new next hop of a switch has yet to get its rule or leads back by old rules."""
+    old, new = waits.old, waits.new
+    for hop in new.switch[new.start[slot] : new.start[slot + 1]]:
+        if hop == net.egress[waits.class_id]:
+            continue
+        below = waits.slot_at[hop]
+        if old.start[below + 1] == old.start[below]:  # its rule begins
+            if not _is_changed(waits, below, level):
+                return False
+        elif _leads_back(net, waits, hop, net.switch[slot], level):
+            return False
+    return True
+
+
+@inner
+def _leads_back(net: Network, waits: Waits, hop: int, start_node: int, level: int) -> bool:
+    """Return whether the old way from a next hop comes back to a switch without passing a changed one."""
+    old, steps = waits.old, 0
+    size = net.start[waits.class_id + 1] - net.start[waits.class_id]
+    node = hop
+    while node != net.egress[waits.class_id] and node != start_node and steps <= size:
+        here = waits.slot_at[node]
+        if here < 0 or old.start[here + 1] == old.start[here]:
+            return False
+        if not net.same[here] and _is_changed(waits, here, level):
+            return False
+        node = old.switch[old.start[here]]
+        steps += 1
+    return node == start_node
+
+
+@inner
+def _may_begin(net: Network, waits: Waits, slot: int, level: int) -> bool:
+    """Return whether a switch's rule may begin: packets that enter here need the rules of its next hops."""
+    new = waits.new
+    for hop in new.switch[new.start[slot] : new.start[slot + 1]]:
+        if not net.entering[slot] or hop == net.egress[waits.class_id] or net.same[waits.slot_at[hop]]:
+            continue
+        if not _is_changed(waits, waits.slot_at[hop], level):
+            return False
+    return True
+
+
+@inner
+def _may_end(net: Network, waits: Waits, slot: int, level: int) -> bool:
+    """Return whether a switch's rule may end: none that gets a new rule still sends to it."""
+    old, new = waits.old, waits.new
+    for other in range(net.start[waits.class_id], net.start[waits.class_id + 1]):
+        if net.same[other] or new.start[other + 1] == new.start[other] or _is_changed(waits, other, level):
+            continue
+        if _leads_to(old.switch, old.start[other], old.start[other + 1], net.switch[slot]):
+            return False
+    return True
 
 
 def find_rounds(
@@ -510,58 +575,66 @@ def find_rounds(
 
 
 @kernel
-def order_by_neighbours(net: Network, classes: Ints) -> Ints:  # noqa: C901
+def order_by_neighbours(net: Network, classes: Ints) -> Ints:
     """Return rounds, (N,), in which a switch changes once its new next hops are ready, as they tell it.
 
     A switch is ready when its rule is the next one and its next hops are ready. Rules end last, each after
     those of the switches that send to it have changed.
     """
     rounds = np.zeros(len(net.switch), dtype=np.int64)
+    ready = np.zeros(len(net.switch), dtype=np.int64)  # the round after which it is ready, plus 1
     slot_at = np.full(net.switches, -1)
     for class_id in classes:
         low, high = net.start[class_id], net.start[class_id + 1]
-        ready = np.zeros(high - low, dtype=np.int64)  # the round after which it is ready, plus 1
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        moved, last = True, 0
-        while moved:
-            moved = False
+        is_moved = True
+        while is_moved:
+            is_moved = False
             for slot in range(low, high):
-                if ready[slot - low] > 0 or net.new_start[slot + 1] == net.new_start[slot]:
-                    continue
-                after = 0
-                for entry in range(net.new_start[slot], net.new_start[slot + 1]):
-                    hop = net.new_hop[entry]
-                    if hop == net.egress[class_id]:
-                        continue
-                    when = ready[slot_at[hop] - low]
-                    if when == 0:
-                        after = -1
-                        break
-                    after = max(after, when - 1)
-                if after < 0:
-                    continue
-                round_number = after if net.same[slot] else after + 1
-                rounds[slot] = 0 if net.same[slot] else round_number
-                last = max(last, round_number)
-                ready[slot - low] = round_number + 1
-                moved = True
-        moved = True
-        while moved:  # old rules make no cycle, so that this ends
-            moved = False
+                if ready[slot] == 0 and net.new_start[slot + 1] > net.new_start[slot]:
+                    is_moved |= _make_ready(net, class_id, slot, slot_at, ready, rounds)
+        last = rounds[low:high].max()
+        is_moved = True
+        while is_moved:  # old rules make no cycle, so that this ends
+            is_moved = False
             for slot in range(low, high):
-                if net.old_start[slot] == net.old_start[slot + 1]:
-                    continue
-                if net.new_start[slot] == net.new_start[slot + 1] and rounds[slot] == 0:
-                    rounds[slot] = last + 1
-                    moved = True
-                for entry in range(net.old_start[slot], net.old_start[slot + 1]):
-                    below = slot_at[net.old_hop[entry]] if net.old_hop[entry] != net.egress[class_id] else -1
-                    if below < 0 or net.new_start[below] < net.new_start[below + 1]:
-                        continue
-                    if rounds[below] <= rounds[slot]:
-                        rounds[below] = rounds[slot] + 1
-                        moved = True
+                if net.old_start[slot + 1] > net.old_start[slot]:
+                    is_moved |= _end_rules(net, class_id, slot, slot_at, last, rounds)
         for slot in range(low, high):
             slot_at[net.switch[slot]] = -1
     return rounds
+
+
+@inner
+def _make_ready(net: Network, class_id: int, slot: int, slot_at: Ints, ready: Ints, rounds: Ints) -> bool:
+    """Change a switch in the round after its new next hops; return False where one of them is not ready."""
+    after = 0
+    for hop in net.new_hop[net.new_start[slot] : net.new_start[slot + 1]]:
+        if hop == net.egress[class_id]:
+            continue
+        if ready[slot_at[hop]] == 0:
+            return False
+        after = max(after, ready[slot_at[hop]] - 1)
+    if not net.same[slot]:
+        after += 1
+        rounds[slot] = after
+    ready[slot] = after + 1
+    return True
+
+
+@inner
+def _end_rules(net: Network, class_id: int, slot: int, slot_at: Ints, last: int, rounds: Ints) -> bool:
+    """End a switch's rule after `last`, and old next hops' after it; return whether rounds have changed."""
+    is_moved = False
+    if net.new_start[slot] == net.new_start[slot + 1] and rounds[slot] == 0:
+        rounds[slot] = last + 1
+        is_moved = True
+    for hop in net.old_hop[net.old_start[slot] : net.old_start[slot + 1]]:
+        below = slot_at[hop] if hop != net.egress[class_id] else -1
+        if below < 0 or net.new_start[below] < net.new_start[below + 1]:
+            continue
+        if rounds[below] <= rounds[slot]:
+            rounds[below] = rounds[slot] + 1
+            is_moved = True
+    return is_moved

@@ -14,7 +14,7 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.decision import Evidence, decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, Phases, drain_time_s, phases
 from planner_models.updates.plan.flows import expiry_lives
 from planner_models.updates.plan.plan import Step, UpdatePlan, count_rules, make_plan, read_operations, work_s
@@ -84,9 +84,11 @@ def update_with_flows(
         _steps(problem, rule_phases, slow, division, wait_s),
         claims=(*CONSISTENT, "flows", *(["tables"] if len(slow) and division.is_within else [])),
         options=options,
-        metric="seconds" if len(slow) else None,
-        scope=SCOPE if division.is_best else None,
-        is_optimal=division.is_best,
+        evidence=Evidence(
+            metric="seconds" if len(slow) else None,
+            scope=SCOPE if division.is_best else None,
+            is_optimal=division.is_best,
+        ),
     )
 
 

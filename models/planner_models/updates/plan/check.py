@@ -35,8 +35,10 @@ from planner_models.updates.plan.replay import (
     REMOVE,
     SPLIT,
     SWAP,
+    Changes,
     Operations,
     Outcome,
+    Shares,
     State,
     replay,
     sample,
@@ -176,11 +178,8 @@ class Evaluation:
         return sample(
             as_network(self.problem),
             State.before(slots.now.has_rule()),
-            self.ops,
-            self.starts,
-            self.is_stamped,
-            slots.now.share,
-            slots.next.share,
+            Changes(self.ops, self.starts, self.is_stamped),
+            Shares(slots.now.share, slots.next.share),
             SAMPLES,
             SAMPLE_SEED,
         )
@@ -202,7 +201,7 @@ def evaluate(problem: Update, plan: UpdatePlan) -> Evaluation:
     _require_possible(problem, ops)
     is_stamped = stamped_classes(problem, ops)
     state = State.before(problem.slots.now.has_rule())
-    outcome = replay(as_network(problem), state, ops, starts, is_stamped, len(problem.links))
+    outcome = replay(as_network(problem), state, Changes(ops, starts, is_stamped), len(problem.links))
     ordered = plan.steps.sort_values("step", kind="stable")
     made = Evaluation(
         problem=problem,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner_models.updates.problem.networks import (
     Demands,
@@ -73,12 +75,42 @@ SwitchName = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Classes of a real network, and the demands that give them traffic."""
+
+    classes: Kind = "destinations"
+    demands: DemandKind = "auto"
+    count: Count = None
+
+    @property
+    def nodes(self) -> int | None:
+        """Nodes with demands at most; None for all, where every pair is a class."""
+        return None if self.classes == "pairs" else 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margins:
+    """Space of tables and links beyond what the update needs."""
+
+    headroom: Headroom = None
+    slack: Slack = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras(Margins):
+    """Sizes, times and guarantees of a made update, and the seed of what is random."""
+
+    rule_ms_spread: Spread = 0.0
+    guarantee: GuaranteeName = ""
+    seed: Seed = 1
+
+
+@spread(selection=Selection(), extras=Extras())
 def reweigh(
     *,
     name: Name = "sndlib/germany50",
-    classes: Kind = "destinations",
-    demands: DemandKind = "auto",
-    count: Count = None,
+    selection: Selection,
     metric: Annotated[
         Literal["distance", "hops"], Field(description="weight of a link before the update: its length, or 1")
     ] = "distance",
@@ -88,38 +120,23 @@ def reweigh(
     lowered: Annotated[
         float, Field(ge=0, le=1, description="part of the links whose weight is multiplied by 0.3")
     ] = 0.25,
-    headroom: Headroom = None,
-    slack: Slack = None,
-    rule_ms_spread: Spread = 0.0,
-    guarantee: GuaranteeName = "",
-    seed: Seed = 1,
+    extras: Extras,
 ) -> Update:
     """Change the weights of random links of a network: shortest paths before and after."""
     if raised + lowered > 1:
         raise InputError("raised and lowered: add up to more than 1")
-    network = read_network(name, seed, None if classes == "pairs" else 1000, demands, metric)
-    random = np.random.default_rng(seed)
+    network = read_network(name, extras.seed, selection.nodes, selection.demands, metric)
+    random = np.random.default_rng(extras.seed)
     weight = change_weights(network.weight, random, raised, lowered)
-    return between_weights(
-        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
-    )
+    return between_weights(network, network.weight, weight, selection, extras, random)
 
 
+@spread(selection=Selection(), extras=Extras())
 def maintenance(
-    *,
-    name: Name = "sndlib/germany50",
-    classes: Kind = "destinations",
-    demands: DemandKind = "auto",
-    count: Count = None,
-    switch: SwitchName = None,
-    headroom: Headroom = None,
-    slack: Slack = None,
-    rule_ms_spread: Spread = 0.0,
-    guarantee: GuaranteeName = "",
-    seed: Seed = 1,
+    *, name: Name = "sndlib/germany50", selection: Selection, switch: SwitchName = None, extras: Extras
 ) -> Update:
     """Empty a switch of packets that only pass it, before work on it."""
-    network = read_network(name, seed, None if classes == "pairs" else 1000, demands)
+    network = read_network(name, extras.seed, selection.nodes, selection.demands)
     if switch is None:
         every = np.arange(len(network.names))
         hops = find_next_hops(network, network.weight, every)
@@ -131,30 +148,23 @@ def maintenance(
         raise InputError(f"switch: '{switch}' is no switch of {name}" + did_you_mean(switch, network.names))
     touches = (network.tail == switch_row) | (network.head == switch_row)
     weight = np.where(touches, network.weight * AVOIDED, network.weight)
-    random = np.random.default_rng(seed)
-    return between_weights(
-        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
-    )
+    random = np.random.default_rng(extras.seed)
+    return between_weights(network, network.weight, weight, selection, extras, random)
 
 
+@spread(selection=Selection(), extras=Extras())
 def failure(
     *,
     name: Name = "sndlib/germany50",
-    classes: Kind = "destinations",
-    demands: DemandKind = "auto",
-    count: Count = None,
+    selection: Selection,
     link: Annotated[
         tuple[str, str] | None,
         Field(description="ends of the link whose traffic moves; default: the one on most paths"),
     ] = None,
-    headroom: Headroom = None,
-    slack: Slack = None,
-    rule_ms_spread: Spread = 0.0,
-    guarantee: GuaranteeName = "",
-    seed: Seed = 1,
+    extras: Extras,
 ) -> Update:
     """Move all packets off a link that fails or is taken out of service, and is protected until then."""
-    network = read_network(name, seed, None if classes == "pairs" else 1000, demands)
+    network = read_network(name, extras.seed, selection.nodes, selection.demands)
     if link is None:
         every = np.arange(len(network.names))
         hops = find_next_hops(network, network.weight, every)
@@ -169,10 +179,8 @@ def failure(
         if not is_between(network, *ends).any():
             raise InputError(f"link: there is none between '{link[0]}' and '{link[1]}' in {name}")
     weight = np.where(is_between(network, *ends), network.weight * AVOIDED, network.weight)
-    random = np.random.default_rng(seed)
-    return between_weights(
-        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
-    )
+    random = np.random.default_rng(extras.seed)
+    return between_weights(network, network.weight, weight, selection, extras, random)
 
 
 def policy(
@@ -220,7 +228,7 @@ def policy(
             "guarantee": asks,
         }
     )
-    return make_update(network, table, _rules_of(now), _rules_of(after), headroom, None, 0.0, random)
+    return make_update(network, table, _rules_of(now), _rules_of(after), Extras(headroom=headroom), random)
 
 
 def zigzag(
@@ -250,7 +258,7 @@ def zigzag(
     table = pd.DataFrame({"class": [f"to {names[-1]}"], "egress": [names[-1]], "traffic_mbps": [0.0]})
     if first_only:
         table["ingress"] = names[0]
-    return make_update(network, table, now, after, headroom, None, 0.0, np.random.default_rng(0))
+    return make_update(network, table, now, after, Extras(headroom=headroom), np.random.default_rng(0))
 
 
 def server_move(
@@ -284,9 +292,8 @@ def server_move(
         }
     )
     now, after = (_rules_of([pair[which] for pair in paths]) for which in (0, 1))
-    return make_update(
-        _plain(names, tail, head), table, now, after, headroom, None, 0.0, np.random.default_rng(seed)
-    )
+    random = np.random.default_rng(seed)
+    return make_update(_plain(names, tail, head), table, now, after, Extras(headroom=headroom), random)
 
 
 def small() -> Update:
@@ -353,16 +360,13 @@ def between_weights(
     network: Network,
     before: Floats,
     after: Floats,
-    classes: str,
-    count: int | None,
-    headroom: float | None = None,
-    slack: float | None = None,
-    spread: float = 0.0,
-    guarantee: str = "",
-    random: np.random.Generator | None = None,
+    selection: Selection,
+    extras: Extras,
+    random: np.random.Generator,
 ) -> Update:
     """Return the update from shortest paths by one set of weights to those by another."""
-    if classes == "pairs":
+    count = selection.count
+    if selection.classes == "pairs":
         source, target = network.source[:count], network.target[:count]
         targets = np.unique(target)
         now, then = (
@@ -390,10 +394,7 @@ def between_weights(
                 "traffic_mbps": np.round(arriving[targets], 6),
             }
         )
-    if guarantee:
-        table = table.assign(guarantee=guarantee)
-    generator = random or np.random.default_rng(0)
-    return make_update(network, table, now, then, headroom, slack, spread, generator)
+    return make_update(network, table, now, then, extras, random)
 
 
 def make_update(
@@ -401,16 +402,17 @@ def make_update(
     classes: pd.DataFrame,
     now: Forwarding,
     after: Forwarding,
-    headroom: float | None,
-    slack: float | None,
-    spread: float,
+    extras: Extras,
     random: np.random.Generator,
 ) -> Update:
     """Return the update with tables and links as large as they must be, and some more."""
+    headroom, slack = extras.headroom, extras.slack
+    if extras.guarantee:
+        classes = classes.assign(guarantee=extras.guarantee)
     names, count = network.names, len(network.names)
     switches = pd.DataFrame({"switch": names, "rule_ms": 2.5})
-    if spread > 0:
-        switches["rule_ms"] = np.round(2.5 * random.lognormal(0.0, spread, count), 4)
+    if extras.rule_ms_spread > 0:
+        switches["rule_ms"] = np.round(2.5 * random.lognormal(0.0, extras.rule_ms_spread, count), 4)
     if headroom is not None:
         held = np.maximum(*(np.bincount(rules.switch, minlength=count) for rules in (now, after)))
         switches["rule_capacity"] = np.floor(held * (1 + headroom) + 1e-9)

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
+from planner.contract.parameters import spread
 from planner_models.updates.problem import generators
 from planner_models.updates.problem.networks import Network, is_between, read_network
 from planner_models.updates.problem.problem import Update
@@ -39,10 +40,8 @@ class Week:
     network: Network
     weights: Floats
     labels: tuple[str, ...]
-    classes: str
-    count: int | None
-    headroom: float | None
-    slack: float | None
+    selection: generators.Selection
+    margins: generators.Margins
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -50,37 +49,38 @@ class Week:
     def __iter__(self) -> Iterator[tuple[str, Update]]:
         made = [self._change(number) for number in range(len(self))]
         switches, links = made[0].switches, made[0].links
-        if self.headroom is not None:
+        headroom, slack = self.margins.headroom, self.margins.slack
+        if headroom is not None:
             held = np.max([np.maximum(update.rules_now, update.rules_next) for update in made], axis=0)
-            switches = switches.assign(rule_capacity=np.floor(held * (1 + self.headroom) + 1e-9))
-        if self.slack is not None:
+            switches = switches.assign(rule_capacity=np.floor(held * (1 + headroom) + 1e-9))
+        if slack is not None:
             load = np.max([np.maximum(*update.link_loads) for update in made], axis=0)
             idle = max(float(load.max(initial=0.0)), 1.0)
-            capacity = np.where(load > 0, load * (1 + self.slack), idle)
+            capacity = np.where(load > 0, load * (1 + slack), idle)
             links = links.assign(capacity_mbps=np.round(np.maximum(capacity, 1e-6), 9))
         for label, update in zip(self.labels, made, strict=True):
             yield label, replace(update, switches=switches, links=links)
 
     def _change(self, number: int) -> Update:
         before, after = self.weights[number], self.weights[number + 1]
-        return generators.between_weights(self.network, before, after, self.classes, self.count)
+        return generators.between_weights(
+            self.network, before, after, self.selection, generators.Extras(), np.random.default_rng(0)
+        )
 
 
+@spread(selection=generators.Selection(), margins=generators.Margins())
 def week(
     *,
     name: generators.Name = "sndlib/germany50",
     changes: Changes = 50,
-    classes: generators.Kind = "destinations",
-    demands: generators.DemandKind = "auto",
-    count: generators.Count = None,
+    selection: generators.Selection,
     part: Part = 0.1,
     work: Work = 0.5,
-    headroom: generators.Headroom = None,
-    slack: generators.Slack = None,
+    margins: generators.Margins,
     seed: generators.Seed = 1,
 ) -> Week:
     """Change a network many times in a week: new weights, and links that go out of service and come back."""
-    network = read_network(name, seed, None if classes == "pairs" else 1000, demands)
+    network = read_network(name, seed, selection.nodes, selection.demands)
     random = np.random.default_rng(seed)
     weights, weight = [network.weight], network.weight
     out: int | None = None
@@ -100,10 +100,8 @@ def week(
         network=network,
         weights=np.array(weights),
         labels=tuple(_name_minute(int(minute)) for minute in minutes),
-        classes=classes,
-        count=count,
-        headroom=headroom,
-        slack=slack,
+        selection=selection,
+        margins=margins,
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 
 
 class Configuration(NamedTuple):
@@ -87,7 +87,7 @@ def make_slots(classes: int, switches: int, now: Rows, after: Rows, rules: dict[
         index = int(np.searchsorted(every, key))
         if index < len(every) and every[index] == key:
             count[index] = value
-    same = _find_same(*configurations[0], *configurations[1])
+    same = _find_same(configurations[0], configurations[1])
     changes = np.zeros(classes, dtype=bool)
     changes[owner[~same]] = True
     return Slots(
@@ -115,28 +115,19 @@ def _configure(every: Ints, key: Ints, rows: Rows) -> Configuration:
 
 @run_small_in_python(max_elements=2_000)
 @kernel
-def _find_same(
-    start: Ints,
-    hop: Ints,
-    link: Ints,  # noqa: ARG001 - a configuration's fields in order
-    share: Floats,
-    other_start: Ints,
-    other_hop: Ints,
-    other_link: Ints,  # noqa: ARG001
-    other_share: Floats,
-) -> Bools:
+def _find_same(now: Configuration, after: Configuration) -> Bools:
     """Return the slots with the same next hops and shares in both configurations."""
-    count = len(start) - 1
+    count = len(now.start) - 1
     same = np.zeros(count, dtype=np.bool_)
     for slot in range(count):
-        first, second = start[slot], other_start[slot]
-        size = start[slot + 1] - first
-        if size != other_start[slot + 1] - second:
+        first, second = now.start[slot], after.start[slot]
+        size = now.start[slot + 1] - first
+        if size != after.start[slot + 1] - second:
             continue
         same[slot] = True
         for index in range(size):
-            apart = abs(share[first + index] - other_share[second + index])
-            if hop[first + index] != other_hop[second + index] or apart > 1e-9:
+            apart = abs(now.share[first + index] - after.share[second + index])
+            if now.hop[first + index] != after.hop[second + index] or apart > 1e-9:
                 same[slot] = False
                 break
     return same
@@ -204,34 +195,41 @@ def find_unsound(  # noqa: C901
     return fault, where
 
 
+class Layout(NamedTuple):
+    """Slots of classes, and where their packets enter and leave.
+
+    start, switch  as in `Slots`
+    entering       (N,) whether packets enter at a slot
+    egress         (C,) switch
+    switches       number of switches
+    """
+
+    start: Ints
+    switch: Ints
+    entering: Bools
+    egress: Ints
+    switches: int
+
+
 @run_small_in_python(max_elements=2_000)
 @kernel
-def measure_paths(  # noqa: C901
-    start: Ints,
-    switch: Ints,
-    first: Ints,
-    hop: Ints,
-    link: Ints,
-    share: Floats,
-    entering: Bools,
-    egress: Ints,
-    delay: Floats,
-    switches: int,
-    load: Floats,
-) -> Floats:
+def measure_paths(layout: Layout, configuration: Configuration, delay: Floats, load: Floats) -> Floats:
     """Return the longest delay of packets of each class, and fill the share of its packets on each next hop.
 
     The configuration must be sound. Packets enter in equal parts at the slots `entering`.
 
     load        (H,) share of the class's packets, to be filled
     """
+    start, switch, entering = layout.start, layout.switch, layout.entering
+    switches, first = layout.switches, configuration.start
     classes = len(start) - 1
     longest = np.zeros(classes)
     slot_at = np.full(switches, -1)
     colour = np.zeros(switches, dtype=np.int64)
     time, amount = np.zeros(switches), np.zeros(switches)
-    stack, edge = np.empty(switches + 1, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
-    order = np.empty(switches, dtype=np.int64)
+    order, edge = np.empty(switches, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
+    stack = np.empty(switches + 1, dtype=np.int64)
+    search = Search(slot_at, colour, stack, edge, order)
     for class_id in range(classes):
         low, high = start[class_id], start[class_id + 1]
         count, settled = 0, 0
@@ -240,33 +238,18 @@ def measure_paths(  # noqa: C901
             count += entering[slot]
         for slot in range(low, high):
             root = switch[slot]
-            if not entering[slot] or slot_at[root] < 0 or colour[root] == 2:
-                continue
-            stack[0], edge[0], depth = root, first[slot], 1
-            colour[root] = 2
-            while depth > 0:
-                node = stack[depth - 1]
-                if edge[depth - 1] == first[slot_at[node] + 1]:
-                    order[settled] = node
-                    settled += 1
-                    depth -= 1
-                    continue
-                target = hop[edge[depth - 1]]
-                edge[depth - 1] += 1
-                if target != egress[class_id] and colour[target] != 2:
-                    colour[target] = 2
-                    stack[depth], edge[depth] = target, first[slot_at[target]]
-                    depth += 1
+            if entering[slot] and slot_at[root] >= 0 and colour[root] != 2:
+                settled = _sort_from(configuration, search, root, layout.egress[class_id], settled)
         for index in range(settled - 1, -1, -1):
             node = order[index]
             slot = slot_at[node]
             if entering[slot]:
                 amount[node] += 1.0 / count
             for way in range(first[slot], first[slot + 1]):
-                load[way] = amount[node] * share[way]
-                target = hop[way]
-                later = time[node] + delay[link[way]]
-                if target == egress[class_id]:
+                load[way] = amount[node] * configuration.share[way]
+                target = configuration.hop[way]
+                later = time[node] + delay[configuration.link[way]]
+                if target == layout.egress[class_id]:
                     longest[class_id] = max(longest[class_id], later)
                 else:
                     amount[target] += load[way]
@@ -277,3 +260,41 @@ def measure_paths(  # noqa: C901
             time[switch[slot]] = 0.0
             amount[switch[slot]] = 0.0
     return longest
+
+
+class Search(NamedTuple):
+    """Memory of a search in depth among the switches of a class.
+
+    slot_at  (S,) its slot at each switch, -1 without a rule
+    colour   (S,) 2 for switches that the search has come to
+    stack, edge  (S + 1,) switches on the way, and the next hop that each comes to next
+    order    (S,) switches, each after those that it sends to
+    """
+
+    slot_at: Ints
+    colour: Ints
+    stack: Ints
+    edge: Ints
+    order: Ints
+
+
+@inner
+def _sort_from(configuration: Configuration, search: Search, root: int, egress: int, settled: int) -> int:
+    """List the switches that packets reach from one, each after its next hops; return how many are listed."""
+    first, colour, stack, edge = configuration.start, search.colour, search.stack, search.edge
+    stack[0], edge[0], depth = root, first[search.slot_at[root]], 1
+    colour[root] = 2
+    while depth > 0:
+        node = stack[depth - 1]
+        if edge[depth - 1] == first[search.slot_at[node] + 1]:
+            search.order[settled] = node
+            settled += 1
+            depth -= 1
+            continue
+        target = configuration.hop[edge[depth - 1]]
+        edge[depth - 1] += 1
+        if target != egress and colour[target] != 2:
+            colour[target] = 2
+            stack[depth], edge[depth] = target, first[search.slot_at[target]]
+            depth += 1
+    return settled

@@ -11,6 +11,7 @@ from pydantic import Field
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
+from planner.contract.parameters import spread
 from planner_models.updates.problem import generators
 from planner_models.updates.problem.networks import Forwarding, Network, read_network
 from planner_models.updates.problem.problem import Update
@@ -19,21 +20,18 @@ MOST_HOPS = 2
 LEAST_SHARE = 0.1
 
 
+@spread(extras=generators.Extras())
 def rebalance(
     *,
     name: generators.Name = "sndlib/germany50",
     demands: generators.DemandKind = "auto",
     count: generators.Count = None,
     part: Annotated[float, Field(ge=0, le=1, description="part of the classes whose shares change")] = 1.0,
-    headroom: generators.Headroom = None,
-    slack: generators.Slack = None,
-    rule_ms_spread: generators.Spread = 0.0,
-    guarantee: generators.GuaranteeName = "",
-    seed: generators.Seed = 1,
+    extras: generators.Extras,
 ) -> Update:
     """Change the shares in which switches split packets between two next hops nearer to the egress."""
-    network = read_network(name, seed, 1000, demands)
-    random = np.random.default_rng(seed)
+    network = read_network(name, extras.seed, 1000, demands)
+    random = np.random.default_rng(extras.seed)
     arriving = np.bincount(network.target, weights=network.rate_mbps, minlength=len(network.names))
     targets = np.argsort(-arriving, kind="stable")[:count].astype(np.int64)
     owner, link = _find_hops(network, targets)
@@ -48,10 +46,8 @@ def rebalance(
             "traffic_mbps": np.round(arriving[targets], 6),
         }
     )
-    if guarantee:
-        table = table.assign(guarantee=guarantee)
     now, then = (Forwarding(owner, switch, hop, share) for share in (before, after))
-    return generators.make_update(network, table, now, then, headroom, slack, rule_ms_spread, random)
+    return generators.make_update(network, table, now, then, extras, random)
 
 
 def _find_hops(network: Network, targets: Ints) -> tuple[Ints, Ints]:

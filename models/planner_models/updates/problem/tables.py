@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.updates.problem.schema import GUARANTEES, NO_BLACK_HOLE, PER_PACKET
-from planner_models.updates.problem.slots import Rows, Slots, make_slots, measure_paths
+from planner_models.updates.problem.slots import Layout, Rows, Slots, make_slots, measure_paths
 
 
 def _limits(frame: pd.DataFrame, column: str) -> Floats:
@@ -228,23 +228,10 @@ class UpdateTables:
     def _paths(self) -> tuple[Floats, Floats, Floats]:
         """(C,) longest delay of a packet, ms; share of the class's packets on each next hop, now and next."""
         slots, delays, loads = self.slots, [], []
+        layout = Layout(slots.start, slots.switch, self.entering, self.egress, len(self.switches))
         for configuration in (slots.now, slots.next):
             load = np.zeros(len(configuration.hop))
-            delays.append(
-                measure_paths(
-                    slots.start,
-                    slots.switch,
-                    configuration.start,
-                    configuration.hop,
-                    configuration.link,
-                    configuration.share,
-                    self.entering,
-                    self.egress,
-                    self.delay_ms,
-                    len(self.switches),
-                    load,
-                )
-            )
+            delays.append(measure_paths(layout, configuration, self.delay_ms, load))
             loads.append(load)
         return np.maximum(*delays), loads[0], loads[1]
 
