@@ -281,7 +281,7 @@ def _push(memory: Memory, depth: int, node: int, visited: int) -> int:
 
 @inner
 def _note_mixture(group: Group, switch: int, blocked: int) -> int:
-    """Note the end of a packet with rules of both; return the mixture: a missed waypoint if one is blocked."""
+    """Note the end of a packet with rules of both; return MISSES if a waypoint is blocked, else MIXES."""
     if blocked >= 0:
         group.where[3] = switch
         return MISSES
