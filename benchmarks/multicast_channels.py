@@ -464,10 +464,12 @@ def time_figures(quick: bool) -> None:
         ("random", "wve", 180_000), ("random", "uniform", 40_000),
     )  # fmt: skip
     for placement, sizes, count in cases:
+        tenancy = workloads.Tenancy(
+            tenants=3000, largest_tenant=5000, groups=count // few, placement=placement, sizes=sizes
+        )
         capacity = group_capacity.workload_capacity(
-            k=48, aggregation_copies=3, groups=count // few, placement=placement, sizes=sizes,
-            arrangement=118, largest=6000 // few,
-        )  # fmt: skip
+            k=48, aggregation_copies=3, tenancy=tenancy, arrangement=118, largest=6000 // few
+        )
         fits = group_capacity.supported_groups(capacity)
         assert all(a <= b for a, b in pairwise(fits.dropna()))
     took = time.perf_counter() - begin

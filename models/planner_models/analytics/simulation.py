@@ -6,6 +6,7 @@ Sites that generate data and send it over queues, in time, at the levels that a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from planner.arrays import Ints
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design, Mechanism
 from planner.contract.drawing import Curve
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.analytics.designs.rules import list_steps
@@ -40,6 +42,37 @@ MOST_DRAINED: Final = 0.5
 """Part of an uplink's capacity that a controller sets aside for data that waits."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """When controllers decide, and how long that takes."""
+
+    decides: Decides = "again"
+    period_s: Period = 0.0
+    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0
+    link_s: Annotated[
+        float, Field(ge=0, description="one-way delay between sites and their controller, s")
+    ] = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deviation:
+    """How the truth differs from the forecast, and the margin of controllers."""
+
+    bandwidth_variation: Annotated[
+        float,
+        Field(ge=0, le=2, description="standard deviation of the logarithm of bandwidth about its forecast"),
+    ] = 0.2
+    volume_variation: Annotated[
+        float,
+        Field(ge=0, le=2, description="standard deviation of the logarithm of volumes about their forecast"),
+    ] = 0.1
+    headroom: Annotated[
+        float, Field(gt=0, le=1, description="part of the measured bandwidth that controllers plan with")
+    ] = 1.0
+    variation_seed: Annotated[int, Field(ge=0, description="seed of bandwidth and volumes")] = 0
+
+
+@spread(decisions=Decisions(), deviation=Deviation())
 def simulate_sites(
     problem: Analytics,
     *,
@@ -47,24 +80,8 @@ def simulate_sites(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
-    decides: Decides = "again",
-    period_s: Period = 0.0,
-    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0,
-    link_s: Annotated[
-        float, Field(ge=0, description="one-way delay between sites and their controller, s")
-    ] = 0.0,
-    bandwidth_variation: Annotated[
-        float,
-        Field(ge=0, le=2, description="standard deviation of the logarithm of bandwidth about its forecast"),
-    ] = 0.2,
-    volume_variation: Annotated[
-        float,
-        Field(ge=0, le=2, description="standard deviation of the logarithm of volumes about their forecast"),
-    ] = 0.1,
-    headroom: Annotated[
-        float, Field(gt=0, le=1, description="part of the measured bandwidth that controllers plan with")
-    ] = 1.0,
-    variation_seed: Annotated[int, Field(ge=0, description="seed of bandwidth and volumes")] = 0,
+    decisions: Decisions,
+    deviation: Deviation,
 ) -> SimulationResult:
     """Simulate sites, queues and the controllers of a design; the problem is the forecast.
 
@@ -72,11 +89,16 @@ def simulate_sites(
     last interval that is complete, and how much data waits in queues; it expects the next one to be like it.
     Before its first decision, sites send the coarsest data.
     """
-    rng = np.random.default_rng(variation_seed)
-    truth = vary(problem, bandwidth_variation=bandwidth_variation, volume_variation=volume_variation, rng=rng)
+    rng = np.random.default_rng(deviation.variation_seed)
+    truth = vary(
+        problem,
+        bandwidth_variation=deviation.bandwidth_variation,
+        volume_variation=deviation.volume_variation,
+        rng=rng,
+    )
     steps = list_steps(problem)
-    execution = QueueExecution(truth, problem, steps[:, :, -1], headroom=headroom)
-    is_once = decides == "once" or design.mechanism is Mechanism.NONE
+    execution = QueueExecution(truth, problem, steps[:, :, -1], headroom=deviation.headroom)
+    is_once = decisions.decides == "once" or design.mechanism is Mechanism.NONE
     rounds = 0
 
     def observe(measured: Analytics) -> Analytics:
@@ -101,9 +123,9 @@ def simulate_sites(
         name=design.name,
         decide=decide,
         observe=observe,
-        period_s=2 * end_s + link_s if is_once else period_s or float(truth.length_s[0]),
-        computing_s=computing_s,
-        link_s=link_s,
+        period_s=2 * end_s + decisions.link_s if is_once else decisions.period_s or float(truth.length_s[0]),
+        computing_s=decisions.computing_s,
+        link_s=decisions.link_s,
     )
     outcome = control_loop.run(execution, [controller], until_s=end_s)
     answers = find_answers(truth, execution.chosen)

@@ -16,6 +16,7 @@ from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
 from planner.contract.frames import FrameRecorder, no_frames
 from planner.contract.metrics import Headline, Metric
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.brokering.designs.learning_bidders import (
@@ -244,6 +245,19 @@ def simulate_market(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MarketDay:
+    """Windows of the day that is simulated, and how CDNs learn what to bid in it."""
+
+    windows: series.Count = 24
+    swing: series.Swing = 0.5
+    window_s: Annotated[float, Field(gt=0, description="time between two decisions of the broker, s")] = 300.0
+    step: Step = STEP
+    target: Target = TARGET
+    caution: Caution = 0.0
+
+
+@spread(market_day=MarketDay())
 def run(
     problem: Brokering,
     *,
@@ -252,31 +266,26 @@ def run(
     decision_parameters: Mapping[str, Any],
     options: Options,
     frames: bool = False,
-    windows: series.Count = 24,
-    swing: series.Swing = 0.5,
-    window_s: Annotated[
-        float, Field(gt=0, description="time between two decisions of the broker, s")
-    ] = 300.0,
-    step: Step = STEP,
-    target: Target = TARGET,
-    caution: Caution = 0.0,
+    market_day: MarketDay,
 ) -> SimulationResult:
     """Simulate a day of the market under a broker, with CDNs that learn from accepted bids.
 
     returns  metrics that are means over windows; tables `rounds` (by window) and `cdns` (by window and CDN)
     """
-    day = list(series.Day(problem=problem, windows=windows, swing=swing))
+    day = list(series.Day(problem=problem, windows=market_day.windows, swing=market_day.swing))
     problems = [window_problem for _, window_problem in day]
-    recorder = FrameRecorder(window_s * len(problems), step_s=window_s, includes_end=False, is_on=frames)
+    recorder = FrameRecorder(
+        market_day.window_s * len(problems), step_s=market_day.window_s, includes_end=False, is_on=frames
+    )
     outcome = simulate_market(
         problems,
         design=design,
         information=information,
         decision_parameters=decision_parameters,
-        window_s=window_s,
-        step=step,
-        target=target,
-        caution=caution,
+        window_s=market_day.window_s,
+        step=market_day.step,
+        target=market_day.target,
+        caution=market_day.caution,
         options=options,
         frames=recorder,
         labels=[label for label, _ in day],

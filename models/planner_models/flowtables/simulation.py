@@ -10,6 +10,7 @@ The cache of a switch in simulated time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from planner.contract.control_loop import ROUND_COLUMNS
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less, more
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.errors import InputError
 from planner.options import Options
@@ -71,6 +73,25 @@ HEAVY: Final = 1e6  # of a bit of a mask that is not planned, so that it is take
 MasksOfMisses = Callable[[FlowTables], Callable[[Words], Words]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Times of packets and of plans."""
+
+    connections_per_s: Annotated[
+        float, Field(gt=0, le=1e9, description="rate of connections where flows have no start_s")
+    ] = 1_000.0
+    packet_gap_s: Annotated[
+        float, Field(ge=0, le=1e6, description="time between packets of a connection, s")
+    ] = 0.1
+    period_s: Annotated[
+        float, Field(gt=0, le=1e9, description="time between two plans of a design that plans masks, s")
+    ] = 10.0
+    window_s: Annotated[
+        float, Field(gt=0, le=1e9, description="connections of this time are known to a plan, s")
+    ] = 60.0
+
+
+@spread(times=Times())
 def simulate(
     problem: FlowTables,
     *,
@@ -78,18 +99,7 @@ def simulate(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
-    connections_per_s: Annotated[
-        float, Field(gt=0, le=1e9, description="rate of connections where flows have no start_s")
-    ] = 1_000.0,
-    packet_gap_s: Annotated[
-        float, Field(ge=0, le=1e6, description="time between packets of a connection, s")
-    ] = 0.1,
-    period_s: Annotated[
-        float, Field(gt=0, le=1e9, description="time between two plans of a design that plans masks, s")
-    ] = 10.0,
-    window_s: Annotated[
-        float, Field(gt=0, le=1e9, description="connections of this time are known to a plan, s")
-    ] = 60.0,
+    times: Times,
 ) -> SimulationResult:
     """Simulate a cache in time: microflows, idle entries, and the table `changes` of rules.
 
@@ -99,9 +109,9 @@ def simulate(
 
     raises  InputError for more than 20,000,000 packets
     """
-    start_s = _read_starts(problem, connections_per_s)
+    start_s = _read_starts(problem, times.connections_per_s)
     headers, number = np.unique(problem.headers, axis=0, return_inverse=True)
-    packets = make_packets(problem, start_s, number.reshape(-1), packet_gap_s)
+    packets = make_packets(problem, start_s, number.reshape(-1), times.packet_gap_s)
     execution = CacheExecution(
         problem,
         start_s,
@@ -109,7 +119,7 @@ def simulate(
         np.ascontiguousarray(headers),
         masks_of_misses=MASKS_OF_MISSES.get(design.name),
         is_pool=design.name == POOL,
-        window_s=window_s,
+        window_s=times.window_s,
     )
     last_s = max(float(start_s.max()), float(problem.change_times.max(initial=0.0)))
     until_s = last_s + 2 * problem.cost("revalidate_s")
@@ -120,8 +130,8 @@ def simulate(
     else:
         controller = control_loop.Controller.of_design(
             design,
-            period_s=period_s,
-            first_s=period_s,
+            period_s=times.period_s,
+            first_s=times.period_s,
             parameters=decision_parameters,
             information=information,
             options=options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
 from planner.contract.frames import FrameRecorder, no_frames
 from planner.contract.metrics import Headline, Metric
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.multicast.information import realize
@@ -126,6 +128,22 @@ class ChurnExecution:
         self._changes.append((self._now_s, cause, int(rules["add"]), int(rules["remove"]), entries))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChurnSettings:
+    """Joins and leaves in time, and the times of the controller."""
+
+    duration_s: Annotated[float, Field(gt=0, description="time that is simulated, s")] = 60.0
+    step_s: Annotated[float, Field(gt=0, description="time between batches of joins and leaves, s")] = 5.0
+    events: Annotated[int, Field(ge=1, description="joins and leaves of a batch")] = 50
+    period_s: Annotated[float, Field(gt=0, description="time from one decision to the next, s")] = 20.0
+    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0
+    link_s: Annotated[float, Field(ge=0, description="one-way delay between switches and controller, s")] = (
+        0.0
+    )
+    churn_seed: Annotated[int, Field(ge=0, description="seed of the joins and leaves")] = 0
+
+
+@spread(churn=ChurnSettings())
 def simulate_churn(
     problem: Multicast,
     *,
@@ -134,15 +152,7 @@ def simulate_churn(
     decision_parameters: Mapping[str, Any],
     options: Options,
     frames: bool = False,
-    duration_s: Annotated[float, Field(gt=0, description="time that is simulated, s")] = 60.0,
-    step_s: Annotated[float, Field(gt=0, description="time between batches of joins and leaves, s")] = 5.0,
-    events: Annotated[int, Field(ge=1, description="joins and leaves of a batch")] = 50,
-    period_s: Annotated[float, Field(gt=0, description="time from one decision to the next, s")] = 20.0,
-    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0,
-    link_s: Annotated[
-        float, Field(ge=0, description="one-way delay between switches and controller, s")
-    ] = 0.0,
-    churn_seed: Annotated[int, Field(ge=0, description="seed of the joins and leaves")] = 0,
+    churn: ChurnSettings,
 ) -> SimulationResult:
     """Simulate a fabric with hosts that join and leave groups, with a controller that decides periodically.
 
@@ -150,8 +160,10 @@ def simulate_churn(
 
     raises  InputError for a problem without the hosts of each group's tenant
     """
-    recorder = FrameRecorder(duration_s, is_on=frames)
-    execution = ChurnExecution(problem, events=events, step_s=step_s, seed=churn_seed, frames=recorder)
+    recorder = FrameRecorder(churn.duration_s, is_on=frames)
+    execution = ChurnExecution(
+        problem, events=churn.events, step_s=churn.step_s, seed=churn.churn_seed, frames=recorder
+    )
 
     def decide(observed: Multicast, last: control_loop.Round[Observed] | None) -> Observed | None:
         previous = last.decision[1] if last is not None and last.decision is not None else None
@@ -162,11 +174,11 @@ def simulate_churn(
         name=design.name,
         decide=decide,
         observe=lambda truth: design.observe(truth, **information),
-        period_s=period_s,
-        computing_s=computing_s,
-        link_s=link_s,
+        period_s=churn.period_s,
+        computing_s=churn.computing_s,
+        link_s=churn.link_s,
     )
-    outcome = control_loop.run(execution, [controller], until_s=duration_s)
+    outcome = control_loop.run(execution, [controller], until_s=churn.duration_s)
     execution.take_last_frame()
     intervals, changes = outcome.tables["intervals"], outcome.tables["changes"]
     rules = (changes["added"] + changes["removed"]).groupby(changes["cause"]).sum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
@@ -11,15 +12,13 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner_models.analytics.problem import operators
 from planner_models.analytics.problem.generators import (
-    Bandwidth,
-    Hours,
-    Minutes,
+    Day,
     Pops,
     Seed,
     Sites,
-    Variation,
     diurnal,
     draw_days,
     draw_places,
@@ -83,19 +82,24 @@ def _rows(query: str, levels: list[_Level]) -> pd.DataFrame:
     return pd.DataFrame([*rows, none], columns=COLUMNS)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Popularity:
+    """Popularity of the domains of a CDN."""
+
+    domains: Domains = 20_000
+    wanted: Annotated[int, Field(ge=1, le=10_000, description="most popular domains that are wanted")] = 100
+    skew: Skew = 0.99
+    local_part: Local = 0.0
+
+
+@spread(popularity=Popularity(), day=Day(hours=1.0, interval_minutes=1.0, bandwidth=0.3))
 def cdn(
     *,
     sites: Sites = 40,
     pops: Pops = 6,
-    domains: Domains = 20_000,
-    wanted: Annotated[int, Field(ge=1, le=10_000, description="most popular domains that are wanted")] = 100,
-    skew: Skew = 0.99,
-    local_part: Local = 0.0,
+    popularity: Popularity,
     records: Records = 20_000,
-    hours: Hours = 1.0,
-    interval_minutes: Minutes = 1.0,
-    bandwidth: Bandwidth = 0.3,
-    variation: Variation = 0.25,
+    day: Day,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate a CDN with queries for the most popular domains of each minute, and requests by country.
@@ -108,20 +112,25 @@ def cdn(
     """
     rng = np.random.default_rng(seed)
     counts = operators.draw_zipf_counts(
-        rng, sites=sites, cells=domains, records=records, skew=skew, local_part=local_part
+        rng,
+        sites=sites,
+        cells=popularity.domains,
+        records=records,
+        skew=popularity.skew,
+        local_part=popularity.local_part,
     )
     seen = float((counts > 0).sum()) / sites
     levels = [_Level("all counts", "dimension", 1.0, 0.0, operators.ENTRY_BYTES, 0.0, 0.0)]
     for factor in (5, 2, 1):
-        merged_lists = operators.merge_lists(counts, wanted, factor * wanted)
+        merged_lists = operators.merge_lists(counts, popularity.wanted, factor * popularity.wanted)
         if merged_lists.bytes_sent / sites < operators.ENTRY_BYTES * seen:
             size = merged_lists.bytes_sent / sites / seen
-            name, listed = f"{factor * wanted} entries", float(factor * wanted)
+            name, listed = f"{factor * popularity.wanted} entries", float(factor * popularity.wanted)
             levels.append(
                 _Level(name, "top_k", listed, 0.0, size, merged_lists.count_error, merged_lists.proven_error)
             )
     merged = counts.sum(axis=0)
-    top = operators.largest(merged, wanted)
+    top = operators.largest(merged, popularity.wanted)
     sketches = [_Level("exact", "dimension", 1.0, 0.0, operators.ENTRY_BYTES, 0.0, 0.0)]
     for width in (4096, 1024, 256):
         found_counts = operators.sketch_counts(merged, width, 4, rng)
@@ -134,18 +143,20 @@ def cdn(
     tables.append(_rows("requests_by_country", _sample_levels(rng, records)))
     queries = pd.DataFrame(
         [
-            ("popular_domains", "domains", 3.0, WORST, 2 * 60 * interval_minutes),
-            ("domain_counts", "counts", 2.0, WORST, 4 * 60 * interval_minutes),
-            ("requests_by_country", "counts", 1.0, SUM, 2 * 60 * interval_minutes),
+            ("popular_domains", "domains", 3.0, WORST, 2 * 60 * day.interval_minutes),
+            ("domain_counts", "counts", 2.0, WORST, 4 * 60 * day.interval_minutes),
+            ("requests_by_country", "counts", 1.0, SUM, 2 * 60 * day.interval_minutes),
         ],
         columns=["query", "cube", "value_usd", "combine", "deadline_s"],
     )
-    cubes = pd.DataFrame({"cube": ["domains", "counts"], "aggregate": ["top_k", "count"]})
-    return _assemble(
-        rng, sites=sites, pops=pops, cubes=cubes, queries=queries, levels=tables,
-        size=np.array([[records, seen]] * 2), hours=hours, minutes=interval_minutes, bandwidth=bandwidth,
-        variation=variation, merging=_measure_overlap(counts, tables[1], "domain_counts"),
-    )  # fmt: skip
+    workload = _Workload(
+        cubes=pd.DataFrame({"cube": ["domains", "counts"], "aggregate": ["top_k", "count"]}),
+        queries=queries,
+        levels=tables,
+        size=np.array([[records, seen]] * 2),
+        merging=_measure_overlap(counts, tables[1], "domain_counts"),
+    )
+    return _assemble(rng, workload, sites, pops, day)
 
 
 def _sample_levels(rng: np.random.Generator, records: int) -> list[_Level]:
@@ -179,15 +190,13 @@ def _measure_overlap(counts: Floats, levels: pd.DataFrame, query: str) -> pd.Dat
     return pd.DataFrame(rows, columns=["sites", "query", "level", "merged_share"])
 
 
+@spread(day=Day(hours=2.0, interval_minutes=1.0, bandwidth=0.2, variation=0.5))
 def latency_histogram(
     *,
     sites: Sites = 20,
     pops: Pops = 4,
     records: Records = 20_000,
-    hours: Hours = 2.0,
-    interval_minutes: Minutes = 1.0,
-    bandwidth: Bandwidth = 0.2,
-    variation: Variation = 0.5,
+    day: Day,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate sites that report a histogram of latencies under the policy of the paper.
@@ -221,30 +230,29 @@ def latency_histogram(
         error += wide
     table = _rows("latencies", levels)
     queries = pd.DataFrame(
-        [("latencies", "latencies", 1.0, COARSEST, 2 * 60 * interval_minutes)],
+        [("latencies", "latencies", 1.0, COARSEST, 2 * 60 * day.interval_minutes)],
         columns=["query", "cube", "value_usd", "combine", "deadline_s"],
     )
     policy = pd.DataFrame(
         {"query": "latencies", "step": np.arange(1.0, len(levels) + 1), "level": table["level"].iloc[:-1]}
     )
-    problem = _assemble(
-        rng, sites=sites, pops=pops, cubes=pd.DataFrame({"cube": ["latencies"], "aggregate": ["quantile"]}),
-        queries=queries, levels=[table], hours=hours, minutes=interval_minutes,
-        size=np.array([[records, 60.0 * interval_minutes * finest]]), bandwidth=bandwidth,
-        variation=variation,
-    )  # fmt: skip
+    workload = _Workload(
+        cubes=pd.DataFrame({"cube": ["latencies"], "aggregate": ["quantile"]}),
+        queries=queries,
+        levels=[table],
+        size=np.array([[records, 60.0 * day.interval_minutes * finest]]),
+    )
+    problem = _assemble(rng, workload, sites, pops, day)
     return Analytics(**{**problem.to_tables(), "policies": policy.reset_index(drop=True)})
 
 
+@spread(day=Day(hours=2.0, bandwidth=0.2, variation=0.5))
 def sensors(
     *,
     sites: Sites = 30,
     pops: Pops = 3,
     records: Records = 5_000,
-    hours: Hours = 2.0,
-    interval_minutes: Minutes = 5.0,
-    bandwidth: Bandwidth = 0.2,
-    variation: Variation = 0.5,
+    day: Day,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate sensors on links of little bandwidth: means over time, and samples of readings of each place.
@@ -262,40 +270,39 @@ def sensors(
     tables = [_rows("means", levels), _rows("readings", _sample_levels(rng, records))]
     queries = pd.DataFrame(
         [
-            ("means", "readings", 2.0, COARSEST, 2 * 60 * interval_minutes),
-            ("readings", "readings", 1.0, SUM, 4 * 60 * interval_minutes),
+            ("means", "readings", 2.0, COARSEST, 2 * 60 * day.interval_minutes),
+            ("readings", "readings", 1.0, SUM, 4 * 60 * day.interval_minutes),
         ],
         columns=["query", "cube", "value_usd", "combine", "deadline_s"],
     )
-    return _assemble(
-        rng, sites=sites, pops=pops, cubes=pd.DataFrame({"cube": ["readings"], "aggregate": ["mean"]}),
-        queries=queries, levels=tables, size=np.array([[records, records]]), hours=hours,
-        minutes=interval_minutes,
-        bandwidth=bandwidth, variation=variation,
-    )  # fmt: skip
+    workload = _Workload(
+        cubes=pd.DataFrame({"cube": ["readings"], "aggregate": ["mean"]}),
+        queries=queries,
+        levels=tables,
+        size=np.array([[records, records]]),
+    )
+    return _assemble(rng, workload, sites, pops, day)
 
 
-def _assemble(
-    rng: np.random.Generator,
-    *,
-    sites: int,
-    pops: int,
-    cubes: pd.DataFrame,
-    queries: pd.DataFrame,
-    levels: list[pd.DataFrame],
-    size: Floats,
-    hours: float,
-    minutes: float,
-    bandwidth: float,
-    variation: float,
-    merging: pd.DataFrame | None = None,
-) -> Analytics:
-    """Return the problem of sites with a daily load and links that vary.
+@dataclass(frozen=True, kw_only=True)
+class _Workload:
+    """Queries, and the data that they are about.
 
     size     (C, 2) records and cells of each cube in a site's busiest interval
     merging  sites, query, level, merged_share: by the number of sites of a point of presence
     """
-    times = tabulate_intervals(hours, minutes)
+
+    cubes: pd.DataFrame
+    queries: pd.DataFrame
+    levels: list[pd.DataFrame]
+    size: Floats
+    merging: pd.DataFrame | None = None
+
+
+def _assemble(rng: np.random.Generator, workload: _Workload, sites: int, pops: int, day: Day) -> Analytics:
+    """Return the problem of sites with a daily load and links that vary."""
+    cubes, size, merging = workload.cubes, workload.size, workload.merging
+    times = tabulate_intervals(day.hours, day.interval_minutes)
     locations = draw_places(rng, sites, pops)
     daily = draw_days(rng, times["start_s"].to_numpy(float) / 3600, sites)
     volume = tabulate_volume(
@@ -305,18 +312,20 @@ def _assemble(
     if merging is not None:
         counts = locations["pop"].value_counts(sort=False).rename("sites").rename_axis("pop").reset_index()
         merging = counts.merge(merging, on="sites").drop(columns="sites")
-    levels_table = pd.concat([level.dropna(axis=1, how="all") for level in levels], ignore_index=True)
+    levels_table = pd.concat(
+        [level.dropna(axis=1, how="all") for level in workload.levels], ignore_index=True
+    )
     problem = Analytics(
         sites=locations,
         pops=tabulate_pops(pops),
         intervals=times,
         cubes=cubes,
         volume=volume,
-        queries=queries,
+        queries=workload.queries,
         levels=levels_table,
         merging=merging if merging is not None and len(merging) else None,
     )
-    return set_bandwidth(problem, bandwidth, variation, rng)
+    return set_bandwidth(problem, day.bandwidth, day.variation, rng)
 
 
 PRESETS: Final[Mapping[str, Callable[..., Analytics]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.schema import COARSEST, SUM, WORST
 from planner_models.analytics.problem.tables import BYTES_PER_MBIT
@@ -55,25 +57,53 @@ BackfillMinutes = Annotated[
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Hours and intervals that are generated, and the bandwidth in them."""
+
+    hours: Hours = 24.0
+    interval_minutes: Minutes = 5.0
+    bandwidth: Bandwidth = 0.35
+
+
+@dataclass(frozen=True, kw_only=True)
+class Day(Times):
+    """Hours and intervals that are generated, and bandwidth that varies in them."""
+
+    variation: Variation = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combinations:
+    """Parts of the queries whose answers are sums, and of which the worst site counts."""
+
+    sum_part: Part = 0.2
+    worst_part: Part = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reuse:
+    """Later data, and data that several queries use."""
+
+    backfill_minutes: BackfillMinutes = 0.0
+    ad_hoc_part: AdHocPart = 0.0
+    shared_part: SharedPart = 0.0
+
+
+@spread(day=Day(), combinations=Combinations(), reuse=Reuse())
 def diurnal(
     *,
     sites: Sites = 200,
     pops: Pops = 20,
     queries: Queries = 50,
-    hours: Hours = 24.0,
-    interval_minutes: Minutes = 5.0,
-    bandwidth: Bandwidth = 0.35,
-    variation: Variation = 0.25,
-    sum_part: Part = 0.2,
-    worst_part: Part = 0.2,
-    backfill_minutes: BackfillMinutes = 0.0,
-    ad_hoc_part: AdHocPart = 0.0,
-    shared_part: SharedPart = 0.0,
+    day: Day,
+    combinations: Combinations,
+    reuse: Reuse,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate sites around the world with a daily load, queries of six levels, and links that vary."""
     rng = np.random.default_rng(seed)
-    times = tabulate_intervals(hours, interval_minutes)
+    times = tabulate_intervals(day.hours, day.interval_minutes)
     locations = draw_places(rng, sites, pops)
     cubes = max(1, queries // 5)
     cube_names = [f"cube{row + 1}" for row in range(cubes)]
@@ -85,7 +115,7 @@ def diurnal(
     names = [f"query{row + 1}" for row in range(queries)]
     combine = np.full(queries, COARSEST, dtype=object)
     order = rng.permutation(queries)
-    sums, worst = round(sum_part * queries), round(worst_part * queries)
+    sums, worst = round(combinations.sum_part * queries), round(combinations.worst_part * queries)
     combine[order[:sums]], combine[order[sums : sums + worst]] = SUM, WORST
     table = pd.DataFrame(
         {
@@ -93,7 +123,7 @@ def diurnal(
             "cube": [cube_names[row % cubes] for row in range(queries)],
             "value_usd": np.round(rng.lognormal(0.0, 0.8, size=queries), 3),
             "combine": combine,
-            "deadline_s": 2 * 60 * interval_minutes,
+            "deadline_s": 2 * 60 * day.interval_minutes,
         }
     )
     levels = pd.concat(
@@ -109,10 +139,15 @@ def diurnal(
         levels=levels.reset_index(drop=True),
         merging=_draw_merging(rng, names, levels, locations),
         **_draw_reuse(
-            np.random.default_rng((seed, 1)), table, times, ad_hoc_part, shared_part, backfill_minutes
+            np.random.default_rng((seed, 1)),
+            table,
+            times,
+            reuse.ad_hoc_part,
+            reuse.shared_part,
+            reuse.backfill_minutes,
         ),
     )
-    return set_bandwidth(problem, bandwidth, variation, rng)
+    return set_bandwidth(problem, day.bandwidth, day.variation, rng)
 
 
 def _draw_reuse(

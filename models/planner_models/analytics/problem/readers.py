@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.contract.table import Table, label, number
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
@@ -38,22 +40,31 @@ EGRESS: Final = Table(
 )
 
 
-def read_regions(
-    *,
-    path: Annotated[Path, Field(description="folder with throughput.csv and egress_cost.csv of regions")],
-    region: Annotated[str, Field(description="region of the datacenter that answers queries")],
+@dataclass(frozen=True, kw_only=True)
+class Measurements:
+    """Measured throughput and prices of regions."""
+
+    path: Annotated[Path, Field(description="folder with throughput.csv and egress_cost.csv of regions")]
+    region: Annotated[str, Field(description="region of the datacenter that answers queries")]
     provider: Annotated[
         str, Field(description="only regions whose name starts with this, such as aws; empty: all")
-    ] = "",
+    ] = ""
     throughput_share: Annotated[
         float, Field(gt=0, le=1, description="part of the measured throughput that data of queries may use")
-    ] = 0.01,
+    ] = 0.01
+
+
+@spread(
+    measurements=Measurements,
+    times=generators.Times(interval_minutes=15.0),
+    combinations=generators.Combinations(),
+)
+def read_regions(
+    *,
+    measurements: Measurements,
     queries: generators.Queries = 20,
-    hours: generators.Hours = 24.0,
-    interval_minutes: generators.Minutes = 15.0,
-    bandwidth: generators.Bandwidth = 0.35,
-    sum_part: generators.Part = 0.2,
-    worst_part: generators.Part = 0.2,
+    times: generators.Times,
+    combinations: generators.Combinations,
     seed: generators.Seed = 0,
 ) -> Analytics:
     """Read regions as sites: throughput to one region as measured (the best of several), and its price.
@@ -63,26 +74,33 @@ def read_regions(
 
     raises  InputError for tables that cannot be read, and a region that has no measurements
     """
-    measured = read_table(THROUGHPUT, path / "throughput.csv")
-    prices = read_table(EGRESS, path / "egress_cost.csv")
+    measured = read_table(THROUGHPUT, measurements.path / "throughput.csv")
+    prices = read_table(EGRESS, measurements.path / "egress_cost.csv")
     regions = sorted(set(measured["dst_region"]))
-    if region not in regions:
-        raise InputError(f"region: '{region}' is no region of throughput.csv" + did_you_mean(region, regions))
-    to_region = measured[(measured["dst_region"] == region) & (measured["src_region"] != region)]
-    to_region = to_region[to_region["src_region"].str.startswith(provider)]
+    if measurements.region not in regions:
+        raise InputError(
+            f"region: '{measurements.region}' is no region of throughput.csv"
+            + did_you_mean(measurements.region, regions)
+        )
+    to_region = measured[
+        (measured["dst_region"] == measurements.region) & (measured["src_region"] != measurements.region)
+    ]
+    to_region = to_region[to_region["src_region"].str.startswith(measurements.provider)]
     best = to_region.groupby("src_region", sort=True)["throughput_received_bps"].max()
     if not len(best):
-        raise InputError(f"provider: no region '{provider}...' has a measurement to '{region}'")
+        raise InputError(
+            f"provider: no region '{measurements.provider}...' has a measurement to '{measurements.region}'"
+        )
     names = [str(name) for name in best.index]
     providers = sorted({name.split(":")[0] for name in names})
     drawn = generators.diurnal(
-        sites=len(names), pops=len(providers), queries=queries, hours=hours,
-        interval_minutes=interval_minutes, variation=0.0, sum_part=sum_part, worst_part=worst_part, seed=seed,
+        sites=len(names), pops=len(providers), queries=queries, hours=times.hours,
+        interval_minutes=times.interval_minutes, variation=0.0, **vars(combinations), seed=seed,
     )  # fmt: skip
-    cost = prices[prices["dest"] == region].drop_duplicates("src").set_index("src")["cost"]
-    uplink_mbps = np.maximum(best.to_numpy(float) * throughput_share / 1e6, 1e-6)
+    cost = prices[prices["dest"] == measurements.region].drop_duplicates("src").set_index("src")["cost"]
+    uplink_mbps = np.maximum(best.to_numpy(float) * measurements.throughput_share / 1e6, 1e-6)
     full = float(generators.finest_bytes(drawn)[:, : len(names)].sum()) * 8 / 1e6
-    factor = float(uplink_mbps.sum() * drawn.length_s.sum()) / bandwidth / full
+    factor = float(uplink_mbps.sum() * drawn.length_s.sum()) / times.bandwidth / full
     site = drawn.volume["site"].cat.rename_categories(names)
     return Analytics(
         sites=pd.DataFrame(

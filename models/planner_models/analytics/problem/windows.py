@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Ints
+from planner.contract.parameters import spread
 from planner.io.table_files import find_tables, read_tables
 from planner_models.analytics.problem import generators
 from planner_models.analytics.problem.problem import Analytics
@@ -81,18 +82,15 @@ def read_windows(
     return IntervalWindows(problem=Analytics.from_tables(tables), window_intervals=window_intervals)
 
 
+@spread(day=generators.Day(), combinations=generators.Combinations())
 def generate_windows(
     *,
     window_intervals: WindowIntervals = 12,
     sites: generators.Sites = 200,
     pops: generators.Pops = 20,
     queries: generators.Queries = 50,
-    hours: generators.Hours = 24.0,
-    interval_minutes: generators.Minutes = 5.0,
-    bandwidth: generators.Bandwidth = 0.35,
-    variation: generators.Variation = 0.25,
-    sum_part: generators.Part = 0.2,
-    worst_part: generators.Part = 0.2,
+    day: generators.Day,
+    combinations: generators.Combinations,
     seed: generators.Seed = 0,
 ) -> IntervalWindows:
     """Generate sites around the world (see preset diurnal) as consecutive windows."""
@@ -100,12 +98,8 @@ def generate_windows(
         sites=sites,
         pops=pops,
         queries=queries,
-        hours=hours,
-        interval_minutes=interval_minutes,
-        bandwidth=bandwidth,
-        variation=variation,
-        sum_part=sum_part,
-        worst_part=worst_part,
+        **vars(day),
+        **vars(combinations),
         seed=seed,
     )
     return IntervalWindows(problem=problem, window_intervals=window_intervals)

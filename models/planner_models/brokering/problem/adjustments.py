@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner_models.brokering.problem import restrictions
 from planner_models.brokering.problem.problem import Brokering
@@ -22,22 +23,23 @@ Factors = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
 Weight = Annotated[float, Field(ge=0)] | None
 
 
-def adjust(
-    problem: Brokering,
-    *,
-    performance_weight: Annotated[Weight, Field(description="wp, over that of the terms")] = None,
-    cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None,
+@dataclass(frozen=True, kw_only=True)
+class Adjustments:
+    """Weights, factors on capacity, prices and demand, and failed elements."""
+
+    performance_weight: Annotated[Weight, Field(description="wp, over that of the terms")] = None
+    cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None
     performance_per: Annotated[
         PerformancePer | None,
         Field(
             description="client: a score counts once a client, as printed; bit: by its Mbit/s; "
             "location: once a client, and costs by the mean bitrate of its location"
         ),
-    ] = None,
+    ] = None
     capacity_scale: Annotated[
         float,
         Field(gt=0, allow_inf_nan=False, description="every cluster's capacity is multiplied by this"),
-    ] = 1.0,
+    ] = 1.0
     free_scale: Annotated[
         float,
         Field(
@@ -45,28 +47,31 @@ def adjust(
             allow_inf_nan=False,
             description="every cluster's residual capacity (less background traffic) is multiplied by this",
         ),
-    ] = 1.0,
+    ] = 1.0
     capacity_factors: Annotated[
         Factors, Field(description="clusters whose capacity is multiplied, and by what")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     price_factors: Annotated[
         Factors,
         Field(description="CDNs whose costs, contract prices and prices of bids are multiplied, and by what"),
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     demand_factors: Annotated[
         Factors, Field(description="places whose numbers of clients are multiplied, rounded, and by what")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     fail_clusters: Annotated[
         tuple[str, ...],
         Field(
             description="clusters that are lost; * ? [..] match any names where no cluster has exactly "
             "this one"
         ),
-    ] = (),
+    ] = ()
     fail_cdns: Annotated[
         tuple[str, ...], Field(description="CDNs that leave the market, with all their clusters")
-    ] = (),
-) -> Brokering:
+    ] = ()
+
+
+@spread(adjustments=Adjustments())
+def adjust(problem: Brokering, *, adjustments: Adjustments) -> Brokering:
     """Return the problem with other weights, prices, demand and capacities, without failed elements.
 
     Background traffic is not scaled. `capacity_scale` is applied before `free_scale`. Where no cluster is
@@ -74,22 +79,26 @@ def adjust(
 
     raises  InputError for a name that is no cluster's, CDN's or place's
     """
-    weights = {"performance_weight": performance_weight, "cost_weight": cost_weight}
-    terms = {**weights, "performance_per": performance_per}
+    weights = {"performance_weight": adjustments.performance_weight, "cost_weight": adjustments.cost_weight}
+    terms = {**weights, "performance_per": adjustments.performance_per}
     if changes := {name: value for name, value in terms.items() if value is not None}:
         problem = problem.with_terms(**changes)
-    problem = _change_prices(problem, price_factors)
-    problem = _change_demand(problem, demand_factors)
-    if capacity_factors:
-        factor = _factors("capacity_factors", "cluster", problem.clusters["cluster"], capacity_factors)
+    problem = _change_prices(problem, adjustments.price_factors)
+    problem = _change_demand(problem, adjustments.demand_factors)
+    if adjustments.capacity_factors:
+        factor = _factors(
+            "capacity_factors", "cluster", problem.clusters["cluster"], adjustments.capacity_factors
+        )
         problem = problem.with_clusters(capacity_mbps=problem.capacity_mbps * factor)
-    lost = _clusters_of(problem, fail_cdns)
-    problem = remove_clusters(problem, fail_clusters, lost)
+    lost = _clusters_of(problem, adjustments.fail_cdns)
+    problem = remove_clusters(problem, adjustments.fail_clusters, lost)
     with np.errstate(over="ignore"):  # an infinite capacity is refused with a message
-        if capacity_scale != 1:
-            problem = _set_capacity(problem, problem.capacity_mbps * capacity_scale, "capacity_scale")
-        if free_scale != 1:
-            capacity = problem.background_mbps + free_scale * problem.residual_mbps
+        if adjustments.capacity_scale != 1:
+            problem = _set_capacity(
+                problem, problem.capacity_mbps * adjustments.capacity_scale, "capacity_scale"
+            )
+        if adjustments.free_scale != 1:
+            capacity = problem.background_mbps + adjustments.free_scale * problem.residual_mbps
             problem = _set_capacity(problem, capacity, "free_scale")
     return problem
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.parameters import spread
 from planner_models import geonames
 from planner_models.brokering.problem import cluster_matching, geography
 from planner_models.brokering.problem.problem import Brokering
@@ -123,16 +124,31 @@ class MarketShape:
 SHAPE: Final = MarketShape()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """Clients of a generated market, and where they are."""
+
+    clients: Clients = 33_400
+    places: Places = 529
+    contents: Contents = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Costs and background traffic of a generated market, and the seed of all draws."""
+
+    cost_range: CostRange = 30.0
+    cost_spread: Spread = 0.4552
+    background: Background = 3.0
+    cost_weight: CostWeight = COST_WEIGHT
+    seed: Seed = 0
+
+
+@spread(crowd=Crowd(), costs=Costs())
 def world(
     *,
-    clients: Clients = 33_400,
-    places: Places = 529,
-    contents: Contents = 1,
-    cost_range: CostRange = 30.0,
-    cost_spread: Spread = 0.4552,
-    background: Background = 3.0,
-    cost_weight: CostWeight = COST_WEIGHT,
-    seed: Seed = 0,
+    crowd: Crowd,
+    costs: Costs,
     city_cdns: CityCdns = 0,
 ) -> Brokering:
     """Generate a market of 14 CDNs and one broker on real cities.
@@ -152,13 +168,13 @@ def world(
 
     source  Mukerjee 2018, 3.5.1
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(costs.seed)
     cities = _load_cities()
-    cost = _draw_country_costs(cities, cost_range, SHAPE.country_noise, random)
+    cost = _draw_country_costs(cities, costs.cost_range, SHAPE.country_noise, random)
     mean_cost = cities["country"].map(cost).to_numpy(float)
     weight = cities["population"].to_numpy(float) ** SHAPE.city_pull * mean_cost**-SHAPE.client_thrift
-    city_index = _draw_cities(random, weight, places)
-    count = random.multinomial(clients, weight[city_index] / weight[city_index].sum())
+    city_index = _draw_cities(random, weight, crowd.places)
+    count = random.multinomial(crowd.clients, weight[city_index] / weight[city_index].sum())
 
     hub = cities["population"].to_numpy(float) ** SHAPE.hub_pull * mean_cost**-SHAPE.hub_thrift
     hubs = np.isin(np.arange(len(cities)), _draw_cities(random, hub, SHAPE.hubs))
@@ -167,7 +183,7 @@ def world(
         selected_sites = random.choice(np.unique(site), size=city_cdns)
         names = np.array([f"city{i + 1}" for i in range(city_cdns)], dtype=object)
         owner, site = np.concatenate([owner, names]), np.concatenate([site, selected_sites])
-    within = 1 + cost_spread * random.standard_normal(len(site))
+    within = 1 + costs.cost_spread * random.standard_normal(len(site))
     _, site_index, cdns = np.unique(site, return_inverse=True, return_counts=True)
 
     used = np.union1d(city_index, site)
@@ -184,40 +200,24 @@ def world(
         }
     )
     problem = Brokering(
-        clients=_draw_clients(names[city_index], count, contents, random),
+        clients=_draw_clients(names[city_index], count, crowd.contents, random),
         locations=locations,
         clusters=clusters,
         scores=_draw_scores(locations, np.searchsorted(used, site), clusters, random),
-        terms=Terms(cost_weight=cost_weight, performance_per="location"),
+        terms=Terms(cost_weight=costs.cost_weight, performance_per="location"),
     )
-    return _provision_capacity(problem, background)
+    return _provision_capacity(problem, costs.background)
 
 
-def city_centric(
-    *,
-    clients: Clients = 33_400,
-    places: Places = 529,
-    contents: Contents = 1,
-    city_cdns: CityCdns = 200,
-    cost_range: CostRange = 30.0,
-    cost_spread: Spread = 0.4552,
-    background: Background = 3.0,
-    cost_weight: CostWeight = COST_WEIGHT,
-    seed: Seed = 0,
-) -> Brokering:
+@spread(crowd=Crowd(), costs=Costs())
+def city_centric(*, crowd: Crowd, city_cdns: CityCdns = 200, costs: Costs) -> Brokering:
     """Generate the same market with 200 more CDNs of a single cluster, each in a city of the others.
 
     source  Mukerjee 2018, 3.7.2
     """
     return world(
-        clients=clients,
-        places=places,
-        contents=contents,
-        cost_range=cost_range,
-        cost_spread=cost_spread,
-        background=background,
-        cost_weight=cost_weight,
-        seed=seed,
+        **vars(crowd),
+        **vars(costs),
         city_cdns=city_cdns,
     )
 

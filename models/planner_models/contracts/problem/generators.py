@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE, Month
 
 MEAN_MBPS: Final = 1.6  # of a client, as in system brokering
@@ -38,57 +39,66 @@ Tiers = Annotated[
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 
 
-def month(
-    *,
-    clients: Clients = 33_400,
-    cdns: Cdns = 14,
-    days: Days = 30,
-    window_minutes: WindowMinutes = 5,
-    regions: Regions = 1,
-    capacity: Capacity = 1.8,
-    committed: Committed = 0.6,
-    tiers: Tiers = 0,
-    seed: Seed = 0,
-) -> Month:
+@dataclass(frozen=True, kw_only=True)
+class MonthSettings:
+    """Traffic and contracts of a generated month."""
+
+    clients: Clients = 33_400
+    cdns: Cdns = 14
+    days: Days = 30
+    window_minutes: WindowMinutes = 5
+    regions: Regions = 1
+    capacity: Capacity = 1.8
+    committed: Committed = 0.6
+    tiers: Tiers = 0
+    seed: Seed = 0
+
+
+@spread(settings=MonthSettings())
+def month(*, settings: MonthSettings) -> Month:
     """Generate a month of daily traffic with events, and contracts of all three billing rules.
 
     Two of three contracts are billed by the 95th percentile, one in six by the mean, the others by the peak.
     """
-    random = np.random.default_rng(seed)
-    windows = days * 24 * 60 // window_minutes
-    share = random.dirichlet(np.full(regions, 4.0)) if regions > 1 else np.ones(1)
-    names = [f"region{row + 1}" for row in range(regions)] if regions > 1 else ["world"]
+    random = np.random.default_rng(settings.seed)
+    windows = settings.days * 24 * 60 // settings.window_minutes
+    share = random.dirichlet(np.full(settings.regions, 4.0)) if settings.regions > 1 else np.ones(1)
+    names = [f"region{row + 1}" for row in range(settings.regions)] if settings.regions > 1 else ["world"]
     traffic, contracts, steps = [], [], []
     for name, region_share in zip(names, share, strict=True):
-        mbps = clients * region_share * MEAN_MBPS * draw_days(random, windows, window_minutes)
+        mbps = (
+            settings.clients * region_share * MEAN_MBPS * draw_days(random, windows, settings.window_minutes)
+        )
         traffic.append(
             pd.DataFrame({"window": np.arange(1.0, windows + 1), "region": name, "traffic_mbps": mbps})
         )
-        size = random.dirichlet(np.full(cdns, 3.0))
-        price = random.lognormal(0.0, 0.25, size=cdns)
-        sizes = size * random.uniform(0.5, 1.5, size=cdns)
-        for row in range(cdns):
+        size = random.dirichlet(np.full(settings.cdns, 3.0))
+        price = random.lognormal(0.0, 0.25, size=settings.cdns)
+        sizes = size * random.uniform(0.5, 1.5, size=settings.cdns)
+        for row in range(settings.cdns):
             rule = MEAN if row % 6 == 4 else PEAK if row % 6 == 5 else PERCENTILE
             base = {MEAN: 1.9, PEAK: 0.8, PERCENTILE: 1.0}[rule] * float(price[row])
-            ceiling = capacity * clients * region_share * MEAN_MBPS * float(size[row])
-            commitment = min(committed * float(mbps.mean()) * float(sizes[row] / sizes.sum()), ceiling)
+            ceiling = settings.capacity * settings.clients * region_share * MEAN_MBPS * float(size[row])
+            commitment = min(
+                settings.committed * float(mbps.mean()) * float(sizes[row] / sizes.sum()), ceiling
+            )
             cdn = f"cdn{row + 1}"
             contracts.append((cdn, name, rule, round(base, 3), round(ceiling, 1), round(commitment, 1)))
             steps += [
                 (
                     cdn,
                     name,
-                    round(ceiling * (step + 1) / (tiers + 2), 1),
+                    round(ceiling * (step + 1) / (settings.tiers + 2), 1),
                     round(base * 0.9 ** (step + 1), 4),
                 )
-                for step in range(tiers)
+                for step in range(settings.tiers)
             ]
     columns = ["cdn", "region", "billing", "price_per_mbps", "capacity_mbps", "commitment_mbps"]
     table = pd.DataFrame(steps, columns=["cdn", "region", "above_mbps", "price_per_mbps"])
     return Month(
         traffic=pd.concat(traffic, ignore_index=True).round({"traffic_mbps": 3}),
         contracts=pd.DataFrame(contracts, columns=columns),
-        tiers=table if tiers else None,
+        tiers=table if settings.tiers else None,
     )
 
 

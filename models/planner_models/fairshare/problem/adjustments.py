@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner_models.fairshare.problem.problem import SharedStore
 
@@ -16,64 +18,68 @@ Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-def adjust(
-    problem: SharedStore,
-    *,
+@dataclass(frozen=True, kw_only=True)
+class Adjustments:
+    """Factors on demand, rates and memory, other weights, and failed nodes."""
+
     scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="every demand is multiplied by this")
-    ] = 1.0,
+    ] = 1.0
     rate_scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="every node's rate is multiplied by this")
-    ] = 1.0,
+    ] = 1.0
     memory_scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="every node's memory is multiplied by this")
-    ] = 1.0,
+    ] = 1.0
     weights: Annotated[
         dict[str, Positive], Field(description="tenants, and weights that replace those of the table")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     weight_factors: Annotated[
         dict[str, Positive], Field(description="tenants, and what their weights are multiplied by")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     demand_factors: Annotated[
         dict[str, Factor], Field(description="tenants, and what their demands are multiplied by")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     rate_factors: Annotated[
         dict[str, Positive], Field(description="nodes, and what their rates are multiplied by")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     memory_factors: Annotated[
         dict[str, Positive], Field(description="nodes, and what their memory is multiplied by")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     fail_nodes: Annotated[
         tuple[str, ...], Field(description="nodes, or domains of nodes, that do not work")
-    ] = (),
-) -> SharedStore:
+    ] = ()
+
+
+@spread(adjustments=Adjustments())
+def adjust(problem: SharedStore, *, adjustments: Adjustments) -> SharedStore:
     """Return the problem with other demands, weights, rates, memory or nodes.
 
     raises  InputError for a name that is no tenant's, node's or domain's
     """
     tenants, nodes = set(problem.tenant_names.tolist()), set(problem.node_names.tolist())
-    _require("weights", weights, tenants, "tenant")
-    _require("weight_factors", weight_factors, tenants, "tenant")
-    _require("demand_factors", demand_factors, tenants, "tenant")
-    _require("rate_factors", rate_factors, nodes, "node")
-    _require("memory_factors", memory_factors, nodes, "node")
-    _require("fail_nodes", fail_nodes, nodes | _list_domains(problem), "node")
+    _require("weights", adjustments.weights, tenants, "tenant")
+    _require("weight_factors", adjustments.weight_factors, tenants, "tenant")
+    _require("demand_factors", adjustments.demand_factors, tenants, "tenant")
+    _require("rate_factors", adjustments.rate_factors, nodes, "node")
+    _require("memory_factors", adjustments.memory_factors, nodes, "node")
+    _require("fail_nodes", adjustments.fail_nodes, nodes | _list_domains(problem), "node")
     changed = problem
-    if scale != 1 or demand_factors:
-        changed = _scale_demand(problem, scale, demand_factors)
-    if weights or weight_factors:
+    if adjustments.scale != 1 or adjustments.demand_factors:
+        changed = _scale_demand(problem, adjustments.scale, adjustments.demand_factors)
+    if adjustments.weights or adjustments.weight_factors:
         weight = [
-            weights.get(name, old) * weight_factors.get(name, 1.0)
+            adjustments.weights.get(name, old) * adjustments.weight_factors.get(name, 1.0)
             for name, old in zip(problem.tenant_names, problem.weight, strict=True)
         ]
         changed = changed.with_tenants(weight=np.array(weight, dtype=float))
-    if rate_scale != 1 or rate_factors:
-        faster = _find_factors(problem.node_names, rate_factors) * rate_scale
+    if adjustments.rate_scale != 1 or adjustments.rate_factors:
+        faster = _find_factors(problem.node_names, adjustments.rate_factors) * adjustments.rate_scale
         changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)
-    if memory_scale != 1 or memory_factors:
-        larger = _find_factors(problem.node_names, memory_factors) * memory_scale
+    if adjustments.memory_scale != 1 or adjustments.memory_factors:
+        larger = _find_factors(problem.node_names, adjustments.memory_factors) * adjustments.memory_scale
         changed = changed.with_nodes(memory_gb=changed.nodes["memory_gb"] * larger)
-    return _fail_nodes(changed, fail_nodes) if fail_nodes else changed
+    return _fail_nodes(changed, adjustments.fail_nodes) if adjustments.fail_nodes else changed
 
 
 def _find_factors(names: Iterable[str], factors: Mapping[str, float]) -> Floats:

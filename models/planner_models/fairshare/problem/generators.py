@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.schema import MOST_PARTITIONS
@@ -56,71 +58,91 @@ Shift = Annotated[
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 
 
-def zipf(
-    *,
-    tenants: Tenants = 40,
-    partitions: Partitions = 16,
-    nodes: Nodes = 10,
-    replicas: Count = 2,
-    load: Load = 1.3,
-    spread: Spread = 0.3,
-    mix: Mix = "fixed",
-    weights: Weights = "classes",
-    memory: Memory = 1.5,
-    most_nodes: MostNodes = 0,
-    domains: Domains = 0,
-    placed: Placed = "none",
-    shift: Shift = 0.0,
-    seed: Seed = 0,
-) -> SharedStore:
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """Tenants of a store and their demand, its nodes, and where replicas are at the start."""
+
+    tenants: Tenants = 40
+    partitions: Partitions = 16
+    nodes: Nodes = 10
+    replicas: Count = 2
+    load: Load = 1.3
+    spread: Spread = 0.3
+    mix: Mix = "fixed"
+    weights: Weights = "classes"
+    memory: Memory = 1.5
+    most_nodes: MostNodes = 0
+    domains: Domains = 0
+    placed: Placed = "none"
+    shift: Shift = 0.0
+    seed: Seed = 0
+
+
+@spread(store=Store())
+def zipf(*, store: Store) -> SharedStore:
     """Generate tenants with 100,000 keys each, of Zipf popularity 0.99, hashed to their partitions."""
-    if tenants * partitions > MOST_PARTITIONS:
+    if store.tenants * store.partitions > MOST_PARTITIONS:
         raise InputError(
-            f"partitions: {partitions:,} for each of {tenants:,} tenants are {tenants * partitions:,}, "
-            f"must be up to {MOST_PARTITIONS:,}"
+            f"partitions: {store.partitions:,} for each of {store.tenants:,} tenants are "
+            f"{store.tenants * store.partitions:,}, must be up to {MOST_PARTITIONS:,}"
         )
-    random = np.random.default_rng(seed)
-    heavy, middle = max(tenants // 16, 1), 5 * tenants // 16
-    weight = np.ones(tenants)
-    if weights == "classes":
+    random = np.random.default_rng(store.seed)
+    heavy, middle = max(store.tenants // 16, 1), 5 * store.tenants // 16
+    weight = np.ones(store.tenants)
+    if store.weights == "classes":
         weight[:heavy], weight[heavy : heavy + middle] = 100.0, 10.0
-    fair = weight / weight.sum() * nodes * RATE_KOPS
-    asked = fair * load * random.lognormal(0.0, spread, size=tenants) if spread else fair * load
-    demand = (asked[:, None] * draw_popularity(random, tenants, partitions)).ravel()
-    size = KEYS * KEY_GB / partitions
-    count = min(replicas, nodes)
-    owner = np.repeat(np.arange(tenants), partitions)
-    names = np.array([f"t{row + 1}" for row in range(tenants)], dtype=object)
-    labels = np.array([f"p{row + 1}" for row in range(partitions)], dtype=object)
-    servers = np.array([f"n{row + 1}" for row in range(nodes)], dtype=object)
+    fair = weight / weight.sum() * store.nodes * RATE_KOPS
+    asked = (
+        fair * store.load * random.lognormal(0.0, store.spread, size=store.tenants)
+        if store.spread
+        else fair * store.load
+    )
+    demand = (asked[:, None] * draw_popularity(random, store.tenants, store.partitions)).ravel()
+    size = KEYS * KEY_GB / store.partitions
+    count = min(store.replicas, store.nodes)
+    owner = np.repeat(np.arange(store.tenants), store.partitions)
+    names = np.array([f"t{row + 1}" for row in range(store.tenants)], dtype=object)
+    labels = np.array([f"p{row + 1}" for row in range(store.partitions)], dtype=object)
+    servers = np.array([f"n{row + 1}" for row in range(store.nodes)], dtype=object)
     on = None
-    if placed != "none":
-        node = _place(random, demand, nodes, count, placed == "balanced")
+    if store.placed != "none":
+        node = _place(random, demand, store.nodes, count, store.placed == "balanced")
         rows = np.repeat(np.arange(len(demand)), count)
         on = pd.DataFrame(
-            {"tenant": names[owner[rows]], "partition": np.tile(labels, tenants)[rows], "node": servers[node]}
+            {
+                "tenant": names[owner[rows]],
+                "partition": np.tile(labels, store.tenants)[rows],
+                "node": servers[node],
+            }
         )
-    if shift:
-        factor = random.lognormal(0.0, shift, size=len(demand))
+    if store.shift:
+        factor = random.lognormal(0.0, store.shift, size=len(demand))
         total = np.bincount(owner, weights=demand)
         demand = demand * factor
         demand *= (total / np.bincount(owner, weights=demand))[owner]
     frame = pd.DataFrame({"node": servers, "rate_kops": RATE_KOPS})
-    frame["memory_gb"] = max(memory * size * count * len(demand) / nodes, size * np.ceil(memory))
-    if domains:
-        frame["domain"] = [f"rack{row % domains + 1}" for row in range(nodes)]
-    people = pd.DataFrame(
-        {"tenant": names, "weight": weight, "mix": mix, "replicas": float(min(count, domains or count))}
+    frame["memory_gb"] = max(
+        store.memory * size * count * len(demand) / store.nodes, size * np.ceil(store.memory)
     )
-    if most_nodes:
-        people["most_nodes"] = float(max(most_nodes, count))
+    if store.domains:
+        frame["domain"] = [f"rack{row % store.domains + 1}" for row in range(store.nodes)]
+    people = pd.DataFrame(
+        {
+            "tenant": names,
+            "weight": weight,
+            "mix": store.mix,
+            "replicas": float(min(count, store.domains or count)),
+        }
+    )
+    if store.most_nodes:
+        people["most_nodes"] = float(max(store.most_nodes, count))
     return SharedStore(
         nodes=frame,
         tenants=people,
         partitions=pd.DataFrame(
             {
                 "tenant": names[owner],
-                "partition": np.tile(labels, tenants),
+                "partition": np.tile(labels, store.tenants),
                 "demand_kops": np.maximum(demand.round(6), 1e-6),
                 "size_gb": size,
             }

@@ -25,7 +25,7 @@ from planner_models.fairshare.designs.table import DESIGNS
 from planner_models.fairshare.plan.plan import FIRST_COME, WINDOWS, read_plan
 from planner_models.fairshare.problem import generators
 from planner_models.fairshare.problem.problem import SharedStore
-from planner_models.fairshare.simulation.study import ratios, run_plan, share_over_time, simulate
+from planner_models.fairshare.simulation.study import Traffic, ratios, run_plan, share_over_time, simulate
 
 MUCH_LOAD: Final = 5.0
 """Demand over fair shares where clients send as fast as they are answered.
@@ -353,9 +353,12 @@ def measure_first_come(store: SharedStore, *, until_s: float) -> Measured:
     assert plan is not None
     plan.service.loc[0, ["queueing", "replica_choice"]] = [FIRST_COME, WINDOWS]
     simulated = run_plan(
-        store, plan, weight=read_plan(store, plan).weight, controllers=(), duration_s=until_s,
-        measured_from_s=0.0, outstanding=OUTSTANDING,
-    )  # fmt: skip
+        store,
+        plan,
+        weight=read_plan(store, plan).weight,
+        controllers=(),
+        traffic=Traffic(duration_s=until_s, measured_from_s=0.0, outstanding=OUTSTANDING),
+    )
     return _read(simulated)
 
 

@@ -11,6 +11,7 @@ Source: Shue, Freedman, Shaikh 2013 (Pisces), 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision, Design, Mechanism
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less, more
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.tables import row_name
 from planner.errors import InputError
@@ -65,6 +67,59 @@ LARGEST_STEP: Final = 2.0
 """Factor by which a window changes at most in a round, before its step size."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Time that is simulated, and the requests in it."""
+
+    duration_s: Annotated[float, Field(gt=0, le=86_400, description="time that is simulated, s")] = 60.0
+    measured_from_s: Annotated[
+        float, Field(ge=0, description="start of the time that figures are about, s")
+    ] = 20.0
+    outstanding: Annotated[
+        int,
+        Field(ge=1, le=10_000, description="requests that a tenant keeps waiting for each of its nodes"),
+    ] = 18
+    quantum: Annotated[
+        float,
+        Field(
+            gt=0, le=1_000, description="requests in a round of a node, of the tenant with the least weight"
+        ),
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighing:
+    """Times of placements and of allocations of weights."""
+
+    placement_s: Annotated[float, Field(gt=0, description="time from one placement to the next, s")] = 300.0
+    weights_s: Annotated[
+        float, Field(gt=0, description="time from one allocation of weights to the next, s")
+    ] = 2.0
+    weights_from_s: Annotated[
+        float, Field(ge=0, description="start of weight allocation, s; before it, local weights are uniform")
+    ] = 0.0
+    swaps: Annotated[
+        int, Field(ge=1, description="swaps between tenants in a round of weight allocation")
+    ] = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """How routers choose replicas."""
+
+    routers_s: Annotated[float, Field(gt=0, description="time from one update of windows to the next, s")] = (
+        0.05
+    )
+    window_step: Annotated[
+        float, Field(gt=0, le=1, description="step size of windows (alpha of the paper, which prints none)")
+    ] = 0.1
+    window_target: Annotated[
+        float,
+        Field(ge=0, le=100, description="requests that a window aims to keep waiting, of the mean window"),
+    ] = 1.0
+
+
+@spread(traffic=Traffic(), weighing=Weighing(), windows=Windows())
 def simulate(
     problem: SharedStore,
     *,
@@ -72,40 +127,9 @@ def simulate(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
-    duration_s: Annotated[float, Field(gt=0, le=86_400, description="time that is simulated, s")] = 60.0,
-    measured_from_s: Annotated[
-        float, Field(ge=0, description="start of the time that figures are about, s")
-    ] = 20.0,
-    outstanding: Annotated[
-        int,
-        Field(ge=1, le=10_000, description="requests that a tenant keeps waiting for each of its nodes"),
-    ] = 18,
-    quantum: Annotated[
-        float,
-        Field(
-            gt=0, le=1_000, description="requests in a round of a node, of the tenant with the least weight"
-        ),
-    ] = 1.0,
-    placement_s: Annotated[float, Field(gt=0, description="time from one placement to the next, s")] = 300.0,
-    weights_s: Annotated[
-        float, Field(gt=0, description="time from one allocation of weights to the next, s")
-    ] = 2.0,
-    weights_from_s: Annotated[
-        float, Field(ge=0, description="start of weight allocation, s; before it, local weights are uniform")
-    ] = 0.0,
-    swaps: Annotated[
-        int, Field(ge=1, description="swaps between tenants in a round of weight allocation")
-    ] = 20,
-    routers_s: Annotated[
-        float, Field(gt=0, description="time from one update of windows to the next, s")
-    ] = 0.05,
-    window_step: Annotated[
-        float, Field(gt=0, le=1, description="step size of windows (alpha of the paper, which prints none)")
-    ] = 0.1,
-    window_target: Annotated[
-        float,
-        Field(ge=0, le=100, description="requests that a window aims to keep waiting, of the mean window"),
-    ] = 1.0,
+    traffic: Traffic,
+    weighing: Weighing,
+    windows: Windows,
     traffic_seed: Annotated[int, Field(ge=0, description="seed of the partitions that requests are for")] = 0,
 ) -> SimulationResult:
     """Simulate requests in queues, under the placement, weights and replica selection of a design.
@@ -117,7 +141,7 @@ def simulate(
     returns  table `rates` (at_s, tenant, kops, fair_share_kops)
     raises   InputError for wrong times, several resources, or more requests than can be simulated
     """
-    _require_times(problem, duration_s, measured_from_s)
+    _require_times(problem, traffic.duration_s, traffic.measured_from_s)
 
     def observe(truth: SharedStore) -> SharedStore:
         observed: SharedStore = design.observe(truth, **information)
@@ -142,20 +166,30 @@ def simulate(
     controllers: list[Controller[Change]] = []
     if design.mechanism in (Mechanism.HIERARCHICAL_PARTITIONING, Mechanism.TRANSPARENCY):
         controllers.append(
-            place_again(problem, decide_plan, keeps_weights=exchange is not None, period_s=placement_s)
+            place_again(
+                problem, decide_plan, keeps_weights=exchange is not None, period_s=weighing.placement_s
+            )
         )
     if exchange is not None:
         controllers.append(
             allocate_weights(
-                problem, exchange=exchange, swaps=swaps, observe=observe, period_s=weights_s,
-                first_s=weights_from_s + weights_s,
+                problem,
+                exchange=exchange,
+                swaps=weighing.swaps,
+                observe=observe,
+                period_s=weighing.weights_s,
+                first_s=weighing.weights_from_s + weighing.weights_s,
             )
-        )  # fmt: skip
+        )
     return run_plan(
-        problem, plan, weight=weight, controllers=controllers, duration_s=duration_s,
-        measured_from_s=measured_from_s, outstanding=outstanding, quantum=quantum, routers_s=routers_s,
-        window_step=window_step, window_target=window_target, seed=traffic_seed,
-    )  # fmt: skip
+        problem,
+        plan,
+        weight=weight,
+        controllers=controllers,
+        traffic=traffic,
+        windows=windows,
+        seed=traffic_seed,
+    )
 
 
 def run_plan(
@@ -164,13 +198,8 @@ def run_plan(
     *,
     weight: Floats,
     controllers: Sequence[Controller[Change]],
-    duration_s: float,
-    measured_from_s: float,
-    outstanding: int,
-    quantum: float = 1.0,
-    routers_s: float = 0.05,
-    window_step: float = 0.1,
-    window_target: float = 1.0,
+    traffic: Traffic,
+    windows: Windows = Windows(),
     seed: int = 0,
 ) -> SimulationResult:
     """Simulate a plan under controllers; routers choose replicas by latency where the plan says so.
@@ -178,15 +207,19 @@ def run_plan(
     weight  (T, N) local weights at the start
     """
     execution = StoreExecution(
-        problem, plan, weight=weight, outstanding=outstanding, quantum=quantum, seed=seed,
-        measured_from_s=measured_from_s,
+        problem, plan, weight=weight, outstanding=traffic.outstanding, quantum=traffic.quantum, seed=seed,
+        measured_from_s=traffic.measured_from_s,
     )  # fmt: skip
     controllers = list(controllers)
     if plan.replica_choice == WINDOWS:
-        controllers.append(select_replicas(step=window_step, target=window_target, period_s=routers_s))
-    outcome = control_loop.run(execution, controllers, until_s=duration_s)
+        controllers.append(
+            select_replicas(
+                step=windows.window_step, target=windows.window_target, period_s=windows.routers_s
+            )
+        )
+    outcome = control_loop.run(execution, controllers, until_s=traffic.duration_s)
     rates, rounds = outcome.tables["rates"], outcome.rounds
-    figures = _measure(rates, measured_from_s)
+    figures = _measure(rates, traffic.measured_from_s)
     applied = (rounds["controller"] == "weights") & (rounds["outcome"] == "applied")
     for name, quantile in (("median_latency_ms", 0.5), ("p99_latency_ms", 0.99)):
         delay = quantile_s(execution.delays, quantile)

@@ -15,6 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner_models.flowtables.problem.fields import WORD, Layout, extend_five_tuple, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
@@ -210,21 +211,29 @@ def _meet(
     return flows.assign(header=headers)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Churn:
+    """Rates of new connections and of changes of rules."""
+
+    connections_per_s: Annotated[float, Field(gt=0, le=1e9, description="rate of new connections")] = 200.0
+    change_s: Annotated[float, Field(gt=0, le=1e9, description="time between two changes of rules")] = 10.0
+
+
+@spread(churn=Churn())
 def changing_rules(
     *,
     kind: RuleKind = "acl",
     rules: RuleCount = 1_000,
     connections: Connections = 20_000,
-    connections_per_s: Annotated[float, Field(gt=0, le=1e9, description="rate of new connections")] = 200.0,
-    change_s: Annotated[float, Field(gt=0, le=1e9, description="time between two changes of rules")] = 10.0,
+    churn: Churn,
     skew: Skew = 1.1,
     accept: Accept = 0.5,
     seed: Seed = 0,
 ) -> FlowTables:
     """Generate rules of which one is replaced by a new one at a steady rate, and connections in time."""
     random = np.random.default_rng(seed)
-    end_s = connections / connections_per_s
-    count = min(int(end_s / change_s), MOST_CHANGES // 2)
+    end_s = connections / churn.connections_per_s
+    count = min(int(end_s / churn.change_s), MOST_CHANGES // 2)
     pool = draw_rules(KINDS[kind], rules + count, accept, random)
     count = min(count, len(pool) - 1)
     order = random.permutation(len(pool))
@@ -232,7 +241,7 @@ def changing_rules(
     removed = initial.iloc[random.permutation(len(initial))[:count]]
     times = (
         np.arange(min(len(removed), len(added))) + random.random(min(len(removed), len(added)))
-    ) * change_s
+    ) * churn.change_s
     changes = pd.concat(
         [
             frame.iloc[: len(times)].assign(time_s=times, change=change, table=0.0)
@@ -241,7 +250,7 @@ def changing_rules(
         ignore_index=True,
     )
     flows = draw_flows(initial, connections, skew, random)
-    flows["start_s"] = np.arange(connections) / connections_per_s
+    flows["start_s"] = np.arange(connections) / churn.connections_per_s
     columns = ["time_s", "change", "priority", "match", "action", "table"]
     changes = changes.sort_values("time_s", kind="stable", ignore_index=True)[columns]
     return FlowTables(rules=initial, flows=flows, changes=changes)

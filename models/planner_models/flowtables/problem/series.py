@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract.parameters import spread
 from planner_models.flowtables.problem import generators
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -48,6 +49,17 @@ class Day:
             yield f"{hour + 1:02d}h", FlowTables(rules=rules, flows=flows)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HourlyRules:
+    """Hours of a series, and the part of the rules that each replaces."""
+
+    changed: Annotated[float, Field(ge=0, le=1, description="part of the rules that each hour replaces")] = (
+        0.02
+    )
+    hours: Annotated[int, Field(ge=1, le=1_000, description="hours")] = HOURS
+
+
+@spread(hourly=HourlyRules())
 def day(
     *,
     kind: generators.RuleKind = "acl",
@@ -55,26 +67,23 @@ def day(
     connections: Annotated[
         int, Field(ge=1, le=1_000_000, description="new connections in the busiest hour")
     ] = 4_000,
-    changed: Annotated[
-        float, Field(ge=0, le=1, description="part of the rules that each hour replaces")
-    ] = 0.02,
-    hours: Annotated[int, Field(ge=1, le=1_000, description="hours")] = HOURS,
+    hourly: HourlyRules,
     skew: generators.Skew = 1.1,
     accept: generators.Accept = 0.5,
     seed: generators.Seed = 1,
 ) -> Day:
     """Replace some rules of a switch each hour, with more connections by day than by night."""
     random = np.random.default_rng(seed)
-    count = round(changed * rules)
-    made = generators.draw_rules(generators.KINDS[kind], rules + count * (hours - 1), accept, random)
+    count = round(hourly.changed * rules)
+    made = generators.draw_rules(generators.KINDS[kind], rules + count * (hourly.hours - 1), accept, random)
     order = random.permutation(len(made))
     active = [np.sort(order[:rules])]
     fresh = order[rules:]
-    for _ in range(hours - 1):
+    for _ in range(hourly.hours - 1):
         new, fresh = fresh[:count], fresh[count:]
         continued = random.permutation(active[-1])[len(new) :]
         active.append(np.sort(np.concatenate([continued, new])))
-    busy = NIGHT + (1 - NIGHT) * (1 - np.cos(2 * np.pi * np.arange(hours) / HOURS)) / 2
+    busy = NIGHT + (1 - NIGHT) * (1 - np.cos(2 * np.pi * np.arange(hourly.hours) / HOURS)) / 2
     return Day(
         rules=made,
         rank=np.asarray(random.permutation(len(made)) + 1.0, dtype=np.float64),

@@ -6,7 +6,7 @@ Note on the last hop: a link into a group carries each object once, for all view
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner.formatting import amount, counted
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -23,72 +24,79 @@ from planner_models.livevideo.problem.tables import VideoTables
 from planner_models.livevideo.problem.workloads import Priority, priorities
 
 
-def adjust(
-    problem: LiveVideo,
-    *,
+@dataclass(frozen=True, kw_only=True)
+class Adjustments:
+    """Weights, priorities, factors on capacity and cost, accepted bitrates, and failures."""
+
     service_weight: Annotated[
         Annotated[float, Field(ge=0)] | None, Field(description="value of one unit of priority served")
-    ] = None,
+    ] = None
     cost_weight: Annotated[
         Annotated[float, Field(ge=0)] | None, Field(description="value of one unit of cost x Mbit/s saved")
-    ] = None,
+    ] = None
     priorities_by: Annotated[
         Priority | None,
         Field(description="new priorities: quality: bitrate, balanced: 1, quantity: 1 over bitrate"),
-    ] = None,
+    ] = None
     capacity_scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="factor on the capacity of every link")
-    ] = 1.0,
+    ] = 1.0
     cost_scale: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="factor on the cost of every link")
-    ] = 1.0,
+    ] = 1.0
     capacity_factors: Annotated[
         dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
         Field(
             description="links whose capacity is multiplied, such as S1->R1, and by what; a cluster for all "
             "links out of it"
         ),
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     cost_factors: Annotated[
         dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
         Field(
             description="links whose cost is multiplied, such as S1->R1, and by what; a cluster for all "
             "links out of it"
         ),
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     lowest_kbps: Annotated[
         Annotated[float, Field(ge=0)] | None,
         Field(
             description="lowest bitrate that all clients accept in place of the requested one, kbit/s; for "
             "requests below it the requested one"
         ),
-    ] = None,
+    ] = None
     fail_links: Annotated[
         tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
-    ] = (),
-    fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = (),
-) -> LiveVideo:
+    ] = ()
+    fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = ()
+
+
+@spread(adjustments=Adjustments())
+def adjust(problem: LiveVideo, *, adjustments: Adjustments) -> LiveVideo:
     """Return the problem with other weights, priorities, accepted bitrates, capacities, costs or failures.
 
     Names are exact. Factors of a link and of its cluster are multiplied.
 
     raises  InputError for an unknown link or cluster
     """
-    weights = {"service_weight": service_weight, "cost_weight": cost_weight}
+    weights = {"service_weight": adjustments.service_weight, "cost_weight": adjustments.cost_weight}
     weights = {name: weight for name, weight in weights.items() if weight is not None}
     scales = {
-        "capacity_mbps": capacity_scale * _factors(problem, "capacity_factors", capacity_factors),
-        "cost": cost_scale * _factors(problem, "cost_factors", cost_factors),
+        "capacity_mbps": adjustments.capacity_scale
+        * _factors(problem, "capacity_factors", adjustments.capacity_factors),
+        "cost": adjustments.cost_scale * _factors(problem, "cost_factors", adjustments.cost_factors),
     }
     changed: dict[str, Any] = {}  # collected, since each new problem is validated
     if weights:
         changed["settings"] = problem.settings.assign(**weights)
-    if priorities_by is not None:
+    if adjustments.priorities_by is not None:
         rates = problem.objects["bitrate_kbps"].to_numpy(float)
-        changed["objects"] = problem.objects.assign(priority=priorities(rates, priorities_by))
-    if lowest_kbps is not None:
+        changed["objects"] = problem.objects.assign(priority=priorities(rates, adjustments.priorities_by))
+    if adjustments.lowest_kbps is not None:
         requests = problem.requests
-        changed["requests"] = requests.assign(lowest_kbps=np.minimum(lowest_kbps, requests["bitrate_kbps"]))
+        changed["requests"] = requests.assign(
+            lowest_kbps=np.minimum(adjustments.lowest_kbps, requests["bitrate_kbps"])
+        )
     if any((scale != 1.0).any() for scale in scales.values()):
         links = problem.links
         changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
@@ -96,7 +104,7 @@ def adjust(
         problem = replace(problem, **changed)
     if "where" in problem.requests.attrs and (note := describe_shared_last_hop(problem)):
         add_note(note)  # of tables from users: generated groups are the clients of an edge cluster
-    return remove_failed(problem, fail_links, fail_clusters)
+    return remove_failed(problem, adjustments.fail_links, adjustments.fail_clusters)
 
 
 def _factors(problem: LiveVideo, parameter: str, factors: Mapping[str, float]) -> Floats:

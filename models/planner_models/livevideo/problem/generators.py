@@ -1,25 +1,24 @@
 """Synthetic problems, calibrated to sections 4.7.1 and 4.7.2 of Mukerjee 2018; each function is a preset.
 
-A preset hands all its arguments on: `locals()`, before any other name is bound.
-
 A tiny problem on which each design reaches all of its compiled kernels.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner_models.livevideo.problem import topology, workloads
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import MOST_CLIENTS, MOST_KBPS, MOST_MBPS
 from planner_models.livevideo.problem.workloads import AVERAGE_DAY, HEAVY_TAIL, Priority, Workload
 
 MOST_VIDEOS = 1_000_000
-MOST_GBPS = 1e6
 
 Videos = Annotated[int, Field(gt=0, le=MOST_VIDEOS, description="channels")]
 Load = Annotated[
@@ -31,40 +30,12 @@ Load = Annotated[
         "viewers at a time (240,000 requests an hour and 82,000 clients for 10,000 channels)",
     ),
 ]
-Edges = Annotated[int, Field(gt=0, le=3_000, description="edge clusters")]
-Sources = Annotated[int, Field(gt=0, le=100, description="source clusters")]
-Reflectors = Annotated[int, Field(gt=0, le=100, description="reflector clusters")]
-Groups = Annotated[int, Field(gt=0, le=100_000, description="client groups, one a city")]
-SourceGbps = Annotated[
-    float, Field(gt=0, le=MOST_GBPS, description="capacity from all sources to all reflectors, Gbit/s")
-]
-ReflectorGbps = Annotated[
-    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
-    Field(description="capacity from all reflectors to all edges, Gbit/s; none: 100 Mbit/s a link"),
-]
-GroupMbps = Annotated[
-    float, Field(gt=0, le=MOST_MBPS, description="capacity of a link from an edge to a group, Mbit/s")
-]
-EdgeGbps = Annotated[
-    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
-    Field(description="capacity that an edge divides evenly among its links to groups; none: no such limit"),
-]
-SourceDegree = Annotated[
-    Annotated[int, Field(gt=0)] | None, Field(description="sources that a reflector is linked to; none: all")
-]
-ReflectorDegree = Annotated[
-    float, Field(ge=1, description="reflectors that an edge is linked to, on average")
-]
-EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linked to, the nearest")]
 Scheme = Annotated[
     Priority, Field(description="quality: bitrate, balanced: 1, quantity: 1 over bitrate, of each object")
 ]
 LowerBitrates = Annotated[
     bool,
     Field(description="channels exist at the bitrates below their highest requested one, too"),
-]
-Country = Annotated[
-    str, Field(description="country of the cities with edges and groups, two letters; *: the world")
 ]
 Seed = Annotated[int, Field(ge=0, description="seed of network and requests")]
 
@@ -73,36 +44,43 @@ TESTBED_KBPS = (600.0, 200.0)  # bitrates below the highest, 1,400 kbit/s (4.7.2
 GROUPS = 10  # groups that request the first object: more than any dynamic program over sets of groups takes
 
 
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """Objects of a generated problem: their priorities and bitrates, and the seed of all draws."""
+
+    priority: Scheme = "balanced"
+    lower_bitrates: LowerBitrates = False
+    seed: Seed = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Channels that all groups watch."""
+
+    games: Annotated[int, Field(gt=0, le=10_000, description="channels that all groups watch")] = 4
+    viewers: Annotated[
+        float, Field(gt=0, le=MOST_CLIENTS, description="viewers of each game in the window")
+    ] = 200_000.0
+
+
+@spread(network=topology.Layout(), streams=Streams())
 def heavy_tail(
     *,
     videos: Videos = 10_000,
     requests_per_video: Load = 0.4,
-    edges: Edges = 100,
-    sources: Sources = 4,
-    reflectors: Reflectors = 10,
-    groups: Groups = 2_587,
-    source_gbps: SourceGbps = 4.0,
-    reflector_gbps: ReflectorGbps = None,
-    group_link_mbps: GroupMbps = 150.0,
-    edge_gbps: EdgeGbps = None,
-    sources_per_reflector: SourceDegree = None,
-    reflectors_per_edge: ReflectorDegree = 3.0,
-    edges_per_group: EdgeDegree = 3,
-    priority: Scheme = "balanced",
-    country: Country = "US",
-    lower_bitrates: LowerBitrates = False,
-    seed: Seed = 0,
+    network: topology.Layout,
+    streams: Streams,
 ) -> LiveVideo:
     """Generate Heavy-Tail: 10,000 channels, the last 99% with 60% of the requests, mean 6,850 kbit/s."""
-    return _generate(HEAVY_TAIL, **locals())
+    return _generate(HEAVY_TAIL, videos, requests_per_video, network, streams)
 
 
 def heavy_tail_active(
     *,
     videos: Videos = 10_000,
     requests_per_video: Load = 8.0,
-    edges: Edges = 100,
-    source_gbps: SourceGbps = 4.0,
+    edges: topology.Edges = 100,
+    source_gbps: topology.SourceGbps = 4.0,
     priority: Scheme = "balanced",
     lower_bitrates: LowerBitrates = False,
     seed: Seed = 0,
@@ -111,6 +89,7 @@ def heavy_tail_active(
     return heavy_tail(**locals())
 
 
+@spread(network=topology.Layout(), streams=Streams())
 def average_day(
     *,
     videos: Videos = 4_144,
@@ -120,43 +99,27 @@ def average_day(
             gt=0, description="clients per channel in the window: 0.221 is 55,000 requests an hour over 60"
         ),
     ] = 55_000 / 60 / 4_144,
-    edges: Edges = 100,
-    sources: Sources = 4,
-    reflectors: Reflectors = 10,
-    groups: Groups = 2_587,
-    source_gbps: SourceGbps = 4.0,
-    reflector_gbps: ReflectorGbps = None,
-    group_link_mbps: GroupMbps = 150.0,
-    edge_gbps: EdgeGbps = None,
-    sources_per_reflector: SourceDegree = None,
-    reflectors_per_edge: ReflectorDegree = 3.0,
-    edges_per_group: EdgeDegree = 3,
-    priority: Scheme = "balanced",
-    country: Country = "US",
-    lower_bitrates: LowerBitrates = False,
-    seed: Seed = 0,
+    network: topology.Layout,
+    streams: Streams,
 ) -> LiveVideo:
     """Generate Average Day: 4,144 channels, 7% of them with half of the requests, mean 2,725 kbit/s."""
-    return _generate(AVERAGE_DAY, **locals())
+    return _generate(AVERAGE_DAY, videos, requests_per_video, network, streams)
 
 
+@spread(event=Event(), streams=Streams())
 def large_event(
     *,
     videos: Videos = 4_144,
     requests_per_video: Load = 55_000 / 60 / 4_144,
-    games: Annotated[int, Field(gt=0, le=10_000, description="channels that all groups watch")] = 4,
-    viewers: Annotated[
-        float, Field(gt=0, le=MOST_CLIENTS, description="viewers of each game in the window")
-    ] = 200_000.0,
-    edges: Edges = 100,
-    groups: Groups = 2_587,
-    source_gbps: SourceGbps = 4.0,
-    priority: Scheme = "balanced",
-    lower_bitrates: LowerBitrates = False,
-    seed: Seed = 0,
+    event: Event,
+    edges: topology.Edges = 100,
+    groups: topology.Groups = 2_587,
+    source_gbps: topology.SourceGbps = 4.0,
+    streams: Streams,
 ) -> LiveVideo:
     """Generate Large Event: Average Day and four games with 200,000 viewers each (48 million an hour)."""
-    return _generate(AVERAGE_DAY, **locals())
+    network = topology.Layout(edges=edges, groups=groups, source_gbps=source_gbps)
+    return _generate(AVERAGE_DAY, videos, requests_per_video, network, streams, event)
 
 
 def ec2_testbed(
@@ -204,23 +167,15 @@ def ec2_testbed(
 
 def _generate(
     workload: Workload,
-    *,
     videos: int,
     requests_per_video: float,
-    priority: Priority,
-    seed: int,
-    lower_bitrates: bool = False,
-    games: int = 0,
-    viewers: float = 0.0,
-    **network: Any,
+    network: topology.Layout,
+    streams: Streams,
+    event: Event | None = None,
 ) -> LiveVideo:
-    """Draw network, then requests, with one generator of random numbers.
-
-    games, viewers  number of additional channels that all groups watch, and viewers of each
-    network         arguments of `topology.draw_network`
-    """
-    random = np.random.default_rng(seed)
-    drawn = topology.draw_network(**network, random=random)
+    """Draw network, then requests, with one generator of random numbers."""
+    random = np.random.default_rng(streams.seed)
+    drawn = topology.draw_network(network, random)
     shares = workloads.ladder_shares(workload.bitrates_kbps, workload.mean_kbps)
     demand = workloads.draw_demand(
         channels=videos,
@@ -231,22 +186,22 @@ def _generate(
         window_s=WINDOW_S,
         random=random,
     )
-    if games:
-        event = workloads.draw_crowd(
-            channels=np.arange(videos, videos + games),
-            viewers=viewers,
+    if event is not None:
+        crowd = workloads.draw_crowd(
+            channels=np.arange(videos, videos + event.games),
+            viewers=event.viewers,
             shares=shares,
             group_share=drawn.share,
             window_s=WINDOW_S,
             random=random,
         )
-        demand = workloads.merge_demand(demand, event)
+        demand = workloads.merge_demand(demand, crowd)
     objects, requests = workloads.build_tables(
         demand,
         groups=drawn.groups,
         bitrates_kbps=workload.bitrates_kbps,
-        priority=priority,
-        lower_bitrates=lower_bitrates,
+        priority=streams.priority,
+        lower_bitrates=streams.lower_bitrates,
     )
     return LiveVideo(clusters=drawn.clusters, links=drawn.links, objects=objects, requests=requests)
 

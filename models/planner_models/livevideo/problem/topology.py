@@ -7,19 +7,71 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.errors import InputError
 from planner_models import geonames, globe
+from planner_models.livevideo.problem.schema import MOST_MBPS
 
 TIERS = ("source", "reflector", "edge", "group")
 EARTH_KM = 6371.0
 distance_km: Final = functools.partial(globe.distance_km, radius_km=EARTH_KM)
 FIBER_KM_PER_MS = 200.0  # speed of light in fibre, about
+
+
+MOST_GBPS = 1e6
+
+Edges = Annotated[int, Field(gt=0, le=3_000, description="edge clusters")]
+Sources = Annotated[int, Field(gt=0, le=100, description="source clusters")]
+Reflectors = Annotated[int, Field(gt=0, le=100, description="reflector clusters")]
+Groups = Annotated[int, Field(gt=0, le=100_000, description="client groups, one a city")]
+SourceGbps = Annotated[
+    float, Field(gt=0, le=MOST_GBPS, description="capacity from all sources to all reflectors, Gbit/s")
+]
+ReflectorGbps = Annotated[
+    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
+    Field(description="capacity from all reflectors to all edges, Gbit/s; none: 100 Mbit/s a link"),
+]
+GroupMbps = Annotated[
+    float, Field(gt=0, le=MOST_MBPS, description="capacity of a link from an edge to a group, Mbit/s")
+]
+EdgeGbps = Annotated[
+    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
+    Field(description="capacity that an edge divides evenly among its links to groups; none: no such limit"),
+]
+SourceDegree = Annotated[
+    Annotated[int, Field(gt=0)] | None, Field(description="sources that a reflector is linked to; none: all")
+]
+ReflectorDegree = Annotated[
+    float, Field(ge=1, description="reflectors that an edge is linked to, on average")
+]
+EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linked to, the nearest")]
+Country = Annotated[
+    str, Field(description="country of the cities with edges and groups, two letters; *: the world")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Numbers, degrees and capacities of the network of section 4.7.1, by default the printed ones."""
+
+    edges: Edges = 100
+    sources: Sources = 4
+    reflectors: Reflectors = 10
+    groups: Groups = 2_587
+    source_gbps: SourceGbps = 4.0
+    reflector_gbps: ReflectorGbps = None
+    group_link_mbps: GroupMbps = 150.0
+    edge_gbps: EdgeGbps = None
+    sources_per_reflector: SourceDegree = None
+    reflectors_per_edge: ReflectorDegree = 3.0
+    edges_per_group: EdgeDegree = 3
+    country: Country = "US"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,22 +88,7 @@ class Network:
     share: Floats
 
 
-def draw_network(
-    *,
-    sources: int = 4,
-    reflectors: int = 10,
-    edges: int = 100,
-    groups: int = 2_587,
-    sources_per_reflector: int | None = None,
-    reflectors_per_edge: float = 3.0,
-    edges_per_group: int = 3,
-    source_gbps: float = 4.0,
-    reflector_gbps: float | None = None,
-    group_link_mbps: float = 150.0,
-    edge_gbps: float | None = None,
-    country: str = "US",
-    random: np.random.Generator,
-) -> Network:
+def draw_network(layout: Layout, random: np.random.Generator) -> Network:
     """Draw the network of section 4.7.1, by default with its numbers.
 
     The links between two tiers have equal shares of a total capacity: `source_gbps` from sources to
@@ -68,16 +105,53 @@ def draw_network(
 
     raises  InputError for degrees or numbers of clusters that no network has
     """
+    _require_possible(layout)
+    counts = (layout.sources, layout.reflectors, layout.edges, layout.groups)
+    city = largest_cities(layout.groups, layout.country)
+    clusters = _place_clusters(city, counts, random)
+    pairs = _draw_links(layout, city, random)
+    first = np.cumsum([0, *counts])
+    tail, head = (
+        np.concatenate([ends[:, side] + first[tier + side] for tier, ends in enumerate(pairs)])
+        for side in (0, 1)
+    )
+    core = len(pairs[0]) + len(pairs[1])
+    cost = np.concatenate([_draw_core_costs(core, random), _draw_edge_costs(len(pairs[2]), random)])
+    names = clusters["cluster"].to_numpy(object)
+    latitude, longitude = (clusters[name].to_numpy(float) for name in ("latitude", "longitude"))
+    km = _pairwise_km(latitude[tail], longitude[tail], latitude[head], longitude[head])
+    links = pd.DataFrame(
+        {
+            "tail": names[tail],
+            "head": names[head],
+            "capacity_mbps": _divide_capacity(layout, *pairs),
+            "cost": np.round(cost, 2),
+            "latency_ms": np.round(0.5 + km / FIBER_KM_PER_MS, 3),
+        }
+    )
+    return Network(
+        clusters=clusters, links=links, groups=city.name, share=city.population / city.population.sum()
+    )
+
+
+def _require_possible(layout: Layout) -> None:
+    """Raise InputError for degrees or numbers of clusters that no network has."""
     limits = (
-        ("edges", edges, "groups", groups, ": each edge stands in another city"),
-        ("edges_per_group", edges_per_group, "edges", edges, ""),
-        ("reflectors_per_edge", reflectors_per_edge, "reflectors", reflectors, ""),
-        ("sources_per_reflector", sources_per_reflector or 0, "sources", sources, ""),
+        ("edges", layout.edges, "groups", layout.groups, ": each edge stands in another city"),
+        ("edges_per_group", layout.edges_per_group, "edges", layout.edges, ""),
+        ("reflectors_per_edge", layout.reflectors_per_edge, "reflectors", layout.reflectors, ""),
+        ("sources_per_reflector", layout.sources_per_reflector or 0, "sources", layout.sources, ""),
     )
     for name, value, other, limit, reason in limits:
         if value > limit:
             raise InputError(f"{name} is {value:g}, must be at most {other}, {limit}{reason}")
-    city = largest_cities(groups, country)
+
+
+def _place_clusters(
+    city: Cities, counts: tuple[int, int, int, int], random: np.random.Generator
+) -> pd.DataFrame:
+    """Return the table of clusters: numbers of each tier, edges and groups in the largest cities."""
+    sources, reflectors, edges, groups = counts
     city_rows = np.concatenate(
         [
             random.choice(edges, sources, replace=sources > edges),
@@ -92,54 +166,41 @@ def draw_network(
         *(f"E {city.name[i]}" for i in range(edges)),
         *city.name,
     ]
-    counts = (sources, reflectors, edges, groups)
-    latitude, longitude = city.latitude[city_rows], city.longitude[city_rows]
-    clusters = pd.DataFrame(
+    return pd.DataFrame(
         {
             "cluster": names,
             "tier": np.repeat(np.array(TIERS, dtype=object), counts),
-            "latitude": latitude,
-            "longitude": longitude,
+            "latitude": city.latitude[city_rows],
+            "longitude": city.longitude[city_rows],
         }
     )
-    first = np.cumsum([0, *counts])
 
-    if sources_per_reflector is None or sources_per_reflector >= sources:
+
+def _draw_links(layout: Layout, city: Cities, random: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Return (n, 2) tails and heads, numbered within their tiers, of the links below each upper tier."""
+    sources, reflectors, edges, groups = layout.sources, layout.reflectors, layout.edges, layout.groups
+    if layout.sources_per_reflector is None or layout.sources_per_reflector >= sources:
         sr = np.stack([np.repeat(np.arange(sources), reflectors), np.tile(np.arange(reflectors), sources)], 1)
     else:
-        sr = _draw_pairs(reflectors, sources, sources_per_reflector * reflectors, random)[:, ::-1]
-    re = _draw_pairs(edges, reflectors, round(reflectors_per_edge * edges), random)[:, ::-1]
+        sr = _draw_pairs(reflectors, sources, layout.sources_per_reflector * reflectors, random)[:, ::-1]
+    re = _draw_pairs(edges, reflectors, round(layout.reflectors_per_edge * edges), random)[:, ::-1]
     distance = distance_km(
         city.latitude[:groups], city.longitude[:groups], city.latitude[:edges], city.longitude[:edges]
     )
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :edges_per_group]
-    eg = np.stack([nearest.ravel(), np.repeat(np.arange(groups), edges_per_group)], axis=1)
-    eg = eg[np.lexsort((eg[:, 1], eg[:, 0]))]
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, : layout.edges_per_group]
+    eg = np.stack([nearest.ravel(), np.repeat(np.arange(groups), layout.edges_per_group)], axis=1)
+    return sr, re, eg[np.lexsort((eg[:, 1], eg[:, 0]))]
 
-    tail = np.concatenate([sr[:, 0] + first[0], re[:, 0] + first[1], eg[:, 0] + first[2]])
-    head = np.concatenate([sr[:, 1] + first[1], re[:, 1] + first[2], eg[:, 1] + first[3]])
-    reflector_mbps = 100.0 if reflector_gbps is None else 1000 * reflector_gbps / len(re)
-    group_mbps = np.full(len(eg), group_link_mbps)
-    if edge_gbps is not None:
-        degree = np.bincount(eg[:, 0], minlength=edges)
-        group_mbps = np.minimum(group_mbps, 1000 * edge_gbps / degree[eg[:, 0]])
-    core = len(sr) + len(re)
-    cost = np.concatenate([_draw_core_costs(core, random), _draw_edge_costs(len(eg), random)])
-    km = _pairwise_km(latitude[tail], longitude[tail], latitude[head], longitude[head])
-    links = pd.DataFrame(
-        {
-            "tail": np.array(names, dtype=object)[tail],
-            "head": np.array(names, dtype=object)[head],
-            "capacity_mbps": np.concatenate(
-                [np.full(len(sr), 1000 * source_gbps / len(sr)), np.full(len(re), reflector_mbps), group_mbps]
-            ),
-            "cost": np.round(cost, 2),
-            "latency_ms": np.round(0.5 + km / FIBER_KM_PER_MS, 3),
-        }
-    )
-    return Network(
-        clusters=clusters, links=links, groups=city.name, share=city.population / city.population.sum()
-    )
+
+def _divide_capacity(layout: Layout, sr: Ints, re: Ints, eg: Ints) -> Floats:
+    """Return the capacity of each link, Mbit/s: equal shares of that between two tiers."""
+    reflector_mbps = 100.0 if layout.reflector_gbps is None else 1000 * layout.reflector_gbps / len(re)
+    group_mbps = np.full(len(eg), layout.group_link_mbps)
+    if layout.edge_gbps is not None:
+        degree = np.bincount(eg[:, 0], minlength=layout.edges)
+        group_mbps = np.minimum(group_mbps, 1000 * layout.edge_gbps / degree[eg[:, 0]])
+    source_mbps = 1000 * layout.source_gbps / len(sr)
+    return np.concatenate([np.full(len(sr), source_mbps), np.full(len(re), reflector_mbps), group_mbps])
 
 
 def _draw_pairs(children: int, parents: int, count: int, random: np.random.Generator) -> Ints:

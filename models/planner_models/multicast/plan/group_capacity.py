@@ -96,31 +96,20 @@ def workload_capacity(
     *,
     k: int,
     aggregation_copies: int,
-    groups: int,
-    placement: workloads.Placement,
-    sizes: workloads.Sizes,
+    tenancy: workloads.Tenancy,
     arrangement: int,
     largest: int,
-    tenants: int = 3000,
-    largest_tenant: int = 5000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return `groups_before_overflow` of the groups of section 4.1 on an AB fat tree."""
     half = k // 2
     host = np.arange(k * half * half)
     workload = workloads.generate_workload(
-        hosts=len(host),
-        tenants=tenants,
-        largest_tenant=largest_tenant,
-        groups=groups,
-        placement=placement,
-        sizes=sizes,
-        arrangement=arrangement,
-        seed=seed,
+        hosts=len(host), tenancy=tenancy, arrangement=arrangement, seed=seed
     )
     spread = workload.spread(host // half, host % half, k * half)
     held = distribute_addresses("ab", k, aggregation_copies)
-    partition = np.arange(groups) % held.partitions
+    partition = np.arange(tenancy.groups) % held.partitions
     return groups_before_overflow(spread, fat_tree("ab", k), held, partition, largest=largest)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner_models.multicast.problem.failures import draw_failures
 from planner_models.multicast.problem.problem import Multicast
@@ -19,45 +21,53 @@ Entries = Annotated[int, Field(ge=0, le=MAX_ENTRIES)] | None
 Factor = Annotated[float, Field(ge=0, le=MAX_ENTRIES, allow_inf_nan=False)]
 
 
-def adjust(
-    problem: Multicast,
-    *,
-    table_size: Annotated[Entries, Field(description="entries of every switch; none: as given")] = None,
+@dataclass(frozen=True, kw_only=True)
+class Adjustments:
+    """Sizes of tables, failures, and factors on entries and rates."""
+
+    table_size: Annotated[Entries, Field(description="entries of every switch; none: as given")] = None
     core_entries: Annotated[
         Entries, Field(description="entries of every core switch; none: table_size, or as given")
-    ] = None,
+    ] = None
     aggregation_entries: Annotated[
         Entries, Field(description="entries of every aggregation switch; none: table_size, or as given")
-    ] = None,
+    ] = None
     edge_entries: Annotated[
         Entries, Field(description="entries of every edge switch; none: table_size, or as given")
-    ] = None,
+    ] = None
     failed_aggregations: Annotated[
         int, Field(ge=0, description="aggregation switches that fail, besides those in table failed")
-    ] = 0,
-    failure_seed: Annotated[int, Field(ge=0, description="seed of the failures")] = 0,
+    ] = 0
+    failure_seed: Annotated[int, Field(ge=0, description="seed of the failures")] = 0
     fail_switches: Annotated[
         tuple[str, ...],
         Field(
             description="switches that fail, by their exact names, besides those in table failed; hosts of "
             "an edge switch fail with it"
         ),
-    ] = (),
+    ] = ()
     fail_links: Annotated[
         tuple[str, ...],
         Field(
             description="links between switches that fail, such as edge-0-0<->aggregation-0-1, besides those "
             "in table failed_links"
         ),
-    ] = (),
+    ] = ()
     entry_factors: Annotated[
         dict[str, Factor],
         Field(description="switches, and what the number of their table entries is multiplied by"),
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     rate_factors: Annotated[
         dict[str, Factor],
         Field(description="groups, and what their rate is multiplied by; 0: the group is left out"),
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
+
+
+@spread(adjustments=Adjustments())
+def adjust(
+    problem: Multicast,
+    *,
+    adjustments: Adjustments,
 ) -> Multicast:
     """Return the problem with tables of other sizes, groups of other rates, and more failures.
 
@@ -68,15 +78,23 @@ def adjust(
 
     raises  InputError for more failures than switches, for unknown names, and where every group is left out
     """
-    sizes = zip(LAYERS, (core_entries, aggregation_entries, edge_entries), strict=True)
-    problem = resize_tables(problem, {layer: table_size if size is None else size for layer, size in sizes})
-    problem = scale_rates(scale_tables(problem, entry_factors), rate_factors)
-    _require("fail_switches", fail_switches, problem.wiring.switches, "switch")
-    drawn = draw_failures(problem.wiring, failed_aggregations, np.random.default_rng(failure_seed))
-    cut = [_parse_link(problem, name) for name in fail_links]
-    if not (drawn or fail_switches or cut):
+    sizes = zip(
+        LAYERS,
+        (adjustments.core_entries, adjustments.aggregation_entries, adjustments.edge_entries),
+        strict=True,
+    )
+    problem = resize_tables(
+        problem, {layer: adjustments.table_size if size is None else size for layer, size in sizes}
+    )
+    problem = scale_rates(scale_tables(problem, adjustments.entry_factors), adjustments.rate_factors)
+    _require("fail_switches", adjustments.fail_switches, problem.wiring.switches, "switch")
+    drawn = draw_failures(
+        problem.wiring, adjustments.failed_aggregations, np.random.default_rng(adjustments.failure_seed)
+    )
+    cut = [_parse_link(problem, name) for name in adjustments.fail_links]
+    if not (drawn or adjustments.fail_switches or cut):
         return problem
-    names = list(dict.fromkeys([*problem.failed_names, *fail_switches, *drawn]))
+    names = list(dict.fromkeys([*problem.failed_names, *adjustments.fail_switches, *drawn]))
     return problem.with_failed(names, list(dict.fromkeys([*problem.failed_pairs, *cut])))
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.multicast.problem import workloads
 from planner_models.multicast.problem.equations import find_layout_faults
 from planner_models.multicast.problem.problem import Multicast, list_hosts
+from planner_models.multicast.problem.workloads import Tenancy
 
 Kind = Annotated[
     Literal["ab", "standard", "portland"], Field(description="how pods of the fat tree connect to cores")
-]
-Placement = Annotated[
-    Literal["near", "random"], Field(description="a tenant's hosts: adjacent, or drawn at random")
-]
-Sizes = Annotated[
-    Literal["wve", "uniform"], Field(description="group sizes: mostly small, or uniform up to the tenant")
 ]
 
 
@@ -37,17 +34,21 @@ def sample() -> Multicast:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class FatTree:
+    """Switches of a fat tree, and the space of their tables."""
+
+    k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8
+    aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2
+    table_size: Annotated[int, Field(ge=0, description="free entries of every switch")] = 100
+
+
+@spread(fabric_size=FatTree(), tenancy=Tenancy())
 def datacenter(
     *,
     kind: Kind = "ab",
-    k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8,
-    aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2,
-    table_size: Annotated[int, Field(ge=0, description="free entries of every switch")] = 100,
-    tenants: Annotated[int, Field(ge=1, description="tenants")] = 20,
-    groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600,
-    largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60,
-    placement: Placement = "near",
-    sizes: Sizes = "wve",
+    fabric_size: FatTree,
+    tenancy: Tenancy,
     arrangement: Annotated[int, Field(ge=0, description="seed of the order of tenants")] = 0,
     seed: Annotated[int, Field(ge=0, description="seed of members, rates and arrivals")] = 0,
 ) -> Multicast:
@@ -59,36 +60,28 @@ def datacenter(
 
     source  section 4.1
     """
+    k, copies = fabric_size.k, fabric_size.aggregation_copies
     half = k // 2
-    parts = (half // aggregation_copies) ** 2
-    faults = find_layout_faults(k, parts, aggregation_copies**2, aggregation_copies)
-    if faults:
+    parts = (half // copies) ** 2
+    if faults := find_layout_faults(k, parts, copies**2, copies):
         raise InputError(*faults)
     workload = workloads.generate_workload(
-        hosts=k * half * half,
-        tenants=tenants,
-        largest_tenant=largest_tenant,
-        groups=groups,
-        placement=placement,
-        sizes=sizes,
-        arrangement=arrangement,
-        seed=seed,
+        hosts=k * half * half, tenancy=tenancy, arrangement=arrangement, seed=seed
     )
     start, host = workload.members()
+    entries = {f"{layer}_entries": fabric_size.table_size for layer in ("core", "aggregation", "edge")}
     fabric = {
         "kind": kind,
         "k": k,
         "partitions": parts,
-        "core_copies": aggregation_copies**2,
-        "aggregation_copies": aggregation_copies,
-        "core_entries": table_size,
-        "aggregation_entries": table_size,
-        "edge_entries": table_size,
+        "core_copies": copies**2,
+        "aggregation_copies": copies,
+        **entries,
     }
-    names = pd.Index([f"g{i}" for i in range(groups)])
-    tenant_names = pd.Index([f"t{i}" for i in range(tenants)])
+    names = pd.Index([f"g{i}" for i in range(tenancy.groups)])
+    tenant_names = pd.Index([f"t{i}" for i in range(tenancy.tenants)])
     host_table = list_hosts(k)
-    tenant = np.repeat(np.arange(tenants, dtype=np.int32), np.diff(workload.first_host))
+    tenant = np.repeat(np.arange(tenancy.tenants, dtype=np.int32), np.diff(workload.first_host))
     return Multicast.from_arrays(
         fabric=pd.DataFrame([fabric]),
         hosts=host_table,

@@ -10,11 +10,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner_models.multicast.problem import churn, generators
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.multicast.problem.workloads import Tenancy
 
 Windows = Annotated[int, Field(ge=1, description="number of consecutive problems")]
 Events = Annotated[int, Field(ge=1, description="joins and leaves between one problem and the next")]
@@ -46,33 +48,18 @@ class ChurnSeries:
             yield f"{window:0{len(str(self.windows - 1))}d}", problem
 
 
+@spread(fabric_size=generators.FatTree(), tenancy=Tenancy())
 def generate_churn(
     *,
     windows: Windows = 10,
     events: Events = 100,
     churn_seed: Seed = 0,
-    k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8,
-    aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2,
-    table_size: Annotated[int, Field(ge=0, description="free entries of every switch")] = 100,
-    tenants: Annotated[int, Field(ge=1, description="tenants")] = 20,
-    groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600,
-    largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60,
-    placement: generators.Placement = "near",
-    sizes: generators.Sizes = "wve",
+    fabric_size: generators.FatTree,
+    tenancy: Tenancy,
     seed: Annotated[int, Field(ge=0, description="seed of members, rates and arrivals")] = 0,
 ) -> ChurnSeries:
     """Return groups of a generated datacenter (see preset datacenter), as hosts join and leave."""
-    problem = generators.datacenter(
-        k=k,
-        aggregation_copies=aggregation_copies,
-        table_size=table_size,
-        tenants=tenants,
-        groups=groups,
-        largest_tenant=largest_tenant,
-        placement=placement,
-        sizes=sizes,
-        seed=seed,
-    )
+    problem = generators.datacenter(**vars(fabric_size), **vars(tenancy), seed=seed)
     return ChurnSeries(problem=problem, windows=windows, events=events, seed=churn_seed)
 
 

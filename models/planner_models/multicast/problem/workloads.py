@@ -8,16 +8,21 @@ the quantiles of theirs, and the order of tenants on the hosts has its own param
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 
-Placement = Literal["near", "random"]
-Sizes = Literal["wve", "uniform"]
+Placement = Annotated[
+    Literal["near", "random"], Field(description="a tenant's hosts: adjacent, or drawn at random")
+]
+Sizes = Annotated[
+    Literal["wve", "uniform"], Field(description="group sizes: mostly small, or uniform up to the tenant")
+]
 
 VMS_PER_HOST: Final = 20  # section 4.1
 SMALL_GROUP_FRACTION: Final = 0.9785  # of WVE groups, which are a small part of their tenant
@@ -182,28 +187,30 @@ def place_tenants(
     return ((np.repeat(begins, size) + offset) % hosts).astype(np.int32), first
 
 
-def generate_workload(
-    *,
-    hosts: int,
-    tenants: int,
-    largest_tenant: int,
-    groups: int,
-    placement: Placement,
-    sizes: Sizes,
-    arrangement: int,
-    seed: int,
-) -> Workload:
+@dataclass(frozen=True, kw_only=True)
+class Tenancy:
+    """Tenants of a fabric and their groups."""
+
+    tenants: Annotated[int, Field(ge=1, description="tenants")] = 20
+    groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600
+    largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60
+    placement: Placement = "near"
+    sizes: Sizes = "wve"
+
+
+def generate_workload(*, hosts: int, tenancy: Tenancy, arrangement: int, seed: int) -> Workload:
     """Return tenants with groups in proportion to their sizes, on a fabric of `hosts` hosts.
 
     Floats are whole numbers from 1 to 10: section 4.2 says only "from 1 to 10"; with any number of that
     range, shared entries would cost a thirtieth more than with whole numbers, and than it prints.
     """
-    size = np.minimum(tenant_sizes(tenants, largest_tenant), hosts)
-    host, first = place_tenants(size, hosts, placement, arrangement)
+    groups = tenancy.groups
+    size = np.minimum(tenant_sizes(tenancy.tenants, tenancy.largest_tenant), hosts)
+    host, first = place_tenants(size, hosts, tenancy.placement, arrangement)
     rng = np.random.default_rng(seed)
-    owner = np.repeat(np.arange(tenants), apportion_groups(size, groups))
+    owner = np.repeat(np.arange(tenancy.tenants), apportion_groups(size, groups))
     quantile = np.asarray((rng.random() + GOLDEN_RATIO * np.arange(groups)) % 1.0, dtype=np.float64)
-    count = group_sizes(quantile, size[owner], sizes)
+    count = group_sizes(quantile, size[owner], tenancy.sizes)
     order = rng.permutation(groups)
     return Workload(
         tenant=owner[order],

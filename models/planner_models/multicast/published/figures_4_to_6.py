@@ -20,7 +20,7 @@ from planner_models.multicast.designs.channelization import algorithm2
 from planner_models.multicast.plan import group_capacity, meta_groups, table_limits
 from planner_models.multicast.problem import workloads
 from planner_models.multicast.problem.topology import Wiring, distribute_addresses, fat_tree
-from planner_models.multicast.problem.workloads import Spread, Workload
+from planner_models.multicast.problem.workloads import Spread, Tenancy, Workload
 
 K: Final = 48
 COPIES: Final = 3
@@ -38,11 +38,7 @@ def _generate_workload(
     host = np.arange(K * half * half)
     drawn = workloads.generate_workload(
         hosts=len(host),
-        tenants=3000,
-        largest_tenant=5000,
-        groups=groups,
-        placement=placement,
-        sizes=sizes,
+        tenancy=Tenancy(tenants=3000, largest_tenant=5000, groups=groups, placement=placement, sizes=sizes),
         # hosts drawn at random have no order to fit
         arrangement=ARRANGEMENT if placement == "near" else 0,
         seed=0,

@@ -16,6 +16,7 @@ from planner_models.multicast.plan import group_capacity
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem import generators
 from planner_models.multicast.problem.problem import LAYERS
+from planner_models.multicast.problem.workloads import Tenancy
 from tests.models.multicast.fabrics import datacenter, fat
 
 
@@ -94,13 +95,9 @@ def test_workload_and_problem_agree() -> None:
     drawn = group_capacity.workload_capacity(
         k=8,
         aggregation_copies=2,
-        groups=150,
-        placement="near",
-        sizes="wve",
+        tenancy=Tenancy(groups=150, tenants=20, largest_tenant=60),
         arrangement=0,
         largest=40,
-        tenants=20,
-        largest_tenant=60,
     )
     pd.testing.assert_frame_equal(drawn, group_capacity.problem_capacity(problem, largest=40))
 

@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 from planner_models.multicast.problem import generators, workloads
 
 
-def small_workload(**more: object) -> workloads.Workload:
-    names: dict[str, object] = {
-        "hosts": 128,
-        "tenants": 6,
-        "largest_tenant": 60,
-        "groups": 80,
-        "placement": "near",
-        "sizes": "wve",
-        "arrangement": 0,
-        "seed": 0,
-    }
-    return workloads.generate_workload(**(names | more))  # type: ignore[arg-type]
+def small_workload(
+    *, hosts: int = 128, arrangement: int = 0, seed: int = 0, **more: object
+) -> workloads.Workload:
+    names: dict[str, object] = {"tenants": 6, "groups": 80}
+    tenancy = workloads.Tenancy(**(names | more))  # type: ignore[arg-type]
+    return workloads.generate_workload(hosts=hosts, tenancy=tenancy, arrangement=arrangement, seed=seed)
 
 
 def test_tenants_are_as_published() -> None:
