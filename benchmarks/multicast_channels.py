@@ -115,9 +115,11 @@ def generate_datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, meta_g
     """Return first groups, ports and rates of every `step`th edge switch of the paper."""
     host = np.arange(27_648)
     drawn = workloads.generate_workload(
-        hosts=27_648, tenants=3000, largest_tenant=5000, groups=100_000, placement="near", sizes=sizes,
-        arrangement=118, seed=0,
-    )  # fmt: skip
+        hosts=27_648,
+        tenancy=workloads.Tenancy(tenants=3000, largest_tenant=5000, groups=100_000, sizes=sizes),
+        arrangement=118,
+        seed=0,
+    )
     start, group, ports = drawn.spread(host // PORTS, host % PORTS, 1152).by_edge()
     rows = [np.arange(start[e], start[e + 1]) for e in range(0, 1152, step)]
     rows_used = np.concatenate(rows)

@@ -27,13 +27,20 @@ from planner.io.table_files import write_table
 from planner_models.multicast import Multicast
 from planner_models.multicast.plan import forwarding, rerouting, switch_groups
 from planner_models.multicast.plan.plan import build_plan
-from planner_models.multicast.problem import address_allocation, churn, failures, generators, topology
+from planner_models.multicast.problem import (
+    address_allocation,
+    churn,
+    failures,
+    generators,
+    topology,
+    workloads,
+)
 
 MOST_GIB = 6.0
 
 
 def generate_datacenter(
-    groups: int, placement: generators.Placement = "near", sizes: generators.Sizes = "wve"
+    groups: int, placement: workloads.Placement = "near", sizes: workloads.Sizes = "wve"
 ) -> Multicast:
     """Return the network and tenants of section 4.1."""
     return generators.datacenter(

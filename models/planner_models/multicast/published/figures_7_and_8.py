@@ -10,7 +10,7 @@ import pandas as pd
 from planner.contract.targets import Curve, Study, TargetValues
 from planner_models.multicast.plan import rerouting, switch_groups
 from planner_models.multicast.plan.plan import build_plan
-from planner_models.multicast.problem import equations, failures, generators
+from planner_models.multicast.problem import equations, failures, generators, workloads
 from planner_models.multicast.problem.problem import Multicast
 
 TENANT: Final = equations.Tenant(pods=8, edges=24, hosts=24, aggregation_copies=3, core_copies=9)
@@ -48,7 +48,7 @@ def find_figure_7(study: Study) -> TargetValues:  # noqa: ARG001
     )
 
 
-def generate_datacenter(placement: generators.Placement, groups: int) -> Multicast:
+def generate_datacenter(placement: workloads.Placement, groups: int) -> Multicast:
     """Return the network, tenants and groups of section 4.1."""
     return generators.datacenter(
         k=48,
