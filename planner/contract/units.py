@@ -106,7 +106,22 @@ def find_units(text: str) -> tuple[Unit, ...]:
     text = re.sub(r"\s*(?:/|\bper\b)\s*(?:sec(?:ond)?|s)$", "/s", text, flags=re.IGNORECASE)
     if text in EXACT:
         return (EXACT[text],)
-    return LOWER.get(text.lower(), ())
+    if text.lower() in LOWER:
+        return LOWER[text.lower()]
+    parts = VOLUME_RATE.fullmatch(text)
+    return () if parts is None else tuple(_volume_rates(parts["data"], parts["time"]))
+
+
+VOLUME_RATE: Final = re.compile(r"(?P<data>.*[^\s/])\s*(?:/|\bper\b)\s*(?P<time>[A-Za-z]+)", re.IGNORECASE)
+"""Data in a time, such as `GB/day`: a mean rate."""
+
+
+def _volume_rates(data: str, time: str) -> Iterator[Unit]:
+    """Yield the rates that an amount of data in a time may be."""
+    for length in LOWER.get(time.lower(), ()):
+        for amount in find_units(data):
+            if (amount.dimension, length.dimension) == ("data", "time"):
+                yield Unit(f"{amount.symbol}/{length.symbol}", "rate", amount.size / length.size)
 
 
 BRACKETED: Final = re.compile(r"(?P<stem>.*?)[\s_]*[(\[]\s*(?P<unit>[^()\[\]]+?)\s*[)\]]\s*")
