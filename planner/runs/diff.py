@@ -98,8 +98,8 @@ class PlanChange(Result):
         head = f"{self.system.name}, {self.before.label} to {self.after.label}: "
         rows = [["metric", "before", "after"]]
         for metric in self.system.table_metrics:
-            before, after = self.metrics.loc[metric.name]
-            rows.append([metric.label, number(before), number(after)])
+            values = (run.metrics.get(metric.name) for run in (self.before, self.after))
+            rows.append([metric.label, *map(number, values)])
         return [head + sizes(self.after.problem.size()), *self.sentences, *aligned(rows)]
 
     @property
