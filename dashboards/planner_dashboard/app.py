@@ -9,6 +9,8 @@ from typing import Final
 
 import streamlit as st
 
+from planner_dashboard.named_designs import add_named_designs
+
 # module, address, title and icon of each page (streamlit would show a docstring of this constant)
 PAGES: Final = (
     ("what_if", "what_if", "What if", ":material/tune:"),
@@ -22,6 +24,7 @@ PAGES: Final = (
 
 def main() -> None:
     """Show the page of the address."""
+    add_named_designs()
     st.set_page_config(
         page_title="planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
     )

@@ -33,7 +33,9 @@ for _name in (
 
 from planner.errors import PlannerError  # noqa: E402
 from planner.scenarios.catalogue import find_system, system_names  # noqa: E402 - see above
+from planner_dashboard.named_designs import add_named_designs  # noqa: E402
 
+add_named_designs()
 for _name in system_names():
     with suppress(PlannerError):  # a question about this system reports it
         find_system(_name)

@@ -130,6 +130,14 @@ def dashboard(
             help="Another name that browsers reach it by, such as that of a proxy before it. Repeatable.",
         ),
     ] = None,
+    designs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--design",
+            metavar="SYSTEM=FILE.py:FUNCTION",
+            help="A design of your own, which all visitors may run. Repeatable.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -177,12 +185,14 @@ def dashboard(
         from planner.runs.files import make_folder
 
         make_folder(scenarios)
+    references = [_require_design(text) for text in designs or ()]
     variable = os.environ.get(FOLDERS, "")
     folders = [str(scenarios.resolve())] if scenarios is not None else []
     settings = {
         FOLDERS: os.pathsep.join([*folders, *([variable] if variable else [])]),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_NAMES": " ".join([host, *(names or ())]),
+        "PLANNER_DASHBOARD_DESIGNS": "\n".join(references),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
         "PLANNER_DASHBOARD_WARM": "1" if warm else "",
         "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),
@@ -201,6 +211,20 @@ def dashboard(
         *(word for name, value in THEME.items() for word in (f"--theme.{name}", value)),
     ]
     os.execve(sys.executable, command, {**os.environ, **settings})
+
+
+def _require_design(text: str) -> str:
+    """Return SYSTEM=REFERENCE with a whole path; raise InputError where the design cannot be loaded."""
+    from planner.scenarios.catalogue import add_design
+    from planner.scenarios.user_designs import load_reference
+
+    system, equals, reference = text.partition("=")
+    if not (system and equals and ":" in reference):
+        raise InputError(f"--design {text}: must be SYSTEM=FILE.py:FUNCTION, such as traffic=mine.py:route")
+    add_design(system, load_reference(reference)[1])
+    name, _, attribute = reference.rpartition(":")
+    path = str(Path(name).resolve()) if name.endswith(".py") else name
+    return f"{system}={path}:{attribute}"
 
 
 def doctor(

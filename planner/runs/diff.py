@@ -144,7 +144,7 @@ def diff(
     seed: int | None = None,
     service: Service | None = None,
 ) -> PlanChange:
-    """Compare two plans of a problem: what changes, what it is worth, and in how many steps.
+    """Compare two plans of a problem: rows that differ, metrics of both, and the steps of the change.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ from planner.scenarios.installed_systems import GROUP, load_system
 
 if TYPE_CHECKING:
     from planner.contract.system import System
+    from planner.scenarios.user_designs import UserDesign
 
 DESIGN_GROUP: Final = "planner.designs"
 """Entry points of designs by `SYSTEM.NAME`."""
@@ -44,7 +45,7 @@ def _with_designs(system: System) -> System:
 
     raises  InputError for a package whose design cannot be loaded, or has the name of another one
     """
-    from planner.scenarios.user_designs import make_design
+    from planner.scenarios.user_designs import make_design, name_of
 
     prefix = f"{system.name}."
     for name, point in find_entry_points(DESIGN_GROUP).items():
@@ -57,7 +58,26 @@ def _with_designs(system: System) -> System:
             origin = other_distribution(point) or point.value
             raise InputError(*(f"{origin}: {fault}" for fault in error.faults)) from error
         system = system.with_designs([design])
-    return system
+    return system.with_designs(
+        [make_design(system, name_of(offered), offered) for offered in _added.get(system.name, ())]
+    )
+
+
+def add_design(system: str, design: UserDesign) -> None:
+    """Add a design to a system in this process, under its own name.
+
+    raises  InputError for an unknown system, and for a name that the system has
+    """
+    from planner.scenarios.user_designs import make_design, name_of
+
+    added = find_system(system)
+    make_design(added, name_of(design), design)  # raises
+    _added.setdefault(system, []).append(design)
+    find_system.cache_clear()
+
+
+_added: dict[str, list[UserDesign]] = {}
+"""Designs that this process has added, by system."""
 
 
 def design_distribution(system: str, name: str) -> str | None:

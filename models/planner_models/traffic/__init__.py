@@ -70,6 +70,7 @@ from planner_models.traffic.designs import what_if
 from planner_models.traffic.designs.failure_analysis import FAILURES
 from planner_models.traffic.designs.formulation import formulation
 from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.designs.tunnel_lists import read_plan_file
 from planner_models.traffic.information import tomogravity
 from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan.check import check
@@ -110,6 +111,7 @@ SYSTEM = System(
     plan=PlanType(
         tables=PLAN_TABLES,
         from_tables=read_routing,
+        read_file=read_plan_file,
         check=check,
         metrics=METRICS,
         measure=measure,

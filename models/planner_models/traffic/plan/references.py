@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Ints
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.traffic.plan.segments import segment_shares
 from planner_models.traffic.problem.problem import Traffic
 
@@ -161,8 +162,8 @@ def _parse_json(text: str) -> object:
 
 
 def _parse_path(text: str, row: int) -> list[str]:
-    path = _parse_json(text)
-    if not isinstance(path, list) or len(path) < 2 or not all(isinstance(node, str) for node in path):
+    path = parse_nodes(text)
+    if len(path) < 2:
         raise PlanRejected(
             f"routes row {row + 1}: path is '{abbreviate(text)}', must be a JSON list of node names"
         )
