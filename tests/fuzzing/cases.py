@@ -27,7 +27,7 @@ from tests.fuzzing.crafted import OF_BYTES, craft_tables
 from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.flowtables.problem import test_openflow
 from tests.models.flowtables.problem import test_readers as test_classbench
-from tests.models.traffic.problem.readers import test_graphml, test_repetita, test_sndlib
+from tests.models.traffic.problem.readers import test_graphml, test_graphs, test_repetita, test_sndlib
 
 OWN_FOLDERS: Final = {
     "analytics": ["analytics/own_data"],
@@ -151,6 +151,10 @@ def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Rando
         (folder / "net.demands").write_bytes(
             hostile.damage_bytes(draw, demands) if draw.random() < 0.5 else demands
         )
+    if name == "lab.gml":
+        matrix = io.BytesIO()
+        np.save(matrix, test_graphs.MATRIX)
+        (folder / "matrix.npy").write_bytes(hostile.damage_bytes(draw, matrix.getvalue()))
     (folder / "s.toml").write_text(tomli_w.dumps(document))
     if document["problem"]["source"] in ("matrices", "coflow_windows", "flow_windows", "sessions"):
         return ["roll", "s.toml", "--out", "out", "--time-limit", 1]
@@ -180,6 +184,12 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
     steps = {**traffic, "source": "matrices", "network": "s_net.toml"}
     result: list[tuple[str, bytes, dict[str, Any]]] = [
         ("net.graphml", zoo, {**traffic, "source": "graphml", "total_mbps": 100.0}),
+        ("net.gml", test_graphs.GML.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
+        ("lab.gml", test_graphs.GML.encode(), {**traffic, "source": "graph", "matrix": "matrix.npy"}),
+        ("net.dot", test_graphs.DOT.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
+        ("net.json", test_graphs.node_link().encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
+        ("lab.yml", test_graphs.CONTAINERLAB.encode(), {**traffic, "source": "graph", "total_mbps": 100.0}),
+        ("net.n2p", test_graphs.N2P.encode(), {**traffic, "source": "net2plan"}),
         ("net.xml", test_sndlib.XML.encode(), {**traffic, "source": "sndlib"}),
         ("net.txt", test_sndlib.TEXT.encode(), {**traffic, "source": "sndlib"}),
         ("net.graph", test_repetita.GRAPH.encode(), {**traffic, "source": "repetita"}),

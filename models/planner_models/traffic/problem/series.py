@@ -41,7 +41,10 @@ STEPS: Final = Table(
     name="demands",
     about="traffic from one node to another in one step",
     columns={
-        "step": label("name of the step; rows of a step are consecutive"),
+        "step": label(
+            "name of the step; rows of a step are consecutive",
+            other_names=("timestamp", "date", "datetime", "date time", "window", "interval", "period"),
+        ),
         "source": label("node where it starts"),
         "target": label("node where it ends"),
         "rate_mbps": number("offered rate, Mbit/s", at_least=0),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.readers import graphml, repetita, sndlib, topohub
+from planner_models.traffic.problem.readers import graphml, graphs, net2plan, repetita, sndlib, topohub
 
 
 def _source(read: Callable[..., Any]) -> Callable[..., Traffic]:
@@ -27,6 +27,8 @@ SOURCES: Final = {
     "topohub": _source(topohub.read),
     "graphml": _source(graphml.read),
     "sndlib": _source(sndlib.read),
+    "graph": _source(graphs.read),
+    "net2plan": _source(net2plan.read),
     "repetita": _source(repetita.read),
     "percentile": series.read_percentile,
 }
