@@ -17,6 +17,7 @@ from planner.contract.system import System
 from planner.contract.table import Table
 from planner.io.table_files import find_tables
 from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import PLANS_FOLDER
 from planner_dashboard.question import Question
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Writer(pickle.Pickler):
     def persistent_id(self, obj: Any) -> tuple[str, ...] | None:
         if isinstance(obj, System):
             return ("system", obj.name)
-        if isinstance(obj, Design):
+        if isinstance(obj, Design) and obj.is_search:  # an existing plan has no design of the system
             return ("design", self._system.name, obj.name)
         if isinstance(obj, Table):
             parts = {"problem": self._system.problem.tables, "plan": self._system.plan.tables}
@@ -101,4 +102,6 @@ def write_files(folder: Path, out: Path) -> None:
         problem = scenario.system.problem
         for table in find_tables(problem.tables, tables, problem.optional_tables).values():
             shutil.copy(table.path, out / table.path.name)
+        if (tables / PLANS_FOLDER).is_dir():
+            shutil.copytree(tables / PLANS_FOLDER, out / PLANS_FOLDER, dirs_exist_ok=True)
         (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")

@@ -265,10 +265,13 @@ def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | 
     from planner.runs.run import Comparison, Run
 
     runs: list[Run] = []
+    runs += [evaluation.evaluate(scenario.system, scenario.make_problem(), plan) for plan in scenario.plans]
     for entry in evaluation.entries(scenario, labels):
+        if entry in scenario.plans:
+            continue
         with _show_progress(scenario.system, entry.label, activity):
             try:
-                runs += evaluation.compare(scenario, designs=[entry.label]).runs
+                runs += evaluation.compare(replace(scenario, plans=()), designs=[entry.label]).runs
             except MemoryError:
                 problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
                 runs.append(Run(system=scenario.system, problem=problem, entry=entry, error=error))

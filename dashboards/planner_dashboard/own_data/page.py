@@ -72,6 +72,8 @@ class PageState:
     columns   each column of the files as it is read
     template  name and content of a workbook to fill in
     answers   to questions that the tables leave open, by parameter
+    planned   digest of the scenario with an existing plan, which is one of the scenario `planned_from`
+    plan_given  files of that plan
     shown     what the editor shows
     editors   number of editors so far
     """
@@ -92,6 +94,9 @@ class PageState:
     shown: Shown | None = None
     editors: int = 0
     saved: str = ""
+    planned: str = ""
+    planned_from: str = ""
+    plan_given: Any = None
 
 
 def page() -> None:
@@ -144,6 +149,9 @@ def _take_results(state: PageState) -> None:
     template: tuple[str, bytes] | None = session.take_result("own template")
     if template is not None:
         state.template = template
+    planned: str | None = session.take_result("own plan")
+    if planned is not None:
+        state.planned, state.planned_from = planned, state.checked.digest if state.checked else ""
     saved: str | None = session.take_result("own save")
     if saved is not None:
         state.saved = saved
@@ -541,7 +549,7 @@ def _show_state(state: PageState, draft: Draft) -> None:
         _show_question(state, question)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if st.button("Solve", type="primary", disabled=not (is_current and checked.digest), key="own solve"):
-            _open_question(checked.digest)
+            _open_question(_stored(state, checked))
         if st.button("Undo", disabled=not draft.past, key="own undo", shortcut="ctrl+alt+z"):
             draft.undo()
             st.rerun()
@@ -549,7 +557,34 @@ def _show_state(state: PageState, draft: Draft) -> None:
             draft.redo()
             st.rerun()
         if is_current and checked.digest:
+            _show_plan(state, checked)
             _show_save(state, draft, checked)
+
+
+def _stored(state: PageState, checked: tasks.Checked) -> str:
+    """Return the digest of the checked scenario, with its existing plan where one is given."""
+    return state.planned if state.planned and state.planned_from == checked.digest else checked.digest
+
+
+def _show_plan(state: PageState, checked: tasks.Checked) -> None:
+    """Show the field for an existing plan, which is shown beside the designs."""
+    with st.popover("Add today's plan"):
+        uploaded = st.file_uploader(
+            "Files of the plan",
+            accept_multiple_files=True,
+            key="own plan files",
+            help="The tables of a plan as planner saves them, also in a zip archive; for traffic also a list "
+            "of tunnels: a table with their paths, or what a router prints of them.",
+        )
+        uploaded_ids = [(file.name, file.file_id) for file in uploaded]
+        if uploaded_ids and (uploaded_ids, checked.digest) != state.plan_given:
+            files = [GivenFile(name=file.name, content=file.getvalue()) for file in uploaded]
+            session.submit("own plan", tasks.add_plan, session.folder() / checked.digest, files)
+            state.plan_given = (uploaded_ids, checked.digest)
+        session.show_progress("own plan", "reading")
+        session.show_failure("own plan")
+        if _stored(state, checked) != checked.digest:
+            st.success("The plan is named today, and stands beside the designs.")
 
 
 def _show_question(state: PageState, question: OpenQuestion) -> None:
@@ -580,7 +615,7 @@ def _show_save(state: PageState, draft: Draft, checked: tasks.Checked) -> None:
         except InputError as error:
             session.show_error(error)
             return
-        stored = session.folder() / checked.digest
+        stored = session.folder() / _stored(state, checked)
         st.download_button(
             "Download (zip)", tasks.pack(stored, name), f"{name}.zip", on_click="ignore", key="own zip"
         )

@@ -25,7 +25,7 @@ from planner.contract.system import System
 from planner.contract.table import Table
 from planner.contract.tables import digest
 from planner.contract.units import Unit
-from planner.errors import InputError
+from planner.errors import InputError, PlanRejected
 from planner.formatting import sizes
 from planner.io.file_replacement import replace_folder
 from planner.io.layout import Layout
@@ -35,10 +35,12 @@ from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet,
 from planner.io.table_files import check_problem, read_cells, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
+from planner.runs.files import write_plan
 from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
-from planner.scenarios.scenario import load
+from planner.scenarios.scenario import PLANS_FOLDER, load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner.scenarios.template_workbook import write_template
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
@@ -340,12 +342,48 @@ def _write(system: System, tables: Mapping[str, pd.DataFrame], folder: Path) -> 
             write_table(frame, folder / f"{name}.csv")
 
 
+def add_plan(stored: Path, given: Sequence[GivenFile], label: str = "today") -> str:
+    """Store a scenario again with an existing plan that stands beside its designs; return its digest.
+
+    stored  folder of the scenario
+    given   the tables of the plan, or a file that its system reads, such as a list of tunnels
+    raises  InputError and PlanRejected for what is no plan of its problem
+    """
+    document = parse_toml(read_text(stored / SCENARIO))
+    scenario = load(stored / SCENARIO)
+    with tempfile.TemporaryDirectory(dir=stored.parent) as temporary:
+        files = store_files(given, Path(temporary))
+        if files.faults or not files.paths:
+            raise InputError(*(files.faults or ("no file is given",)))
+        path = files.paths[0]
+        if len(files.paths) > 1:  # the tables of one plan, each in a folder of its own
+            path = Path(temporary, PLANS_FOLDER)
+            path.mkdir()
+            for file in files.paths:
+                shutil.copy(file, path / file.name)
+        try:
+            plan = take_plan(scenario.system, scenario.make_problem(), path, label)
+        except (InputError, PlanRejected) as error:
+            lines = str(error).replace(f"{path.parent}/", "").split("\n")
+            raise InputError(*lines) from None
+    document["plans"] = {**document.get("plans", {}), label: f"{PLANS_FOLDER}/{label}"}
+    text = tomli_w.dumps(document)
+    name = hashlib.sha256((stored.name + digest(plan.to_tables()) + text).encode()).hexdigest()[:16]
+    if not (stored.parent / name / SCENARIO).is_file():
+        with replace_folder(stored.parent / name) as partial:
+            shutil.copytree(stored, partial, dirs_exist_ok=True)
+            write_plan(plan, partial / PLANS_FOLDER / label, "csv")
+            (partial / SCENARIO).write_text(text, encoding="utf-8")
+    return name
+
+
 def pack(folder: Path, name: str) -> bytes:
     """Return a stored scenario as a zip archive of a folder `name`, which `planner solve` takes unpacked."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.iterdir()):
-            archive.write(path, f"{name}/{path.name}")
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, f"{name}/{path.relative_to(folder)}")
     return content.getvalue()
 
 
@@ -371,12 +409,16 @@ def save_scenario(stored: Path, name: str) -> str:
     if full_name in scenario_names():
         raise InputError(f"{full_name}: there is a scenario of this name; choose another")
     document["problem"]["path"] = plain
+    if "plans" in document:
+        document["plans"] = {label: f"{plain}/{path}" for label, path in document["plans"].items()}
     system_folder = folders[0] / document["system"]
     try:
         system_folder.mkdir(parents=True, exist_ok=True)
         with replace_folder(system_folder / plain) as partial:
             for path in stored.glob("*.csv"):
                 shutil.copy(path, partial / path.name)
+            if (stored / PLANS_FOLDER).is_dir():
+                shutil.copytree(stored / PLANS_FOLDER, partial / PLANS_FOLDER)
         (system_folder / f"{plain}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{full_name}: cannot be written ({error.strerror or error})") from None

@@ -17,10 +17,11 @@ from pyarrow import parquet as pq
 from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.io.layout import Layout
+from planner.runs.evaluation import compare, solve
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import FOLDERS
-from planner_dashboard import worker
+from planner_dashboard import comparisons, worker
 from planner_dashboard.own_data import tasks
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
@@ -325,3 +326,26 @@ def test_a_template_is_a_workbook_of_the_system(tmp_path: Path) -> None:
     assert name == "rotors.xlsx"
     book = openpyxl.load_workbook(io.BytesIO(content))
     assert set(find_system("rotors").problem.table_by_name) < set(book.sheetnames)
+
+
+def test_an_existing_plan_stands_beside_the_designs(tmp_path: Path) -> None:
+    read = tasks.read_scenario("traffic/abilene")
+    checked = tasks.check_tables("traffic", read.frames, {"designs": {"ecmp": {}}}, tmp_path)
+    scenario = load(tmp_path / checked.digest / "scenario.toml")
+    plan = solve(scenario, design="shortest_path").plan
+    routes = plan.to_tables()["flows"].to_csv(index=False).encode()
+    name = tasks.add_plan(tmp_path / checked.digest, [GivenFile(name="flows.csv", content=routes)])
+    question = Question(scenario=UPLOADED, upload=name, designs=("ecmp",))
+    answer = worker.compare(question, tmp_path / name, tmp_path / "answer")
+    assert [design.label for design in answer.designs] == ["today", "ecmp"]
+    assert comparisons.load(tmp_path / "answer")["today"].status == "no search"
+    comparisons.write_files(tmp_path / "answer", tmp_path / "files")
+    assert compare(tmp_path / "files" / "scenario.toml")["today"].plan is not None
+    assert b"plans/today/flows.csv" in tasks.pack(tmp_path / name, "mine")
+    with pytest.raises(InputError, match=r"today: flows\.csv row 2: rate_mbps is -1"):
+        tasks.add_plan(
+            tmp_path / checked.digest,
+            [GivenFile(name="flows.csv", content=b"target,tail,head,rate_mbps\na,b,c,-1\n")],
+        )
+    with pytest.raises(InputError, match="no file is given"):
+        tasks.add_plan(tmp_path / checked.digest, [])
