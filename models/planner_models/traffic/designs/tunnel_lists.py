@@ -65,6 +65,9 @@ SEPARATORS: Final = ("->", "→", ">", "|", ";", ",", " - ", "-", None)
 TEXTS: Final = (".txt", ".log", ".out", "")
 """Endings of files of what a router prints."""
 MAX_LINE_BYTES: Final = 100_000
+MAX_BYTES: Final = 64 << 20
+MAX_ABOVE: Final = 1_000
+"""Letters above a tunnel's first line in which the name of its end is."""
 
 
 class _Tunnel(NamedTuple):
@@ -85,7 +88,7 @@ def read_plan_file(problem: Traffic, path: Path) -> Mapping[str, pd.DataFrame] |
     listed = _read_listed(path)
     if listed is None:
         return None
-    names = problem.nodes["node"].tolist()
+    names = frozenset(problem.nodes["node"])
     frame = pd.DataFrame(
         {
             "path": [_find_path(tunnel, names) for tunnel in listed],
@@ -104,13 +107,17 @@ def read_plan_file(problem: Traffic, path: Path) -> Mapping[str, pd.DataFrame] |
 
 def _read_listed(path: Path) -> list[_Tunnel] | None:
     if path.suffix.lower() in TEXTS:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(
+                f"{path.name}: has more than {MAX_BYTES >> 20} MiB, too large for a list of tunnels"
+            )
         text = read_text(path, max_line_bytes=MAX_LINE_BYTES)
         printed = [*_read_junos(text), *_read_ios(text)]
         if printed:
             return printed
     for sheet in list_sheets(path):
         # a table with rates on paths is one of a plan, and says more
-        if not match_sheet(sheet, LIST).faults and "rate_mbps" not in sheet.widest:
+        if sheet.columns and not match_sheet(sheet, LIST).faults and "rate_mbps" not in sheet.widest:
             frame = read_table(LIST, sheet.file())
             columns = [
                 frame[name].fillna("").tolist() if name in frame else [""] * len(frame)
@@ -121,9 +128,11 @@ def _read_listed(path: Path) -> list[_Tunnel] | None:
     return None
 
 
-def _find_path(tunnel: _Tunnel, names: Sequence[str]) -> str:
-    """Return the nodes of a tunnel's path as `A > B > C`, with its ends."""
-    known = set(names)
+def _find_path(tunnel: _Tunnel, known: frozenset[str]) -> str:
+    """Return the nodes of a tunnel's path as `A > B > C`, with its ends.
+
+    known  names of the nodes
+    """
     nodes = parse_nodes(tunnel.hops)
     for separator in SEPARATORS if not known.issuperset(nodes) else ():
         parts = [part.strip() for part in tunnel.hops.strip("[]() ").split(separator)]
@@ -163,7 +172,8 @@ def _read_junos(text: str) -> Iterator[_Tunnel]:
     """Yield the tunnels that are up in the text of `show mpls lsp extensive`."""
     for head, block in _divide(text, JUNOS):
         source, state, name = head.groups()
-        target = text[: head.start()].rstrip("\n ").rpartition("\n")[2].split()
+        above = text[max(head.start() - MAX_ABOVE, 0) : head.start()]
+        target = above.rstrip("\n ").rpartition("\n")[2].split()
         hops = [hop for line in _lines_after(block, "Computed ERO") for hop in JUNOS_HOP.findall(line)]
         if state.lower() == "up" and hops and target:
             yield _Tunnel(name, source, target[0], " > ".join(hops), _read_bandwidth(block))

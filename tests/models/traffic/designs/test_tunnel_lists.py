@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 import planner
 from planner.errors import PlannerError
 from planner_models.traffic import SYSTEM
+from tests import hostile
 
 PROBLEM = SYSTEM.problem.from_tables(
     {
@@ -114,6 +117,15 @@ def test_a_table_of_routes_is_a_plan_and_no_list_of_tunnels(tmp_path: Path) -> N
     file.write_text("source,target,path,rate_mbps\nr1,r4,r1 > r2 > r4,5\n")
     checked = planner.check(PROBLEM, file)
     assert checked.metrics["delivered_mbps"] == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.txt", JUNOS), ("a.log", IOS), ("a.csv", TABLES["arrows"])])
+def test_damaged_lists_are_refused_in_clear_lines_or_read(name: str, text: str, tmp_path: Path) -> None:
+    for seed in range(40):
+        draw = random.Random(seed)
+        (tmp_path / name).write_bytes(hostile.damage_bytes(draw, text.encode()))
+        with contextlib.suppress(PlannerError):
+            planner.check(PROBLEM, tmp_path / name)
 
 
 @pytest.mark.parametrize(
