@@ -567,21 +567,20 @@ def _apply(net: Network, sender: Sender, rules: Rules, events: Events, event: in
 @inner
 def _record_rises(net: Network, class_id: int, loads: Loads, time_s: float, traffic_mbps: float) -> None:
     """Record the change of the load of each link of a class; its load before becomes that after."""
+    before, after, times, links, rises = loads.before, loads.after, loads.time_s, loads.link, loads.rise_mbps
+    count = loads.found[0]
     for slot in range(net.start[class_id], net.start[class_id + 1]):
-        for hop in range(net.old_start[slot], net.old_start[slot + 1]):
-            _record_rise(loads, net.old_link[hop], time_s, traffic_mbps)
-        for hop in range(net.new_start[slot], net.new_start[slot + 1]):
-            _record_rise(loads, net.new_link[hop], time_s, traffic_mbps)
-
-
-@inner
-def _record_rise(loads: Loads, link: int, time_s: float, traffic_mbps: float) -> None:
-    rise = (min(loads.after[link], 1.0) - min(loads.before[link], 1.0)) * traffic_mbps
-    if abs(rise) > 0.0:
-        count = loads.found[0]
-        loads.time_s[count], loads.link[count], loads.rise_mbps[count] = time_s, link, rise
-        loads.found[0] = count + 1
-    loads.before[link] = loads.after[link]
+        for side in range(2):
+            first = net.old_start[slot] if side == 0 else net.new_start[slot]
+            last = net.old_start[slot + 1] if side == 0 else net.new_start[slot + 1]
+            for hop in range(first, last):
+                link = net.old_link[hop] if side == 0 else net.new_link[hop]
+                rise = (min(after[link], 1.0) - min(before[link], 1.0)) * traffic_mbps
+                if abs(rise) > 0.0:
+                    times[count], links[count], rises[count] = time_s, link, rise
+                    count += 1
+                before[link] = after[link]
+    loads.found[0] = count
 
 
 @inner

@@ -148,7 +148,7 @@ def _depths(net: Network, class_id: int, slot_at: Ints, depth: Ints) -> None:
 
 
 @inner
-def _order_one(
+def _order_one(  # noqa: C901
     net: Network, member: Member, order: Order, depth: Ints, visits: Visits, from_egress: bool, seed: int
 ) -> int:
     """Fill the round of each slot of a class, and return the number of rounds.
@@ -175,7 +175,12 @@ def _order_one(
             slot = waiting[index]
             round_of[slot] = -number  # in this round
             mark += 2
-            if not _may_change(net, member, order, visits, slot, mark):
+            if is_single:
+                fits = is_safe_from(net, member, visits, mark)
+            else:
+                fits = member.may_lose or has_rules(net, class_id, slot, slot_at, round_of)
+                fits = fits and admit(net, class_id, slot, slot_at, round_of, order)
+            if not fits:
                 round_of[slot] = 0
                 waiting[next_count] = slot
                 next_count += 1
@@ -210,16 +215,6 @@ def _sort_changed(net: Network, class_id: int, depth: Ints, from_egress: bool, s
         if seed > 1:
             key[index] += np.random.random() * (1 + abs(hops))  # noqa: NPY002
     return waiting[:count][np.argsort(key, kind="mergesort")]
-
-
-@inner
-def _may_change(net: Network, member: Member, order: Order, visits: Visits, slot: int, mark: int) -> bool:
-    """Return whether a switch may change in the round, with those that do; it joins the order then."""
-    if net.ingress[member.class_id] >= 0:
-        return is_safe_from(net, member, visits, mark)
-    if not member.may_lose and not has_rules(net, member.class_id, slot, member.slot_at, member.round_of):
-        return False
-    return admit(net, member.class_id, slot, member.slot_at, member.round_of, order)
 
 
 @inner
