@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.open_model import Goal, OpenModel
 from planner.errors import InputError, did_you_mean
+from planner.formatting import counted
 from planner.options import Service
 from planner_models.flows import link_flow_program, path_flow_program, split_ratios
 from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
@@ -93,7 +94,8 @@ def open_model(
     separate  demands with flows of their own in `flow`, by name, by one of their ends or by class; "all" for
               each. The flows of the others to one target are one commodity, so that the program is small
     previous  plan before, for the aim `fewest_moves`
-    raises    InputError for `separate` with paths, whose traffic is by demand, and for an unknown name
+    raises    InputError for `separate` with paths, whose traffic is by demand, for an unknown name, where no
+              demand has a path, and with service "all" where one has none
     """
     require_paths(paths, max_hops)
     limits = RouteLimits.of(problem)
@@ -103,6 +105,10 @@ def open_model(
             "paths, or 'tunnels'"
         )
     routable = problem.routable
+    if not (routable.rate_mbps > 0).any():
+        raise InputError("demands: none has a rate and a path, so that there is nothing to model")
+    if service == "all" and problem.unreachable.any():
+        raise InputError(_lack(problem, problem.unreachable))
     if objective == "cost":
         link_cost(problem)  # raises where links have none
     if paths == "any":
@@ -111,6 +117,8 @@ def open_model(
         raise InputError("separate: with paths, the traffic of each demand is separate already; leave it out")
     else:
         candidates = find_candidates(routable, paths, path_choice, max_hops, limits)
+        if service == "all" and (lacking := candidates.without_path(routable)).any():
+            raise InputError(_lack(problem, lacking))
         scope = describe_paths(paths, path_choice, max_hops, limits)
         model = _model_over_paths(problem, routable, objective, candidates, scope, previous)
     program = model.program
@@ -130,6 +138,15 @@ def open_model(
         model,
         program=program.describe(OBJECTIVE_TEXTS["total"], metric="delivered_mbps", unit="Mbit/s"),
         then={"utilization": 1.0},
+    )
+
+
+def _lack(problem: Traffic, lacking: Bools) -> str:
+    """Return the error where all demands must be served, and some, (K,), cannot."""
+    first = problem.demand_labels[int(np.flatnonzero(lacking)[0])]
+    return (
+        f"service is 'all', but {counted(int(lacking.sum()), 'demands', 'have')} no path, such as {first}; "
+        "service 'best' sheds what cannot be served"
     )
 
 
@@ -177,6 +194,7 @@ def _model_over_links(
                     problem, split_ratios.apply_ratios(flows, ratios, served * share)
                 ),
             ),
+            objective,
         )
 
     def list_flows() -> pd.DataFrame:
@@ -201,7 +219,7 @@ def _model_over_links(
         program=model.program,
         read=read,
         members=members,
-        guarantees=GUARANTEES,
+        guarantees=_guarantees(objective),
         goals=make_goals(problem, uses, previous),
     )
 
@@ -218,7 +236,8 @@ def _model_over_paths(
     is_partial = objective in ("delivered", "total")
 
     def read(x: Floats) -> Routing:
-        return fit(problem, flows_over_paths(routable, paths, x[: len(paths.demand)], is_partial=is_partial))
+        flows = flows_over_paths(problem, paths, x[: len(paths.demand)], is_partial=is_partial)
+        return fit(problem, flows, objective)
 
     def list_paths() -> pd.DataFrame:
         demand = paths.demand
@@ -238,17 +257,23 @@ def _model_over_paths(
         members=members,
         matrices={"uses": paths.uses},
         scope=scope,
-        guarantees=GUARANTEES,
+        guarantees=_guarantees(objective),
         goals=make_goals(problem, uses, previous),
     )
 
 
-GUARANTEES: Final = frozenset({"capacity", "demand"})
+def _guarantees(objective: Objective) -> frozenset[str]:
+    return frozenset({"demand"} if objective == "utilization" else {"capacity", "demand"})
 
 
-def fit(problem: Traffic, flows: SolvedFlows) -> Routing:
-    """Return the plan of a solution, with demands over overloaded links reduced to what these can carry."""
+def fit(problem: Traffic, flows: SolvedFlows, objective: Objective) -> Routing:
+    """Return the plan of a solution, with demands over overloaded links reduced to what these can carry.
+
+    The largest utilization is that of all demands, also above 1.
+    """
     plan = flows.make_plan(1.0)
+    if objective == "utilization":
+        return plan
     utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
     if float(utilization.max(initial=0.0)) <= 1:
         return plan
@@ -328,7 +353,8 @@ def make_goals(problem: Traffic, uses: Uses, previous: Routing | None) -> Mappin
         used = m.variables(
             "used", len(problem.links), upper=1.0, integer=True, labels=lambda: problem.link_labels
         )
-        m.constrain("load of used links", uses.load(m) - problem.capacity_mbps * used, upper=0.0)
+        largest = np.minimum(problem.capacity_mbps, problem.rate_mbps.sum())
+        m.constrain("load of used links", uses.load(m) - largest * used, upper=0.0)
         return used.sum()
 
     def through(m: ProgramBuilder, node: str, _optimum: Floats) -> Expression:

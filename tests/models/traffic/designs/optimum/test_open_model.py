@@ -253,3 +253,27 @@ def test_two_paths_of_each_demand_on_germany50() -> None:
     routes = run.plan.routes.groupby(["source", "target"]).size()
     assert routes.max() <= 2
     assert run.metrics["delivered_mbps"] <= run.bound * (1 + 1e-6)
+
+
+UNREACHED = network([("a", "b", 1.0)], [("b", "a", 1.0), ("a", "b", 3.0)])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"paths": 2}, {"separate": "all"}, {"objective": "concurrent"}, {"objective": "utilization"}],
+)
+def test_demands_without_a_path_are_shed(parameters: dict[str, Any]) -> None:
+    run = planner.model(UNREACHED, **parameters).solve()
+    same = {name: value for name, value in parameters.items() if name != "separate"}
+    design = planner.solve(UNREACHED, design="optimum", **same)
+    assert run.status == design.status
+    assert run.metrics["delivered_mbps"] == pytest.approx(design.metrics["delivered_mbps"])
+    assert run.metrics["max_utilization"] == pytest.approx(design.metrics["max_utilization"])
+    assert "b" in run.plan.shed["source"].tolist()
+
+
+def test_what_cannot_be_modelled_is_said() -> None:
+    with pytest.raises(InputError, match="1 demand has no path, such as b->a"):
+        planner.model(UNREACHED, service="all")
+    with pytest.raises(InputError, match="none has a rate and a path"):
+        planner.model(network([("a", "b", 1.0)], [("b", "a", 1.0)]))
