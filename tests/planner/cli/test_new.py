@@ -118,6 +118,8 @@ def test_new_packages_are_installed_and_imported_from_the_folder_beside(tmp_path
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip() == "optimal"
+    listed = [python, "-m", "planner.cli", "list", "traffic", "--section", "designs"]
+    assert "toy_design" in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "toy_design"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
