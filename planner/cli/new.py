@@ -41,7 +41,7 @@ new = typer.Typer(
 def scenario(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Tables, workbooks, or a folder of them."),
+        typer.Argument(metavar="FILE...", help="Tables, workbooks, a folder of them, or a graph."),
     ],
     out: Annotated[
         Path | None,
@@ -153,7 +153,9 @@ def ask(question: OpenQuestion) -> Any:
 
 
 def _show_columns(written: NewScenario) -> None:
-    """Print each column of the files beside ours, with its unit."""
+    """Print each column of the files beside ours, with its unit; nothing for files that are no tables."""
+    if not written.columns:
+        return
     header: tuple[str, ...] = ("your file", "your column", "read as", "unit", "assumed")
     rows: list[tuple[str, ...]] = []
     last = ""

@@ -71,7 +71,9 @@ def read_json(table: Table, file: TableFile) -> RawTable:
             frame[name] = frame[name].map(lambda value: None if value is None else str(value))
     traits = [] if encoding == "utf-8" else [f"encoding {encoding}"]
     traits += [f'orient "{orient}" of pandas'] if orient else []
-    raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits))
+    order = f"assumed: {file.name}: values are {', '.join(names)}, in this order"
+    notes = (order,) if orient == "values" else ()
+    raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits), notes=notes)
     return with_numbers(table, file, raw, point_is_decimal=True)
 
 
@@ -183,9 +185,7 @@ def rows_of(content: Any, where: str, table: Table | None = None) -> tuple[list[
     """
     if isinstance(content, list):
         if content and all(isinstance(row, list) for row in content):
-            raise InputError(
-                f'{where}: its rows have no names of columns; pandas writes them by to_json(orient="records")'
-            )
+            return _name_values(content, where, table), "values"
         return content, ""
     if not isinstance(content, dict):
         raise InputError(f"{where}: must be a list of objects, one a row")
@@ -203,6 +203,22 @@ def rows_of(content: Any, where: str, table: Table | None = None) -> tuple[list[
             return _unnest(content, table)
         case _:
             return [content], ""
+
+
+def _name_values(content: list[list[Any]], where: str, table: Table | None) -> list[dict[str, Any]]:
+    """Return rows without names of columns, named in the order of a table's required columns.
+
+    raises  InputError where they have another number of values
+    """
+    width = len(content[0])
+    names = [f"column {index}" for index in range(1, width + 1)] if table is None else table.required_columns
+    for number, row in enumerate(content, start=1):
+        if len(row) != len(names):
+            raise InputError(
+                f"{where} row {number}: has {len(row)} values without names of columns, must have "
+                f'{len(names)}: {", ".join(names)}; pandas writes names by to_json(orient="records")'
+            )
+    return [dict(zip(names, row, strict=True)) for row in content]
 
 
 def _split_rows(content: Mapping[str, Any], where: str) -> list[dict[str, Any]]:

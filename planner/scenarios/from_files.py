@@ -39,6 +39,7 @@ from planner.scenarios.sheet_choice import (
     list_all_sheets,
     recognize_system,
 )
+from planner.scenarios.source_files import SourceFiles, find_source, make_problem
 from planner.scenarios.sources import read_files
 from planner.scenarios.starter import starter_text
 
@@ -97,6 +98,8 @@ def write_scenario(
     out = out or (paths[0] if paths[0].is_dir() else paths[0].parent) / FILE
     if out.exists():
         raise InputError(f"{out}: exists already; name another file with --out")
+    if (found := find_source(files, system)) is not None:
+        return _write_over_source(found, paths, out, settings or {})
     sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
     settings = settings or {}
     given = _Given(
@@ -132,6 +135,19 @@ def write_scenario(
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
     return NewScenario(path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read)
+
+
+def _write_over_source(
+    found: SourceFiles, paths: Sequence[Path], out: Path, settings: Mapping[str, Any]
+) -> NewScenario:
+    """Write a scenario over files that a source of a system reads, such as a graph and a matrix."""
+    problem, keys = make_problem(found, settings, out.parent)
+    words = shlex.join(str(path) for path in paths)
+    origin = f"Written by: planner new scenario {words}"
+    text = starter_text(found.system, origin=origin, problem=keys, source=found.source)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(out, text)
+    return NewScenario(path=out, system=found.system, problem=problem, sheets={}, columns=[])
 
 
 @dataclass(kw_only=True)

@@ -23,13 +23,19 @@ WIDTH: Final = 110
 
 
 def starter_text(
-    system: System, *, origin: str, problem: Mapping[str, Any], reasons: Mapping[str, str] | None = None
+    system: System,
+    *,
+    origin: str,
+    problem: Mapping[str, Any],
+    reasons: Mapping[str, str] | None = None,
+    source: str = "tables",
 ) -> str:
     """Return the text of a scenario that compares a system's usual designs, or some of them, on tables.
 
     origin   where the tables come from, a line for the reader
     problem  where the tables are, and how they are read: keys of [problem], and its sections
     reasons  what is assumed by keys of [problem], and why, for comments
+    source   what reads them
     """
     reasons = reasons or {}
     plain = {key: value for key, value in problem.items() if not isinstance(value, Mapping)}
@@ -45,7 +51,7 @@ def starter_text(
         _entry("system", system.name),
         "",
         "[problem]",
-        _entry("source", "tables"),
+        _entry("source", source),
         *(line for key, value in plain.items() for line in (*_reason(reasons.get(key)), _entry(key, value))),
         *_comments(
             {

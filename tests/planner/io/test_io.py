@@ -284,12 +284,18 @@ def test_lists_of_columns_and_times_of_pandas(tmp_path: Path) -> None:
     assert read(tmp_path / "rates.json")[0]["window"].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_json_without_names_of_columns_is_refused_with_what_to_write(tmp_path: Path) -> None:
+def test_json_without_names_of_columns_is_read_in_our_order_or_refused(tmp_path: Path) -> None:
     (tmp_path / "rates.json").write_text(FRAME.to_json(orient="values"))
+    frame, notes = read(tmp_path / "rates.json")
+    assert frame["rate_mbps"].tolist() == RATES
+    assert "assumed: rates.json: values are window, node, rate_mbps, in this order" in notes
+    (tmp_path / "rates.json").write_text(FRAME[["window", "node"]].to_json(orient="values"))
     with pytest.raises(InputError) as error:
         read(tmp_path / "rates.json")
-    assert error.value.faults == (
-        'rates.json: its rows have no names of columns; pandas writes them by to_json(orient="records")',
+    (line,) = error.value.faults
+    assert line == (
+        "rates.json row 1: has 2 values without names of columns, must have 3: window, node, rate_mbps; "
+        'pandas writes names by to_json(orient="records")'
     )
     written = io.StringIO()
     FRAME.to_json(written, orient="records")

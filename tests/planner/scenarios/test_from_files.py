@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from planner.scenarios.from_files import write_scenario
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import scenario_file, scenario_names
 from tests.commands import planner
+from tests.models.traffic.problem.readers import test_graphs
 from tests.own_workbooks import BOOKS, save
 
 LINKS = [("paris", "lyon", 10), ("lyon", "paris", 10), ("lyon", "nice", 4.5), ("nice", "lyon", 4.5)]
@@ -410,3 +413,50 @@ def _directed_sum(tables: Any, table: str, column: str, *, both_ways: int) -> fl
     links = tables[table]
     pairs = {frozenset(ends) for ends in zip(links["tail"], links["head"], strict=True)}
     return float(links[column].sum()) * len(pairs) / both_ways
+
+
+@pytest.mark.parametrize("name", ["net.gml", "net.dot", "net.json", "lab.clab.yml"])
+def test_a_graph_and_a_matrix_are_a_scenario(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(test_graphs.FILES[name])
+    np.save(tmp_path / "tm.npy", test_graphs.MATRIX)
+    written = write_scenario([tmp_path / name, tmp_path / "tm.npy"])
+    problem = load(written.path).make_problem()
+    assert problem.size() == written.problem.size() == {"nodes": 3, "links": 6, "demands": 4}
+    written.path.unlink()
+    with pytest.raises(InputError) as caught:
+        write_scenario([tmp_path / name])
+    assert caught.value.faults[-1] == (
+        f"{name}: add a file of demands to the command, or say --set problem.total_mbps=1000"
+    )
+    again = write_scenario([tmp_path / name], settings={"total_mbps": 100.0})
+    assert load(again.path).make_problem().to_tables()["demands"]["rate_mbps"].sum() == pytest.approx(100)
+
+
+def test_a_design_of_net2plan_is_a_scenario(tmp_path: Path) -> None:
+    (tmp_path / "three.n2p").write_text(test_graphs.N2P)
+    written = write_scenario([tmp_path / "three.n2p"])
+    assert load(written.path).make_problem().size() == {"nodes": 3, "links": 2, "demands": 1}
+
+
+def test_columns_as_read_can_be_saved(tmp_path: Path) -> None:
+    save(BOOKS["units in the title"].sheets(), tmp_path / "net.xlsx")
+    written = write_scenario([tmp_path / "net.xlsx"], save_columns=True)
+    document = tomllib.loads(written.path.read_text())
+    assert document["problem"]["columns"] == {
+        "links": {"tail": "From", "head": "To", "capacity_gbps": "Bandwidth"},
+        "demands": {"source": "Source", "target": "Destination", "rate_gbps": "Peak"},
+    }
+    assert load(written.path).make_problem().size() == written.problem.size()
+
+
+def test_what_no_column_says_is_one_error_with_the_options_for_all_of_it(tmp_path: Path) -> None:
+    save(BOOKS["no unit at all"].sheets(), tmp_path / "net.xlsx")
+    with pytest.raises(InputError) as caught:
+        write_scenario([tmp_path / "net.xlsx"])
+    advice = caught.value.faults[-1]
+    assert advice.startswith(
+        "to give the unit of columns that name none, say --unit links=Gbit/s --unit demands="
+    )
+    written = write_scenario([tmp_path / "net.xlsx"], units={"links": "Gbit/s", "demands": "Gbit/s"})
+    rates = load(written.path).make_problem().to_tables()["demands"]["rate_mbps"]
+    assert rates.sum() == pytest.approx(63_400)
