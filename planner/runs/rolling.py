@@ -51,6 +51,7 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
+from planner.scenarios.catalogue import code_of
 from planner.scenarios.existing_plans import read_plan
 from planner.scenarios.scenario import Entry, Scenario, set_key, with_document
 from planner.scenarios.sources import AdjustedSeries, read_events
@@ -121,6 +122,7 @@ class Roll:
     def _run_windows(self, entry: Entry, folder: Path | None) -> Iterator[Window]:
         system, options = self.scenario.system, self.scenario.options
         previous: Run | None = None
+        code = code_of(system.name, entry.design)
         if folder:
             remove_partial_folders(folder)
         for label, problem in self.series:
@@ -141,6 +143,7 @@ class Roll:
             except PlannerError as error:
                 run = Run(system=system, problem=problem, entry=entry, error=error)
             plain = {**run.to_dict(), "exit_code": run.exit_code, "problem": problem_digest}
+            plain |= {"code": code} if code else {}
             if window_folder is not None:
                 _write_window(run, plain, window_folder, self.table_format)
             if run.plan is not None:
@@ -437,15 +440,16 @@ def _read_window(
         digest_then, exit_code = plain["problem"], int(plain["exit_code"])
         row = Window(design=entry.label, label=label, run=plain, kept=True, exit_code=exit_code)
         row.row()
-        if digest_then == problem_digest:
+        what = "other data than the series has now" if digest_then != problem_digest else ""
+        if plain.get("code", "") != code_of(system.name, entry.design):
+            what = f"another version of {entry.label}"
+        if not what:
             return row, None if exit_code else _read_run(system, entry, problem, folder)
     except (OSError, ValueError, KeyError, TypeError, PlannerError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         log.warning("%s: is damaged and computed again (%s)", folder, reason)
         return None
-    raise InputError(
-        f"{folder}: was computed from other data than the series has now; name another folder, or remove it"
-    )
+    raise InputError(f"{folder}: was computed from {what}; name another folder, or remove it")
 
 
 def _write_window(run: Run, plain: Mapping[str, Any], folder: Path, table_format: str) -> None:

@@ -14,6 +14,7 @@ from planner.errors import InputError
 from planner.scenarios.installed_systems import GROUP, load_system
 
 if TYPE_CHECKING:
+    from planner.contract.design import Design
     from planner.contract.system import System
     from planner.scenarios.user_designs import UserDesign
 
@@ -80,9 +81,13 @@ _added: dict[str, list[UserDesign]] = {}
 """Designs that this process has added, by system."""
 
 
-def design_distribution(system: str, name: str) -> str | None:
-    """Return name and version of the package that adds a design to a system; None for another design."""
-    return other_distribution(find_entry_points(DESIGN_GROUP).get(f"{system}.{name}"))
+def code_of(system: str, design: Design) -> str:
+    """Return the identity of a design's code where it is not of the system itself; "" where it is.
+
+    That of another package is its name and version, that of a user's own function a digest of it.
+    """
+    package = other_distribution(find_entry_points(DESIGN_GROUP).get(f"{system}.{design.name}"))
+    return package or str(getattr(design.decide, "digest", ""))
 
 
 def find_system_of(problem: Any) -> System | None:

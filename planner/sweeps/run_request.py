@@ -27,7 +27,7 @@ from planner.contract.system import System
 from planner.io.input_files import input_files, is_input_name
 from planner.io.table_files import table_files
 from planner.options import Options
-from planner.scenarios.catalogue import design_distribution, distribution
+from planner.scenarios.catalogue import code_of, distribution
 from planner.scenarios.scenario import Additions, Entry, Scenario, from_document
 from planner.scenarios.sources import path_entries
 from planner.version import __version__
@@ -115,8 +115,7 @@ def run_digest(
     system: str, problem: str, entry: Entry, options: Options, *, versions: str, warm: bool
 ) -> str:
     """Return the digest of a run; `problem` is the digest of the problem's tables, or its key."""
-    # of another package by its version, of a user's own function by what it is
-    code = design_distribution(system, entry.design.name) or getattr(entry.design.decide, "digest", "")
+    code = code_of(system, entry.design)
     plain = {
         "versions": versions,
         "system": system,

@@ -214,6 +214,20 @@ def test_sweeps_run_a_function_once_until_it_changes(tmp_path: Path) -> None:
     assert planner.sweep(PROBLEM, tmp_path, **arguments).made == 4
 
 
+def test_a_roll_does_not_continue_with_another_version_of_a_function(tmp_path: Path) -> None:
+    factor = 0.5
+
+    def mine(problem: Any) -> Any:
+        return hops(problem, share=factor)
+
+    for kept in (0, 2):
+        rolled = planner.roll("traffic/abilene", windows=2, designs=[mine], out=tmp_path / "roll")
+        assert sum(window.kept for window in rolled) == kept
+    factor = 0.25
+    with pytest.raises(InputError, match="was computed from another version of mine; name another folder"):
+        planner.roll("traffic/abilene", windows=2, designs=[mine], out=tmp_path / "roll")
+
+
 @pytest.mark.slow
 def test_other_verbs_take_a_function() -> None:
     failures = planner.failures(PROBLEM, design=hops, workers=2)
