@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.tolerances import COARSE_GAP, ROUNDING, STATED_GAP
 from planner_models.analytics.designs import search
 from planner_models.analytics.designs.choices import Interval, Separate
 from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced
-from planner_models.analytics.designs.search import Found, Steps, fill, find_left
+from planner_models.analytics.designs.search import Answered, Found, Sites, fill, find_left
 
 TARGET_GAP: Final = STATED_GAP  # at which branching ends
 SEARCHED_GAP: Final = COARSE_GAP  # above which local search follows
@@ -64,7 +64,7 @@ def find_choices(
         return Branched(best, bound)
     answers, added = best.answers.copy(), best.added.copy()
     curves = find_curves(interval.pop_of, separate, priced.price[len(interval.pop_of) :])
-    steps = search.order_steps(interval.pop_of, separate, priced.price)
+    sites = search.list_sites(interval, priced.price)
     regret = np.sort(priced.regret, axis=1)
     order = np.argsort(-regret[:, min(1, regret.shape[1] - 1)], kind="stable")
     work = shared.use.size + separate.value.size
@@ -77,11 +77,15 @@ def find_choices(
         np.empty(POOL),
         np.empty((POOL, *shared.value.shape)),
     )
+    most_leaves = min(leaves, max(int(MOST_LEAF_WORK / max(work, 1)), 1))
     value, bound = _branch(
-        answers, added, best.value, shared.value, shared.use, order, priced.regret, priced.bound, curves,
-        interval.pop_of, separate.value, separate.use, separate.pop_use, steps, tree,
-        min(leaves, max(int(MOST_LEAF_WORK / max(work, 1)), 1)), gap,
-    )  # fmt: skip
+        _Incumbent(answers, added, best.value),
+        Answered(shared.value, shared.use, priced.regret),
+        priced.bound,
+        _Search(order, curves, most_leaves, gap),
+        sites,
+        tree,
+    )
     best = Found(answers, added, float(value))
     if value == -np.inf or bound > value * (1 + max(gap, SEARCHED_GAP)):
         selection = search.find_choices(interval, priced, start=answers, evaluations=evaluations)
@@ -173,50 +177,55 @@ def _bound_node(tree: _Tree, node: int, pool: int, order: Ints, bounds: Floats) 
     return decided
 
 
+class _Incumbent(NamedTuple):
+    """Answers (n,), levels added (S, n), which are changed in place, and their value; -inf for none."""
+
+    answers: Ints
+    added: Ints
+    value: float
+
+
+class _Search(NamedTuple):
+    """How branching goes on.
+
+    order        (n,) in which queries are decided
+    curves       that bound leaves
+    most_leaves  that are bounded
+    gap          at which it ends
+    """
+
+    order: Ints
+    curves: Curves
+    most_leaves: int
+    gap: float
+
+
 @run_small_in_python(max_elements=3_000)
 @kernel
 def _branch(  # noqa: C901 - one compiled loop
-    answers: Ints,
-    added: Ints,
-    best: float,
-    value: Floats,
-    use: Floats,
-    order: Ints,
-    regret: Floats,
-    bound: float,
-    curves: Curves,
-    pop_of: Ints,
-    own_value: Floats,
-    own_use: Floats,
-    own_pop_use: Floats,
-    steps: Steps,
-    tree: _Tree,
-    most_leaves: int,
-    gap: float,
+    incumbent: _Incumbent, shared: Answered, bound: float, limits: _Search, sites: Sites, tree: _Tree
 ) -> tuple[float, float]:
-    """Improve answers (n,) and levels (S, n) in place; return their value, and a bound on all, USD.
+    """Improve an incumbent in place; return its value, and a bound on all, USD.
 
-    best           value of the answers; -inf where there are none
-    regret, bound  at the first prices
-    order          in which queries are decided
+    bound  at the first prices, as are the regrets of `shared`
     """
-    count, levels, links = use.shape
-    sites = len(pop_of)
-    tree.bound[0], tree.regret[0] = bound, regret
+    order, gap, best = limits.order, limits.gap, incumbent.value
+    count, levels, links = shared.use.shape
+    tree.bound[0], tree.regret[0] = bound, shared.regret
     prices, made, leaves = 1, 1, 0
     tree.answers[0] = -1
     size, nodes = _push(tree, 0, bound, 0), 1
     free, unused = np.empty(len(tree.node), dtype=np.int64), 0
     is_bounded = np.zeros(len(tree.node), dtype=np.bool_)
-    bounds, slope, price = np.empty(len(tree.bound)), np.empty(sites), np.empty(links)
-    price[sites:] = curves.pop_price
-    own_added = np.empty(steps.least.shape, dtype=np.int64)
+    bounds, slope, price = np.empty(len(tree.bound)), np.empty(len(sites.pop_of)), np.empty(links)
+    price[len(sites.pop_of) :] = limits.curves.pop_price
+    own_added = np.empty(sites.steps.least.shape, dtype=np.int64)
     node_answers = np.empty(count, dtype=np.int64)
     dropped = best
     while size > 0:
         enough = best * (1 + gap)
         top, node = tree.key[0], tree.node[0]
-        if top <= enough or leaves >= most_leaves or is_bounded[node]:
+        if top <= enough or leaves >= limits.most_leaves or is_bounded[node]:
             return best, max(top, dropped, best)
         size = _pop(tree, size)
         decided = _bound_node(tree, node, prices, order, bounds)
@@ -229,22 +238,15 @@ def _branch(  # noqa: C901 - one compiled loop
         elif decided == count:
             leaves += 1
             node_answers[:] = tree.answers[node]
-            remaining = find_left(node_answers, use, links)
-            shared_value = 0.0
-            for query in range(count):
-                shared_value += value[query, node_answers[query]]
-            more, constant = bound_sites(remaining, curves, slope)
+            remaining = find_left(node_answers, shared.use, links)
+            shared_value = _sum_values(shared.value, node_answers)
+            more, constant = bound_sites(remaining, limits.curves, slope)
             leaf = min(now, shared_value + more)
             if leaf > enough:
-                filled = shared_value + fill(
-                    remaining, own_added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site,
-                    steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
-                )  # fmt: skip
-                if filled > best * (1 - SEARCHED_GAP):
-                    filled = exchange(remaining, own_added, pop_of, own_value, own_use, own_pop_use, filled)
+                filled = _fill_leaf(remaining, own_added, sites, shared_value, best)
                 if filled > best:
                     best = filled
-                    answers[:], added[:] = node_answers, own_added
+                    incumbent.answers[:], incumbent.added[:] = node_answers, own_added
                 is_bounded[node] = True
                 size = _push(tree, size, leaf, node)
             else:
@@ -254,13 +256,13 @@ def _branch(  # noqa: C901 - one compiled loop
             if more > -np.inf:
                 slot = prices if prices < len(tree.bound) else 1 + made % (len(tree.bound) - 1)
                 prices, made = min(prices + 1, len(tree.bound)), made + 1
-                price[:sites] = slope
-                _add_prices(tree, slot, price, constant, value, use)
+                price[: len(sites.pop_of)] = slope
+                _add_prices(tree, slot, price, constant, shared.value, shared.use)
             continue
         else:
             query = order[decided]
             for level in range(levels):
-                if value[query, level] == -np.inf:
+                if shared.value[query, level] == -np.inf:
                     continue
                 child = min(now, (bounds[:prices] - tree.regret[:prices, query, level]).min())
                 if child <= enough:
@@ -281,6 +283,24 @@ def _branch(  # noqa: C901 - one compiled loop
         free[unused] = node
         unused += 1
     return best, max(best, dropped)
+
+
+@inner
+def _sum_values(value: Floats, answers: Ints) -> float:
+    """Return the value of answers (n,), USD."""
+    total = 0.0
+    for query in range(len(answers)):
+        total += value[query, answers[query]]
+    return total
+
+
+@inner
+def _fill_leaf(remaining: Floats, added: Ints, sites: Sites, shared_value: float, best: float) -> float:
+    """Return the value of a leaf with its uplinks filled; levels are exchanged where it is near the best."""
+    filled = shared_value + fill(remaining, added, sites)
+    if filled > best * (1 - SEARCHED_GAP):
+        filled = exchange(remaining, added, sites.pop_of, sites.value, sites.use, sites.pop_use, filled)
+    return filled
 
 
 class Curves(NamedTuple):
@@ -313,7 +333,7 @@ def find_curves(pop_of: Ints, separate: Separate, pop_price: Floats) -> Curves:
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _find_curves(  # noqa: C901 - one compiled loop
+def _find_curves(
     pop_of: Ints, value: Floats, use: Floats, pop_use: Floats, pop_price: Floats
 ) -> tuple[Ints, Floats, Floats]:
     sites, count, levels = value.shape
@@ -327,36 +347,22 @@ def _find_curves(  # noqa: C901 - one compiled loop
         steps = 0
         first_use = first_value = 0.0
         for query in range(count):
-            current, at_profit = -1, 0.0
-            for level in range(levels):
-                if value[site, query, level] == -np.inf:
-                    continue
-                profit = value[site, query, level] - price * pop_use[site, query, level]
-                if (
-                    current < 0
-                    or use[site, query, level] < use[site, query, current]
-                    or (use[site, query, level] == use[site, query, current] and profit > at_profit)
-                ):
-                    current, at_profit = level, profit
+            level_value, level_use = value[site, query], use[site, query]
+            current, at_profit = _find_first(level_value, level_use, pop_use[site, query], price)
             if current < 0:
                 first_value = -np.inf
                 continue
-            first_use += use[site, query, current]
+            first_use += level_use[current]
             first_value += at_profit
             while current >= 0:
-                best, ratio, best_profit = -1, 0.0, 0.0
-                for level in range(levels):
-                    if value[site, query, level] == -np.inf:
-                        continue
-                    profit = value[site, query, level] - price * pop_use[site, query, level]
-                    more = use[site, query, level] - use[site, query, current]
-                    if profit > at_profit and more > 0 and (profit - at_profit) / more > ratio:
-                        best, ratio, best_profit = level, (profit - at_profit) / more, profit
+                best, profit = _find_next(
+                    level_value, level_use, pop_use[site, query], price, current, at_profit
+                )
                 if best >= 0:
-                    more_use[steps] = use[site, query, best] - use[site, query, current]
-                    more_value[steps] = best_profit - at_profit
+                    more_use[steps] = level_use[best] - level_use[current]
+                    more_value[steps] = profit - at_profit
                     steps += 1
-                    at_profit = best_profit
+                    at_profit = profit
                 current = best
         at_use[total], at_value[total] = first_use, first_value
         total += 1
@@ -368,6 +374,35 @@ def _find_curves(  # noqa: C901 - one compiled loop
             total += 1
         start[site + 1] = total
     return start, at_use[:total].copy(), at_value[:total].copy()
+
+
+@inner
+def _find_first(value: Floats, use: Floats, pop_use: Floats, price: float) -> tuple[int, float]:
+    """Return the possible level (L,) of least use, of those the one of most profit, and its profit; or -1."""
+    best, best_profit = -1, 0.0
+    for level in range(len(value)):
+        if value[level] == -np.inf:
+            continue
+        profit = value[level] - price * pop_use[level]
+        if best < 0 or use[level] < use[best] or (use[level] == use[best] and profit > best_profit):
+            best, best_profit = level, profit
+    return best, best_profit
+
+
+@inner
+def _find_next(
+    value: Floats, use: Floats, pop_use: Floats, price: float, current: int, at_profit: float
+) -> tuple[int, float]:
+    """Return the level (L,) with the most additional profit over use, and its profit; -1 for none."""
+    best, ratio, best_profit = -1, 0.0, 0.0
+    for level in range(len(value)):
+        if value[level] == -np.inf:
+            continue
+        profit = value[level] - price * pop_use[level]
+        more = use[level] - use[current]
+        if profit > at_profit and more > 0 and (profit - at_profit) / more > ratio:
+            best, ratio, best_profit = level, (profit - at_profit) / more, profit
+    return best, best_profit
 
 
 @kernel

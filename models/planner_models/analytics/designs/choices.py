@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.tables import QueryVolume, read_volume
 
@@ -171,6 +171,17 @@ class _Rules(NamedTuple):
     pop_of: Ints
 
 
+@inner
+def _find_fewest(rules: _Rules, site: int, query: int, answer: int, size: Floats) -> tuple[int, float]:
+    """Return the level of fewest bytes with which a site makes an answer, -1 for none, and its bytes."""
+    best, fewest = -1, np.inf
+    for level in range(len(size)):
+        may = rules.refines[query, level, answer] and rules.may_send[site, query, level]
+        if may and size[level] < fewest:
+            best, fewest = level, size[level]
+    return best, fewest
+
+
 @run_small_in_python(max_elements=20_000)
 @kernel
 def _make_shared(  # noqa: C901 - one compiled loop
@@ -195,14 +206,7 @@ def _make_shared(  # noqa: C901 - one compiled loop
                 size[level] = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
             pop = sites + rules.pop_of[site]
             for answer in range(levels):
-                best, fewest = -1, np.inf
-                for level in range(levels):
-                    if (
-                        rules.refines[query, level, answer]
-                        and rules.may_send[site, query, level]
-                        and size[level] < fewest
-                    ):
-                        best, fewest = level, size[level]
+                best, fewest = _find_fewest(rules, site, query, answer, size)
                 sends[row, answer, site] = max(best, 0)
                 if not rules.has_data[site, query]:
                     continue

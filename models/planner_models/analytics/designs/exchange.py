@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.tolerances import ROUNDING
 
 TOLERANCE: Final = ROUNDING  # of a link's capacity
@@ -26,10 +26,9 @@ def exchange(
         before = total
         for site in range(len(added)):
             while True:
-                gain = _change_best_pair(
-                    site, site_pop(site, pop_of, len(added)), remaining, added[site], value[site], use[site],
-                    pop_use[site], 1e-12 * total,
-                )  # fmt: skip
+                queries = Site(added[site], value[site], use[site], pop_use[site])
+                pop = site_pop(site, pop_of, len(added))
+                gain = _change_best_pair(site, pop, remaining, queries, 1e-12 * total)
                 if gain <= 0:
                     break
                 total += gain
@@ -44,44 +43,70 @@ def site_pop(site: int, pop_of: Ints, sites: int) -> int:
     return int(sites + pop_of[site])
 
 
-@kernel
-def _change_best_pair(  # noqa: C901 - one compiled loop
-    site: int, pop: int, remaining: Floats, added: Ints, value: Floats, use: Floats, pop_use: Floats,
-min_gain: float ) -> float:  # fmt: skip
-    """Change the level of one query, or of two, for the greatest gain above the least; return it, or 0.
+class Change(NamedTuple):
+    """Change of the level of one query, or of two; -1 for none, and its gain, USD."""
 
-    added                (n,) levels of the site, changed in place
-    value, use, pop_use  (n, L) of the site
+    gain: float
+    finer: int
+    finer_level: int
+    coarser: int
+    coarser_level: int
+
+
+class Site(NamedTuple):
+    """Queries of one site, as in `Separate`.
+
+    added                (n,) their levels
+    value, use, pop_use  (n, L)
     """
-    count, levels = value.shape
-    best, finer, finer_level, coarser, coarser_level = min_gain, -1, -1, -1, -1
+
+    added: Ints
+    value: Floats
+    use: Floats
+    pop_use: Floats
+
+
+@inner
+def _change_best_pair(site: int, pop: int, remaining: Floats, queries: Site, min_gain: float) -> float:
+    """Change the level of one query, or of two, for the greatest gain above the least; return it, or 0."""
+    added, use, pop_use = queries.added, queries.use, queries.pop_use
+    count, levels = queries.value.shape
+    best = Change(min_gain, -1, -1, -1, -1)
     for query in range(count):
         level_now = added[query]
         for level in range(levels):
-            gain = value[query, level] - value[query, level_now]
-            if gain <= best:
+            gain = queries.value[query, level] - queries.value[query, level_now]
+            if gain <= best.gain:
                 continue
             need = use[query, level] - use[query, level_now] - remaining[site] - TOLERANCE
             pop_need = pop_use[query, level] - pop_use[query, level_now] - remaining[pop] - TOLERANCE
             if need <= 0 and pop_need <= 0:
-                best, finer, finer_level, coarser = gain, query, level, -1
-                continue
-            for other in range(count):
-                current_lower = added[other]
-                for lower in range(levels):
-                    net = gain + value[other, lower] - value[other, current_lower]
-                    if (
-                        net > best
-                        and other != query
-                        and use[other, current_lower] - use[other, lower] >= need
-                        and pop_use[other, current_lower] - pop_use[other, lower] >= pop_need
-                    ):
-                        best, finer, finer_level, coarser, coarser_level = net, query, level, other, lower
-    if finer < 0:
+                best = Change(gain, query, level, -1, best.coarser_level)
+            else:
+                best = _find_coarser(queries, Change(gain, query, level, -1, -1), need, pop_need, best)
+    if best.finer < 0:
         return 0.0
-    for query, level in ((finer, finer_level), (coarser, coarser_level)):
+    for query, level in ((best.finer, best.finer_level), (best.coarser, best.coarser_level)):
         if query >= 0:
             remaining[site] -= use[query, level] - use[query, added[query]]
             remaining[pop] -= pop_use[query, level] - pop_use[query, added[query]]
             added[query] = level
+    return best.gain
+
+
+@inner
+def _find_coarser(queries: Site, change: Change, need: float, pop_need: float, best: Change) -> Change:
+    """Return the best change of one query to a finer level, with another one that frees what it needs."""
+    added, value, use, pop_use = queries.added, queries.value, queries.use, queries.pop_use
+    for other in range(len(added)):
+        current = added[other]
+        for lower in range(value.shape[1]):
+            net = change.gain + value[other, lower] - value[other, current]
+            if (
+                net > best.gain
+                and other != change.finer
+                and use[other, current] - use[other, lower] >= need
+                and pop_use[other, current] - pop_use[other, lower] >= pop_need
+            ):
+                best = Change(net, change.finer, change.finer_level, other, lower)
     return best

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.analytics.designs.choices import Interval, Separate
 from planner_models.analytics.designs.exchange import exchange
@@ -44,6 +44,35 @@ class Steps(NamedTuple):
     pop_use: Floats
 
 
+class Sites(NamedTuple):
+    """Separate queries of an interval, as in `Separate`, with the steps in which they fill what is left.
+
+    pop_of  (S,) point of presence of each site
+    """
+
+    pop_of: Ints
+    value: Floats
+    use: Floats
+    pop_use: Floats
+    steps: Steps
+
+
+class Answered(NamedTuple):
+    """Value and use of answers of shared queries, as in `Shared`; the regret of each, USD."""
+
+    value: Floats
+    use: Floats
+    regret: Floats
+
+
+class Incumbent(NamedTuple):
+    """Answers (n,), the capacity of uplinks that remains beside them (M,), and levels added (S, n)."""
+
+    answers: Ints
+    remaining: Floats
+    added: Ints
+
+
 class Found(NamedTuple):
     """Answers (n,) and levels added (S, n), and their value, USD; `value` is -inf where none fits."""
 
@@ -67,7 +96,7 @@ def find_choices(
     is_short     whether the start is only repaired, and others are tried only where that does not fit
     """
     shared, separate = interval.shared, interval.separate
-    steps = order_steps(interval.pop_of, separate, priced.price)
+    sites = list_sites(interval, priced.price)
     work = len(shared.query) * interval.links + separate.value.size
     evaluations = min(evaluations, max(int(MOST_WORK / max(work, 1)), 1))
     best: Found | None = None
@@ -76,36 +105,37 @@ def find_choices(
         if is_short and best is not None and best.value > -np.inf:
             break
         current = answers.copy()
-        value = _search(
-            current, shared.value, shared.use, priced.regret, priced.bound, interval.pop_of,
-            separate.value, separate.use, separate.pop_use, steps,
-            evaluations if best is None else evaluations // 2,
-        )  # fmt: skip
+        shared_answers = Answered(shared.value, shared.use, priced.regret)
+        limit = evaluations if best is None else evaluations // 2
+        value = _search(current, shared_answers, priced.bound, sites, limit)
         if best is None or value > best.value:
-            best = Found(current, steps.least, float(value))
+            best = Found(current, sites.steps.least, float(value))
     assert best is not None
     if best.value == -np.inf:
         return best
-    return fill_answers(interval, steps, best.answers, exchanges=not is_short)
+    return fill_answers(interval, sites, best.answers, exchanges=not is_short)
 
 
-def fill_answers(interval: Interval, steps: Steps, answers: Ints, *, exchanges: bool = True) -> Found:
+def fill_answers(interval: Interval, sites: Sites, answers: Ints, *, exchanges: bool = True) -> Found:
     """Return answers that fit, with the levels that fill the remaining capacity of uplinks.
 
     exchanges  whether levels of a site are then exchanged
     """
-    shared, separate = interval.shared, interval.separate
+    shared = interval.shared
     remaining_left = find_left(answers, shared.use, interval.links)
-    added = np.zeros(steps.least.shape, dtype=np.int64)
+    added = np.zeros(sites.steps.least.shape, dtype=np.int64)
     value = float(shared.value[np.arange(len(answers)), answers].sum())
-    value += fill(
-        remaining_left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, *steps
-    )  # fmt: skip
+    value += fill(remaining_left, added, sites)
     if exchanges:
-        value = exchange(
-            remaining_left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
-        )  # fmt: skip
+        value = exchange(remaining_left, added, sites.pop_of, sites.value, sites.use, sites.pop_use, value)
     return Found(answers, added, value)
+
+
+def list_sites(interval: Interval, price: Floats) -> Sites:
+    """Return the separate queries of an interval, with steps in the order of value over price."""
+    separate = interval.separate
+    steps = order_steps(interval.pop_of, separate, price)
+    return Sites(interval.pop_of, separate.value, separate.use, separate.pop_use, steps)
 
 
 def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
@@ -161,6 +191,29 @@ def _measure_steps(
     return more, ratio
 
 
+@inner
+def _find_cheapest(value: Floats, cost: Floats) -> int:
+    """Return the possible level (L,) of least cost, of those the one of most value; -1 for none."""
+    best = -1
+    for level in range(len(value)):
+        if value[level] == -np.inf:
+            continue
+        if best < 0 or (cost[level], -value[level]) < (cost[best], -value[best]):
+            best = level
+    return best
+
+
+@inner
+def _find_step(value: Floats, cost: Floats, level: int) -> int:
+    """Return the finer level (L,) with the most additional value over cost; -1 for none."""
+    best, ratio = -1, 0.0
+    for finer in range(len(value)):
+        gain, more = value[finer] - value[level], cost[finer] - cost[level]
+        if gain > 0 and more > 0 and gain / more > ratio:
+            best, ratio = finer, gain / more
+    return best
+
+
 @run_small_in_python(max_elements=500)
 @kernel
 def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
@@ -171,27 +224,14 @@ def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     total = 0
     for site in range(sites):
         for query in range(count):
-            level_now = -1
-            for level in range(levels):
-                if value[site, query, level] == -np.inf:
-                    continue
-                if level_now < 0 or (cost[site, query, level], -value[site, query, level]) < (
-                    cost[site, query, level_now],
-                    -value[site, query, level_now],
-                ):
-                    level_now = level
-            cheapest[site, query] = max(level_now, 0)
-            while level_now >= 0:
-                best, ratio = -1, 0.0
-                for level in range(levels):
-                    gain = value[site, query, level] - value[site, query, level_now]
-                    more = cost[site, query, level] - cost[site, query, level_now]
-                    if gain > 0 and more > 0 and gain / more > ratio:
-                        best, ratio = level, gain / more
-                if best >= 0:
-                    steps[0, total], steps[1, total], steps[2, total] = site * count + query, level_now, best
+            level = _find_cheapest(value[site, query], cost[site, query])
+            cheapest[site, query] = max(level, 0)
+            while level >= 0:
+                finer = _find_step(value[site, query], cost[site, query], level)
+                if finer >= 0:
+                    steps[0, total], steps[1, total], steps[2, total] = site * count + query, level, finer
                     total += 1
-                level_now = best
+                level = finer
     return cheapest, steps[0, :total].copy(), steps[1, :total].copy(), steps[2, :total].copy()
 
 
@@ -207,72 +247,66 @@ def find_left(answers: Ints, use: Floats, links: int) -> Floats:
 
 @run_small_in_python(max_elements=2_000)
 @kernel
-def fill(  # noqa: C901 - plain loops
-    remaining: Floats,
-    added: Ints,
-    pop_of: Ints,
-    own_value: Floats,
-    own_use: Floats,
-    own_pop_use: Floats,
-    lower: Ints,
-    site: Ints,
-    query: Ints,
-    before: Ints,
-    after: Ints,
-    value: Floats,
-    use: Floats,
-    pop_use: Floats,
-) -> float:
+def fill(remaining: Floats, added: Ints, sites: Sites) -> float:
     """Fill the remaining capacity of uplinks by steps; write the levels (S, n), return the value or -inf."""
-    sites, count = lower.shape
+    pop_of, value, use, pop_use, steps = sites.pop_of, sites.value, sites.use, sites.pop_use, sites.steps
+    count_sites, count = steps.least.shape
     total = 0.0
-    for index in range(sites):
-        for other in range(count):
-            level = lower[index, other]
-            added[index, other] = level
-            total += own_value[index, other, level]
-            remaining[index] -= own_use[index, other, level]
-            remaining[sites + pop_of[index]] -= own_pop_use[index, other, level]
+    for site in range(count_sites):
+        for query in range(count):
+            level = steps.least[site, query]
+            added[site, query] = level
+            total += value[site, query, level]
+            remaining[site] -= use[site, query, level]
+            remaining[count_sites + pop_of[site]] -= pop_use[site, query, level]
     if remaining.min() < -TOLERANCE:
         return -np.inf
-    for step in range(len(site)):
-        index, other = site[step], query[step]
-        pop = sites + pop_of[index]
+    for step in range(len(steps.site)):
+        site, query = steps.site[step], steps.query[step]
+        pop = count_sites + pop_of[site]
         if (
-            added[index, other] == before[step]
-            and remaining[index] + TOLERANCE >= use[step]
-            and remaining[pop] + TOLERANCE >= pop_use[step]
+            added[site, query] == steps.before[step]
+            and remaining[site] + TOLERANCE >= steps.use[step]
+            and remaining[pop] + TOLERANCE >= steps.pop_use[step]
         ):
-            added[index, other] = after[step]
-            total += value[step]
-            remaining[index] -= use[step]
-            remaining[pop] -= pop_use[step]
-    for index in range(sites):
-        pop = sites + pop_of[index]
-        for other in range(count):
-            current = added[index, other]
+            added[site, query] = steps.after[step]
+            total += steps.value[step]
+            remaining[site] -= steps.use[step]
+            remaining[pop] -= steps.pop_use[step]
+    return _raise_levels(remaining, added, sites, total)
+
+
+@inner
+def _raise_levels(remaining: Floats, added: Ints, sites: Sites, total: float) -> float:
+    """Raise each level (S, n) to the one of most value that fits, whatever its price; return the value."""
+    value, use, pop_use = sites.value, sites.use, sites.pop_use
+    count_sites, count = added.shape
+    for site in range(count_sites):
+        pop = count_sites + sites.pop_of[site]
+        for query in range(count):
+            current = added[site, query]
             best, gain = current, 0.0
-            for level in range(own_value.shape[2]):
-                more = own_value[index, other, level] - own_value[index, other, current]
+            for level in range(value.shape[2]):
+                more = value[site, query, level] - value[site, query, current]
                 if (
                     more > gain
-                    and remaining[index] + TOLERANCE
-                    >= own_use[index, other, level] - own_use[index, other, current]
+                    and remaining[site] + TOLERANCE >= use[site, query, level] - use[site, query, current]
                     and remaining[pop] + TOLERANCE
-                    >= own_pop_use[index, other, level] - own_pop_use[index, other, current]
+                    >= pop_use[site, query, level] - pop_use[site, query, current]
                 ):
                     best, gain = level, more
             if best != current:
-                added[index, other] = best
+                added[site, query] = best
                 total += gain
-                remaining[index] -= own_use[index, other, best] - own_use[index, other, current]
-                remaining[pop] -= own_pop_use[index, other, best] - own_pop_use[index, other, current]
+                remaining[site] -= use[site, query, best] - use[site, query, current]
+                remaining[pop] -= pop_use[site, query, best] - pop_use[site, query, current]
     return total
 
 
 @kernel
-def _repair(answers: Ints, remaining: Floats, value: Floats, use: Floats, regret: Floats) -> bool:
+def _repair(answers: Ints, remaining: Floats, shared: Answered) -> bool:
     """Change answers by least regret for each unit of overload until all fit; return whether they do."""
+    value, use, regret = shared.value, shared.use, shared.regret
     count, levels = value.shape
     while remaining.min() < -TOLERANCE:
         best_query, best_level, best = -1, -1, np.inf
@@ -281,19 +315,26 @@ def _repair(answers: Ints, remaining: Floats, value: Floats, use: Floats, regret
             for level in range(levels):
                 if level == current or value[query, level] == -np.inf:
                     continue
-                less = 0.0
-                for link in range(len(remaining)):
-                    after = remaining[link] + use[query, current, link] - use[query, level, link]
-                    less += min(after, 0.0) - min(remaining[link], 0.0)
-                if less > 1e-12:
-                    ratio = (regret[query, level] - regret[query, current] + 1e-12) / less
-                    if ratio < best:
-                        best_query, best_level, best = query, level, ratio
+                less = _saved_overload(remaining, use[query, current], use[query, level])
+                if less <= 1e-12:
+                    continue
+                ratio = (regret[query, level] - regret[query, current] + 1e-12) / less
+                if ratio < best:
+                    best_query, best_level, best = query, level, ratio
         if best_query < 0:
             return False
         remaining += use[best_query, answers[best_query]] - use[best_query, best_level]
         answers[best_query] = best_level
     return True
+
+
+@inner
+def _saved_overload(remaining: Floats, before: Floats, after: Floats) -> float:
+    """Return the overload of uplinks (M,) that another use of them saves."""
+    less = 0.0
+    for link in range(len(remaining)):
+        less += min(remaining[link] + before[link] - after[link], 0.0) - min(remaining[link], 0.0)
+    return less
 
 
 @kernel
@@ -305,26 +346,13 @@ def _fits(remaining: Floats, before: Floats, after: Floats) -> bool:
 
 
 @kernel
-def _evaluate(
-    answers: Ints,
-    value: Floats,
-    use: Floats,
-    added: Ints,
-    pop_of: Ints,
-    own_value: Floats,
-    own_use: Floats,
-    own_pop_use: Floats,
-    steps: Steps,
-) -> float:
+def _evaluate(answers: Ints, added: Ints, shared: Answered, sites: Sites) -> float:
     """Return the value of answers, with their remaining uplinks filled; -inf if that does not fit."""
     total = 0.0
     for query in range(len(answers)):
-        total += value[query, answers[query]]
-    remaining_left = find_left(answers, use, _count_links(use, pop_of))
-    return total + fill(
-        remaining_left, added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site, steps.query,
-        steps.before, steps.after, steps.value, steps.use, steps.pop_use,
-    )  # fmt: skip
+        total += shared.value[query, answers[query]]
+    remaining = find_left(answers, shared.use, _count_links(shared.use, sites.pop_of))
+    return total + fill(remaining, added, sites)
 
 
 @kernel
@@ -334,28 +362,24 @@ def _count_links(use: Floats, pop_of: Ints) -> int:
 
 @kernel
 def _find_move(  # noqa: C901 - one compiled loop
-    answers: Ints,
-    remaining: Floats,
-    value: Floats,
-    use: Floats,
+    incumbent: Incumbent,
+    shared: Answered,
+    sites: Sites,
     moves: Floats,
-    order: Ints,
     slack: float,
     best: float,
-    added: Ints,
-    pop_of: Ints,
-    own_value: Floats,
-    own_use: Floats,
-    own_pop_use: Floats,
-    steps: Steps,
     evaluations: int,
-) -> tuple[int, int, float, int]:
-    """Return the first change of one or two answers that is better: their moves, the value, evaluations.
+) -> tuple[bool, float, int]:
+    """Make the first change of one or two answers that is better: return whether there is one.
 
-    moves  (n L,) regret that a move to a level adds; order sorts it
-    slack  of the bound: the sum of the moves' regrets must be less. A first move of -1 is none
+    Also returns the value and the evaluations.
+
+    moves  (n L,) regret that a move to a level adds
+    slack  of the bound: the sum of the moves' regrets must be less
     """
-    levels, evaluated = value.shape[1], 0
+    answers, remaining, use = incumbent.answers, incumbent.remaining, shared.use
+    order = np.argsort(moves)
+    levels, evaluated = shared.value.shape[1], 0
     smallest = min(moves[order[0]], 0.0)
     for first in range(-1, len(order)):
         query, one_level, more = -1, 0, 0.0
@@ -376,48 +400,38 @@ def _find_move(  # noqa: C901 - one compiled loop
             if query >= 0:
                 answers[query] = one_level
             answers[other] = other_level
-            now = _evaluate(answers, value, use, added, pop_of, own_value, own_use, own_pop_use, steps)
+            now = _evaluate(answers, incumbent.added, shared, sites)
             evaluated += 1
             if now > best * (1 + LEAST_GAIN):
                 remaining += before - after
-                return first, second, now, evaluated
+                return True, now, evaluated
             answers[other] = old_level
             if query >= 0:
                 answers[query] = one_kept
-    return -1, -1, best, evaluated
+    return False, best, evaluated
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _search(
-    answers: Ints,
-    value: Floats,
-    use: Floats,
-    regret: Floats,
-    bound: float,
-    pop_of: Ints,
-    own_value: Floats,
-    own_use: Floats,
-    own_pop_use: Floats,
-    steps: Steps,
-    evaluations: int,
-) -> float:
+def _search(answers: Ints, shared: Answered, bound: float, sites: Sites, evaluations: int) -> float:
     """Repair and improve answers in place; return the value of the choices, -inf where none fits."""
+    value, use, regret, steps = shared.value, shared.use, shared.regret, sites.steps
     count, levels = value.shape
-    sites = len(pop_of)
-    candidates = np.ones(_count_links(use, pop_of))
-    for site in range(sites):
+    count_sites = len(sites.pop_of)
+    candidates = np.ones(_count_links(use, sites.pop_of))
+    for site in range(count_sites):
         for other in range(steps.least.shape[1]):
-            candidates[site] -= own_use[site, other, steps.least[site, other]]
-            candidates[sites + pop_of[site]] -= own_pop_use[site, other, steps.least[site, other]]
+            candidates[site] -= sites.use[site, other, steps.least[site, other]]
+            pop = count_sites + sites.pop_of[site]
+            candidates[pop] -= sites.pop_use[site, other, steps.least[site, other]]
     for query in range(count):
         if value[query, answers[query]] == -np.inf:
             answers[query] = regret[query].argmin()
         candidates -= use[query, answers[query]]
-    if not _repair(answers, candidates, value, use, regret):
+    if not _repair(answers, candidates, shared):
         return -np.inf
-    added = np.empty(steps.least.shape, dtype=np.int64)
-    best = _evaluate(answers, value, use, added, pop_of, own_value, own_use, own_pop_use, steps)
+    incumbent = Incumbent(answers, candidates, np.empty(steps.least.shape, dtype=np.int64))
+    best = _evaluate(answers, incumbent.added, shared, sites)
     moves = np.empty(count * levels)
     evaluated = 1
     while count > 0 and evaluated < evaluations:
@@ -427,12 +441,11 @@ def _search(
             for level in range(levels):
                 more = regret[query, level] - regret[query, answers[query]]
                 moves[query * levels + level] = more if level != answers[query] else np.inf
-        _, second, best, used = _find_move(
-            answers, candidates, value, use, moves, np.argsort(moves), slack, best, added, pop_of,
-            own_value, own_use, own_pop_use, steps, evaluations - evaluated,
-        )  # fmt: skip
+        is_better, best, used = _find_move(
+            incumbent, shared, sites, moves, slack, best, evaluations - evaluated
+        )
         evaluated += used
-        if second < 0:
+        if not is_better:
             break
     return best
 
@@ -478,9 +491,16 @@ def _fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
             ratio[step] = -more_value[step] / max(more_use[step], 1e-300)
         order = np.argsort(ratio, kind="mergesort")
         remaining[:] = 1.0
-        fill(
-            remaining, added, pop_of, own_value, use, unused, cheapest, np.zeros(count, dtype=np.int64),
-            position[order], before[order], after[order], more_value[order], more_use[order], np.zeros(count),
-        )  # fmt: skip
+        steps = Steps(
+            cheapest,
+            np.zeros(count, dtype=np.int64),
+            position[order],
+            before[order],
+            after[order],
+            more_value[order],
+            more_use[order],
+            np.zeros(count),
+        )
+        fill(remaining, added, Sites(pop_of, own_value, use, unused, steps))
         selected_levels[site] = added[0]
     return selected_levels

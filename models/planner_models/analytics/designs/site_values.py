@@ -104,15 +104,22 @@ def _join_others(preferred: Ints, join: Ints, takes_part: Bools) -> Ints:
     joined = np.full(preferred.shape, -1, dtype=np.int64)
     before = np.empty(queries, dtype=np.int64)
     for k in range(intervals):
-        for turn in range(2):
-            before[:] = -1
-            for index in range(sites):
-                site = index if turn == 0 else sites - 1 - index
-                for query in range(queries):
-                    if takes_part[site, query]:
-                        joined[k, site, query] = _join(join[query], joined[k, site, query], before[query])
-                        before[query] = _join(join[query], before[query], preferred[k, site, query])
+        before[:] = -1
+        for site in range(sites):
+            _join_site(preferred[k, site], join, takes_part[site], before, joined[k, site])
+        before[:] = -1
+        for site in range(sites - 1, -1, -1):
+            _join_site(preferred[k, site], join, takes_part[site], before, joined[k, site])
     return joined
+
+
+@kernel
+def _join_site(preferred: Ints, join: Ints, takes_part: Bools, before: Ints, joined: Ints) -> None:
+    """Join levels (Q,) of the sites before a site to those of its others, and its own to those before."""
+    for query in range(len(preferred)):
+        if takes_part[query]:
+            joined[query] = _join(join[query], joined[query], before[query])
+            before[query] = _join(join[query], before[query], preferred[query])
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
 from planner.threads import limit_blas
 from planner_models.analytics.designs import prices
@@ -208,14 +208,24 @@ def _find_gains(value: Floats, decay: Floats, cost: Floats, first: int) -> tuple
         for level in range(levels):
             if value[row, level] == -np.inf:
                 continue
-            for other in range(levels):
-                more = value[row, other] - value[row, level]
-                if more <= 0:
-                    continue
-                for after in range(first - 1, decay.shape[1]):
-                    net = more * decay[row, after] - cost[after, row, other]
-                    if net > gain[row, level]:
-                        gain[row, level], finer[row, level], later[row, level] = net, other, after + 1
+            gain[row, level], finer[row, level], later[row, level] = _find_gain(
+                value[row], decay[row], cost[:, row], level, first
+            )
+    return gain, finer, later
+
+
+@inner
+def _find_gain(value: Floats, decay: Floats, cost: Floats, level: int, first: int) -> tuple[float, int, int]:
+    """Return the best gain of a finer level later than a level (L,), that level, and its delay."""
+    gain, finer, later = 0.0, 0, 0
+    for other in range(len(value)):
+        more = value[other] - value[level]
+        if more <= 0:
+            continue
+        for after in range(first - 1, len(decay)):
+            net = more * decay[after] - cost[after, other]
+            if net > gain:
+                gain, finer, later = net, other, after + 1
     return gain, finer, later
 
 

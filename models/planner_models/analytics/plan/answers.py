@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.tables import QueryVolume, read_volume
 
@@ -69,6 +69,12 @@ class _Kinds(NamedTuple):
     is_asked: Bools
 
 
+@inner
+def _join_two(join: Ints, first: int, other: int) -> int:
+    """Return the level of the answer that the levels of some sites make; -1 where one sends none."""
+    return int(join[first, other]) if first >= 0 and other >= 0 else -1
+
+
 @run_small_in_python(max_elements=5_000)
 @kernel
 def _join_answers(  # noqa: C901 - one compiled loop
@@ -91,27 +97,23 @@ def _join_answers(  # noqa: C901 - one compiled loop
                 if not kinds.has_data[site, query]:
                     continue
                 level_own = levels[k, site, query] if kinds.is_asked[k, query] else -1
-                before = level[k, query]
-                first = is_first[query]
-                is_first[query] = False
-                if not kinds.is_sum[query]:
-                    if first:
-                        level[k, query] = level_own
-                    elif before >= 0:
-                        level[k, query] = join[query, before, level_own] if level_own >= 0 else -1
-                    continue
-                if first:
-                    level[k, query] = level_own
-                elif level_own != before:
+                if is_first[query]:
+                    level[k, query], is_first[query] = level_own, False
+                elif not kinds.is_sum[query]:
+                    level[k, query] = _join_two(join[query], level[k, query], level_own)
+                elif level_own != level[k, query]:
                     level[k, query] = -1
+                if not kinds.is_sum[query]:
+                    continue
                 if level_own < 0:
                     continue
                 value[k, query] += value_share[query, level_own] * site_value[site, query]
-                if not kinds.is_none[query, level_own]:
-                    now = errors[query, level_own]
-                    if not answered[k, query] or not now <= error[k, query]:
-                        error[k, query] = np.nan if answered[k, query] and np.isnan(error[k, query]) else now
-                    answered[k, query] = True
+                if kinds.is_none[query, level_own]:
+                    continue
+                now = errors[query, level_own]
+                if not answered[k, query] or not now <= error[k, query]:
+                    error[k, query] = np.nan if answered[k, query] and np.isnan(error[k, query]) else now
+                answered[k, query] = True
         for query in range(queries):
             if not kinds.is_sum[query] and not is_first[query]:
                 current = level[k, query]
@@ -264,7 +266,6 @@ def _add_loads(levels: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Float
 def _add_wasted(selected_levels: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, wasted: Floats) -> None:
     """Add the bytes (K, S) beyond the fewest with which a site makes the answer of each of some queries."""
     intervals, sites, _ = selected_levels.shape
-    levels = sizes.per_record.shape[1]
     for k in range(intervals):
         for site in range(sites):
             for query in queries:
@@ -273,21 +274,23 @@ def _add_wasted(selected_levels: Ints, sizes: _Sizes, needs: _Needs, queries: In
                     continue
                 records, cells = read_volume(sizes.volume, k, site, query)
                 sent = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
-                needed = sent
-                if answer < 0:
-                    needed = 0.0
-                else:
-                    for other_level in range(levels):
-                        if (
-                            needs.may_send[site, query, other_level]
-                            and needs.refines[query, other_level, answer]
-                        ):
-                            size = (
-                                records * sizes.per_record[query, other_level]
-                                + cells * sizes.per_cell[query, other_level]
-                            )
-                            needed = min(needed, size)
+                needed = 0.0
+                if answer >= 0:
+                    needed = min(sent, _find_needed(sizes, needs, site, query, answer, records, cells))
                 wasted[k, site] += sent - needed
+
+
+@inner
+def _find_needed(
+    sizes: _Sizes, needs: _Needs, site: int, query: int, answer: int, records: float, cells: float
+) -> float:
+    """Return the fewest bytes of records and cells with which a site makes an answer; inf for none."""
+    needed = np.inf
+    for level in range(sizes.per_record.shape[1]):
+        if needs.may_send[site, query, level] and needs.refines[query, level, answer]:
+            size = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+            needed = min(needed, size)
+    return needed
 
 
 class Delays(NamedTuple):

@@ -184,11 +184,11 @@ def _list_rows(  # noqa: C901 - one compiled loop
         is_alike[k] = True
         for site in range(sites):
             for query in range(queries):
-                if has_data[site, query]:
-                    if common[query] == -2:
-                        common[query] = levels[k, site, query]
-                    elif levels[k, site, query] != common[query]:
-                        is_alike[k, query] = False
+                if not has_data[site, query]:
+                    continue
+                if common[query] == -2:
+                    common[query] = levels[k, site, query]
+                is_alike[k, query] &= levels[k, site, query] == common[query]
         for query in range(queries):
             is_alike[k, query] = is_alike[k, query] and common[query] >= 0
             alike += is_alike[k, query] and is_asked[k, query]
