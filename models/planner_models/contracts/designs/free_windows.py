@@ -199,21 +199,37 @@ def search(
     level = np.maximum(level, floor)
     master = burst_sets.MasterProgram(region, SEARCH_GROUPS)
     cost = master.rate(level)
+
+    def ends(cost: float) -> bool:
+        return is_enough(cost) or deadline.is_over
+
     for step in STEPS:
         is_better = True
         while is_better:
             is_better = False
             for contract in paid.tolist():
                 size = step * float(max_level[paid].max())
-                for changed in _changed_levels(level, contract, size, floor, max_level):
-                    if is_enough(cost) or deadline.is_over:
-                        return level
-                    lower = cost * (1 - LEAST_CHANGE)
-                    now = master.rate(changed, lower)
-                    if now < lower:
-                        cost, level, is_better = now, changed, True
-                        break
+                changes = _changed_levels(level, contract, size, floor, max_level)
+                cost, better, is_over = _find_better(master, changes, cost, ends)
+                if is_over:
+                    return level
+                if better is not None:
+                    level, is_better = better, True
     return level
+
+
+def _find_better(
+    master: burst_sets.MasterProgram, changes: Iterator[Floats], cost: float, ends: Callable[[float], bool]
+) -> tuple[float, Floats | None, bool]:
+    """Return a lower cost and the first levels that have it, None for none, and whether the search ends."""
+    for changed in changes:
+        if ends(cost):
+            return cost, None, True
+        lower = cost * (1 - LEAST_CHANGE)
+        now = master.rate(changed, lower)
+        if now < lower:
+            return now, changed, False
+    return cost, None, False
 
 
 def _changed_levels(

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
@@ -205,39 +205,64 @@ def _find_tenants(  # noqa: C901 - one compiled loop
             if n >= 0:
                 loads[t, n] += load[p]
                 sizes[t, n] += np.inf if state.is_pinned[p, r] else rules.size[p]
+    held = (loads, sizes)
     for t in range(tenants):
         if not free[t] or state.on[t, worst] == 0 or sizes[t, worst] == np.inf:
             continue
-        slots = order[first[t] : first[t + 1]]
         for n in range(nodes):
             if rules.rate[n] <= 0 or state.on[t, n] > 0 or state.load[n] / rules.rate[n] >= high:
                 continue
-            may_go = -1  # not known yet
-            for u in range(-1, tenants):
-                load_back, size_back = 0.0, 0.0
-                if u >= 0:
-                    if not free[u] or state.on[u, n] == 0 or state.on[u, worst] > 0:
-                        continue
-                    load_back, size_back = loads[u, n], sizes[u, n]
-                delta = loads[t, worst] - load_back
-                after = max(
-                    (state.load[worst] - delta) / rules.rate[worst], (state.load[n] + delta) / rules.rate[n]
-                )
-                if delta <= 0 or after >= lowest or size_back == np.inf:
-                    continue
-                if (
-                    state.used[n] - size_back + sizes[t, worst] > rules.memory[n]
-                    or state.used[worst] - sizes[t, worst] + size_back > rules.memory[worst]
-                ):
-                    continue
-                if may_go < 0:
-                    may_go = int(_may_all_go(rules, state, slots, worst, n))
-                if may_go == 0:
-                    break
-                if u >= 0 and not _may_all_go(rules, state, order[first[u] : first[u + 1]], n, worst):
-                    continue
-                best, target, other, lowest = t, n, u, after
+            move = (t, worst, n)
+            partner, after = _find_partner(rules, state, held, (order, first, free), move, lowest)
+            if after < lowest:
+                best, target, other, lowest = t, n, partner, after
     return best, target, other
+
+
+@njit(cache=True, nogil=True)
+def _find_partner(
+    rules: Rules,
+    state: State,
+    held: tuple[Floats, Floats],
+    tenants: tuple[Ints, Ints, Bools],
+    move: tuple[int, int, int],
+    lowest: float,
+) -> tuple[int, float]:
+    """Return the tenant that best comes back where one leaves a node for another, or -1 for none.
+
+    Also returns the higher utilization of the two nodes then; `lowest` where the move does not help.
+
+    held     load and data of each tenant on each node, (T, N)
+    tenants  partitions in the order of tenants (P,), the first of each (T + 1,), and who may leave (T,)
+    move     tenant, its old and its new node
+    """
+    loads, sizes = held
+    order, first, free = tenants
+    t, worst, n = move
+    partner, may_go = -1, -1  # not known yet
+    for u in range(-1, len(free)):
+        load_back, size_back = 0.0, 0.0
+        if u >= 0:
+            if not free[u] or state.on[u, n] == 0 or state.on[u, worst] > 0:
+                continue
+            load_back, size_back = loads[u, n], sizes[u, n]
+        delta = loads[t, worst] - load_back
+        after = max((state.load[worst] - delta) / rules.rate[worst], (state.load[n] + delta) / rules.rate[n])
+        if delta <= 0 or after >= lowest or size_back == np.inf:
+            continue
+        if (
+            state.used[n] - size_back + sizes[t, worst] > rules.memory[n]
+            or state.used[worst] - sizes[t, worst] + size_back > rules.memory[worst]
+        ):
+            continue
+        if may_go < 0:
+            may_go = int(_may_all_go(rules, state, order[first[t] : first[t + 1]], worst, n))
+        if may_go == 0:
+            break
+        if u >= 0 and not _may_all_go(rules, state, order[first[u] : first[u + 1]], n, worst):
+            continue
+        partner, lowest = u, after
+    return partner, lowest
 
 
 @njit(cache=True, nogil=True)

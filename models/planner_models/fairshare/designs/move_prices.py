@@ -79,28 +79,62 @@ def list_items(rules: Rules, state: State, load: Floats, gb: Floats) -> Items:
     return Items(first, partition * width + replica[order], load[partition], gb[partition])
 
 
+class Classes(NamedTuple):
+    """Replicas by load: C classes.
+
+    sizes     (C,) load of each, in cells
+    of_item   (I,) class of each item, -1 for none
+    least_gb  (N,) least data of a node's items after the first ones
+    step      load of a cell
+    cells     of the largest limit
+    """
+
+    sizes: Ints
+    of_item: Ints
+    least_gb: Floats
+    step: float
+    cells: int
+
+
 @run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
-def decide_nodes(  # noqa: C901 - one compiled loop
-    prices: Floats,
-    sizes: Ints,
-    step: float,
-    slack: Floats,
-    items: Items,
-    of_class: Ints,
-    least_gb: Floats,
-    cells: int,
-    decisions: Decisions,
-    surplus: Floats,
+def decide_nodes(
+    prices: Floats, classes: Classes, slack: Floats, items: Items, decisions: Decisions, surplus: Floats
 ) -> float:
     """Return the sum of the nodes' least costs; fill their decisions, and the leaving less the taken load.
 
-    prices, sizes, surplus  (C,) GB; load in cells; replicas that leave less those that nodes take
-    step                    load of a cell
-    slack                    (N,) limit less load; negative where above it
-    of_class                (I,) class of each item, -1 for none
-    least_gb                (N,) least data of a node's items after the first ones
+    prices, surplus  (C,) GB; replicas that leave less those that nodes take
+    slack            (N,) limit less load; negative where above it
     """
+    value, choice = fill_knapsack(prices, classes.sizes, classes.cells)
+    surplus[:] = 0.0
+    total = 0.0
+    frees, costs = np.empty(1 << CHOSEN), np.empty(1 << CHOSEN)  # by the first replicas that leave
+    for n in range(len(slack)):
+        begin = items.first[n]
+        exact_count = min(CHOSEN, items.first[n + 1] - begin)
+        frees[0], costs[0] = slack[n], 0.0
+        add_up_leaving(items, classes.of_item, prices, n, frees, costs)
+        best = np.inf
+        for bits in range(1 << exact_count):
+            best = decide_further(items, classes, value, n, bits, (frees[bits], costs[bits], best), decisions)
+        if best == np.inf:  # pinned replicas alone are above the limit
+            decisions.bits[n] = decisions.further[n] = decisions.taken[n] = 0
+            continue
+        total += best
+        for j in range(exact_count):
+            if decisions.bits[n] >> j & 1 and classes.of_item[begin + j] >= 0:
+                surplus[classes.of_item[begin + j]] += 1.0
+        x = decisions.taken[n]
+        while choice[x] >= 0:
+            surplus[choice[x]] -= 1.0
+            x -= classes.sizes[choice[x]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def fill_knapsack(prices: Floats, sizes: Ints, cells: int) -> tuple[Floats, Ints]:
+    """Return the most that a node earns by taking load, and the last class that it takes, (X + 1,)."""
     value, choice = np.zeros(cells + 1), np.full(cells + 1, -1)
     for c in range(len(sizes)):
         size, price = sizes[c], prices[c]
@@ -109,50 +143,58 @@ def decide_nodes(  # noqa: C901 - one compiled loop
         for x in range(size, cells + 1):
             if value[x - size] + price > value[x] + 1e-15:
                 value[x], choice[x] = value[x - size] + price, c
-    surplus[:] = 0.0
-    total = 0.0
-    frees, costs = np.empty(1 << CHOSEN), np.empty(1 << CHOSEN)  # by the first replicas that leave
-    for n in range(len(slack)):
-        begin, end = items.first[n], items.first[n + 1]
-        exact_count = min(CHOSEN, end - begin)
-        best = np.inf
-        for bits in range(1 << exact_count):
-            if bits:
-                j = 0
-                while bits >> j & 1 == 0:
-                    j += 1
-                remainder = bits & (bits - 1)
-                frees[bits] = frees[remainder] + items.load[begin + j]
-                costs[bits] = costs[remainder] + items.gb[begin + j]
-                if of_class[begin + j] >= 0:
-                    costs[bits] += prices[of_class[begin + j]]
-            else:
-                frees[0], costs[0] = slack[n], 0.0
-            free, cost = frees[bits], costs[bits]
-            further = 0
-            while cost - value[cells] < best:
-                if free >= -1e-9 * step:
-                    x = min(int(max(free, 0.0) / step + 1e-9), cells)
-                    if cost - value[x] < best - 1e-15:
-                        best = cost - value[x]
-                        decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
-                if begin + exact_count + further >= end:
-                    break
-                free += items.load[begin + exact_count + further]
-                cost += least_gb[n]
-                further += 1
-        if best == np.inf:  # pinned replicas alone are above the limit
-            decisions.bits[n] = decisions.further[n] = decisions.taken[n] = 0
-            continue
-        total += best
-        for j in range(exact_count):
-            if decisions.bits[n] >> j & 1 and of_class[begin + j] >= 0:
-                surplus[of_class[begin + j]] += 1.0
-        x = decisions.taken[n]
-        while choice[x] >= 0:
-            surplus[choice[x]] -= 1.0
-            x -= sizes[choice[x]]
-    return total
+    return value, choice
+
+
+@njit(cache=True, nogil=True)
+def add_up_leaving(items: Items, of_item: Ints, prices: Floats, n: int, frees: Floats, costs: Floats) -> None:
+    """Fill the free load and the cost of a node for each set of its first replicas that leaves, as bits.
+
+    frees, costs  those of the empty set are there
+    """
+    begin = items.first[n]
+    for bits in range(1, 1 << min(CHOSEN, items.first[n + 1] - begin)):
+        j = 0
+        while bits >> j & 1 == 0:
+            j += 1
+        remainder = bits & (bits - 1)
+        frees[bits] = frees[remainder] + items.load[begin + j]
+        costs[bits] = costs[remainder] + items.gb[begin + j]
+        if of_item[begin + j] >= 0:
+            costs[bits] += prices[of_item[begin + j]]
+
+
+@njit(cache=True, nogil=True)
+def decide_further(
+    items: Items,
+    classes: Classes,
+    value: Floats,
+    n: int,
+    bits: int,
+    start: tuple[float, float, float],
+    decisions: Decisions,
+) -> float:
+    """Decide how many further replicas leave a node where some of its first ones do; return its least cost.
+
+    value  (X + 1,) that a node earns by taking load
+    start  free load and cost without further replicas, and the least cost of other decisions
+    """
+    free, cost, best = start
+    begin, end, step, cells = items.first[n], items.first[n + 1], classes.step, classes.cells
+    after = begin + min(CHOSEN, end - begin)
+    further = 0
+    while cost - value[cells] < best:
+        if free >= -1e-9 * step:
+            x = min(int(max(free, 0.0) / step + 1e-9), cells)
+            if cost - value[x] < best - 1e-15:
+                best = cost - value[x]
+                decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
+        if after + further >= end:
+            break
+        free += items.load[after + further]
+        cost += classes.least_gb[n]
+        further += 1
+    return best
 
 
 @run_small_in_python(max_elements=2_000)
@@ -260,6 +302,7 @@ def price_moves(
     missing_of = np.bincount(missing[missing >= 0], minlength=len(sizes)).astype(float)
     ends = zip(items.first[:-1].tolist(), items.first[1:].tolist(), strict=True)
     least_gb = np.array([items.gb[begin + CHOSEN : end].min(initial=np.inf) for begin, end in ends])
+    by_load = Classes(sizes, of_class, least_gb, step, CELLS)
     decisions = Decisions(*(np.zeros(len(slack), dtype=np.int64) for _ in range(3)))
     surplus, direction = np.zeros(len(sizes)), np.zeros(len(sizes))
     typical = float(items.gb.mean()) if len(items.gb) else missing_gb / max(len(missing_load), 1)
@@ -268,7 +311,7 @@ def price_moves(
     best, pace, stall = 0.0, 1.0, 0
     work = len(slack) * (1 << CHOSEN) + len(sizes) * CELLS
     for k in range(min(MOST_ROUNDS, max(MOST_WORK // work, 100))):
-        total = decide_nodes(prices, sizes, step, slack, items, of_class, least_gb, CELLS, decisions, surplus)
+        total = decide_nodes(prices, by_load, slack, items, decisions, surplus)
         bound = total + missing_gb + float(prices @ missing_of)
         best, stall = (bound, 0) if bound > best * (1 + 1e-5) else (best, stall + 1)
         is_met = candidates.add(slack, decisions) + missing_gb <= best * (1 + 1e-6)

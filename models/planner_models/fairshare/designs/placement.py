@@ -114,16 +114,27 @@ def insert_by_ejection(rules: Rules, state: State, load: Floats, order: Ints) ->
             if state.node[p, r] >= 0 or put_on_first(rules, state, load, p, r):
                 continue
             free = largest_free_gb(rules, state)
-            is_placed = False
-            if free >= smallest:
-                for q in range(len(rules.wanted)):
-                    if is_placed or tried >= MOST_EJECTIONS:
-                        break
-                    tried += 1
-                    is_placed = rules.size[q] <= free and put_by_ejection(rules, state, load, p, r, q)
-            if not is_placed:
-                unplaced += 1
+            tries = MOST_EJECTIONS - tried if free >= smallest else 0
+            is_placed, more = eject_any(rules, state, load, (p, r), free, tries)
+            tried += more
+            unplaced += not is_placed
     return unplaced
+
+
+@njit(cache=True, nogil=True)
+def eject_any(
+    rules: Rules, state: State, load: Floats, replica: tuple[int, int], free_gb: float, tries: int
+) -> tuple[bool, int]:
+    """Put a replica where one of the first partitions can leave; return if so, and the partitions tried.
+
+    replica  partition, and number of the replica
+    free_gb  largest free memory of a node, which the replica that leaves must fit in
+    """
+    for q in range(min(len(rules.wanted), tries)):
+        fits = rules.size[q] <= free_gb
+        if fits and put_by_ejection(rules, state, load, replica[0], replica[1], q):
+            return True, q + 1
+    return False, max(min(len(rules.wanted), tries), 0)
 
 
 def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:

@@ -172,6 +172,18 @@ def cover(rows: Any, start: Any, mask_of: Any, weight: Any, sets: Any) -> Any:
     return mask_of_header, taken, hits
 
 
+@inner
+def count_differing(mask: Any, other: Any) -> Any:
+    """Return the number of bits in which two masks differ."""
+    apart = 0
+    for w in range(len(mask)):
+        x = mask[w] ^ other[w]
+        while x:
+            x &= x - np.uint64(1)
+            apart += 1
+    return apart
+
+
 @run_small_in_python(max_elements=1_000)
 @kernel
 def merge_masks(words: Any, masks: Any, mask_of: Any, most_tried: Any) -> Any:  # noqa: C901
@@ -206,13 +218,7 @@ def merge_masks(words: Any, masks: Any, mask_of: Any, most_tried: Any) -> Any:  
         for m in range(sets):
             distance[m] = np.inf
             if is_there[m] and m != smallest:
-                apart = 0
-                for w in range(words.shape[1]):
-                    x = union[m, w] ^ union[smallest, w]
-                    while x:
-                        x &= x - np.uint64(1)
-                        apart += 1
-                distance[m] = apart
+                distance[m] = count_differing(union[m], union[smallest])
         best, growth, best_count = -1, np.inf, 0
         for m in np.argsort(distance, kind="mergesort")[:most_tried]:  # stable, also compiled
             if not np.isfinite(distance[m]):

@@ -100,6 +100,15 @@ def find_meeting(header: Any, mask: Any, index: Any, start: Any, end: Any, words
 
 
 @inner
+def is_within(needed: Any, mask: Any) -> Any:
+    """Return whether a mask has all bits of another one."""
+    is_held = True
+    for k in range(len(mask)):
+        is_held &= (needed[k] & ~mask[k]) == 0
+    return is_held
+
+
+@inner
 def keeps_action(header: Any, mask: Any, index: Any, rules: Any, buffer: Any) -> Any:
     """Return whether an entry with a mask may serve a header: all that it holds get the same action.
 
@@ -129,9 +138,7 @@ def keeps_action(header: Any, mask: Any, index: Any, rules: Any, buffer: Any) ->
                     if action >= 0 and rules.action[i] != action:
                         return False
                     action, following = rules.action[i], rules.next[i]
-                    is_held = True
-                    for k in range(len(mask)):
-                        is_held &= (rules.mask[i, k] & ~mask[k]) == 0
+                    is_held = is_within(rules.mask[i], mask)
                 if is_held:
                     break
             begin = end

@@ -232,7 +232,22 @@ def _encode_layer(layer: Layer, a: int, b: int, size: tuple[int, int], limits: t
 
 
 @njit(cache=True)
-def _fill_rules(  # noqa: C901 - one compiled loop
+def _find_common_ports(ports: Masks, rule: Ints, by_ports: Ints) -> int:
+    """Return the first place in `by_ports` of the port set that most switches without a rule have; or -1."""
+    best, largest, i = -1, 0, 0
+    while i < len(by_ports):
+        mask, number, j = ports[by_ports[i]], 0, i
+        while j < len(by_ports) and ports[by_ports[j]] == mask:
+            number += rule[by_ports[j]] == UNSET
+            j += 1
+        if number > largest:
+            best, largest = i, number
+        i = j
+    return best
+
+
+@njit(cache=True)
+def _fill_rules(
     ports: Masks, rule: Ints, a: int, b: int, size: tuple[int, int], limits: tuple[int, int, int]
 ) -> tuple[int, int]:
     """Set rules within the limits; return the bits that they take and the pairs that are left."""
@@ -242,16 +257,7 @@ def _fill_rules(  # noqa: C901 - one compiled loop
     by_ports = a + np.argsort(ports[a:b], kind="mergesort")
     used, count, remaining = 0, 0, b - a
     while remaining > 0 and count < most_rules and used + bitmap + name <= budget:
-        # the port set that most of the switches that are left have
-        best, largest, i = -1, 0, 0
-        while i < len(by_ports):
-            mask, number, j = ports[by_ports[i]], 0, i
-            while j < len(by_ports) and ports[by_ports[j]] == mask:
-                number += rule[by_ports[j]] == UNSET
-                j += 1
-            if number > largest:
-                best, largest = i, number
-            i = j
+        best = _find_common_ports(ports, rule, by_ports)
         union = ports[by_ports[best]]
         members, extra = 0, 0
         used += bitmap
@@ -266,11 +272,10 @@ def _fill_rules(  # noqa: C901 - one compiled loop
         while redundancy > 0 and remaining > 0 and used + name <= budget:
             nearest, smallest = -1, redundancy + 1
             for i in range(a, b):
-                if rule[i] == UNSET:
-                    both = union | ports[i]
-                    more = extra + members * count_bits(both ^ union) + count_bits(both ^ ports[i])
-                    if more < smallest:
-                        nearest, smallest = i, more
+                both = union | ports[i]
+                more = extra + members * count_bits(both ^ union) + count_bits(both ^ ports[i])
+                if rule[i] == UNSET and more < smallest:
+                    nearest, smallest = i, more
             if nearest < 0:
                 break
             union |= ports[nearest]

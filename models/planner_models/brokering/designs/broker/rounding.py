@@ -99,10 +99,11 @@ def insert_clients(
         while waiting[group] > 0:
             best, lowest = -1, np.inf
             for b in range(cost.shape[1]):
-                if residual[b] >= bitrate[group]:
-                    value = cost[group, b] + dual_price[b] * bitrate[group]
-                    if value < lowest:
-                        best, lowest = b, value
+                if residual[b] < bitrate[group]:
+                    continue
+                value = cost[group, b] + dual_price[b] * bitrate[group]
+                if value < lowest:
+                    best, lowest = b, value
             if best < 0 and not _eject_and_insert(state, group):
                 return False
             if best >= 0:
@@ -125,10 +126,11 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
             if assigned[h, b] == 0 or residual[b] + bitrate[h] < bitrate[group]:
                 continue
             for d in range(clusters):
-                if d != b and residual[d] >= bitrate[h]:
-                    value = cost[group, b] + cost[h, d] - cost[h, b]
-                    if value < lowest:
-                        lowest, b_best, h_best, d_best = value, b, h, d
+                if d == b or residual[d] < bitrate[h]:
+                    continue
+                value = cost[group, b] + cost[h, d] - cost[h, b]
+                if value < lowest:
+                    lowest, b_best, h_best, d_best = value, b, h, d
     if b_best < 0:
         return False
     move_clients(state, h_best, b_best, d_best, 1)

@@ -10,6 +10,7 @@ the cost has increased by a share of the traffic, and taken where it saves more 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def aggregate(
     else:
         slopes, begins = congestion.pieces()
         loads = np.zeros(ports) if background_mbps is None else background_mbps.astype(float)
-        raw = _convex(masks, rates, free, ports, delta, spare, loads.copy(), slopes, begins)
+        raw = _convex(masks, rates, _Settings(free, ports, delta, spare), loads, slopes, begins)
     used = np.bincount(raw) > 0
     return np.asarray((np.cumsum(used) - 1)[raw], dtype=np.int64)
 
@@ -119,72 +120,107 @@ def _masked_sum(table: Floats, mask: np.uint64) -> float:
     return total
 
 
+class _Settings(NamedTuple):
+    """Entries and ports of a switch, and the paper's parameters: see `aggregate`."""
+
+    free: int
+    ports: int
+    delta: float
+    spare: int
+
+
+class _Loads(NamedTuple):
+    """Load of each port and its cost, (ports,), and the pieces of the cost of a load."""
+
+    mbps: Floats
+    cost: Floats
+    slopes: Floats
+    begins: Floats
+
+
+class _Entries(NamedTuple):
+    """Union of the ports of each entry and the rate that it carries, (free,)."""
+
+    union: Masks
+    carried: Floats
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
-def _convex(  # noqa: C901 - one compiled loop
-    masks: Masks,
-    rates: Floats,
-    free: int,
-    ports: int,
-    delta: float,
-    spare: int,
-    loads: Floats,
-    slopes: Floats,
-    begins: Floats,
+def _convex(
+    masks: Masks, rates: Floats, settings: _Settings, background: Floats, slopes: Floats, begins: Floats
 ) -> Ints:
     """Assign the groups in one pass, with convex congestion: the cost of every port is tracked."""
-    union, carried = np.zeros(free, dtype=np.uint64), np.zeros(free)
+    free, ports, delta, spare = settings
+    entries = _Entries(np.zeros(free, dtype=np.uint64), np.zeros(free))
     meta = np.empty(len(masks), dtype=np.int64)
     more = np.empty(ports)
     table = np.empty(((ports + 7) // 8, 256))
-    cost_now = np.empty(ports)
+    loads = _Loads(background.copy(), np.empty(ports), slopes, begins)
     for p in range(ports):
-        cost_now[p] = _congestion_cost(loads[p], slopes, begins)
+        loads.cost[p] = _congestion_cost(loads.mbps[p], slopes, begins)
     used = 0
     for g in range(len(masks)):
         size, rate = count_bits(masks[g]), rates[g]
-        best, reached, joined = -1, masks[g], 0.0
         if size >= ports - spare:
             meta[g] = free
-            reached = ~np.uint64(0)
-        elif size == 1:
+            _add_load(loads, ~np.uint64(0), ~np.uint64(0), rate, 0.0)
+            continue
+        if size == 1:
             meta[g] = free + 1 + count_bits(masks[g] - np.uint64(1))
-        else:
-            for p in range(ports):
-                more[p] = _congestion_cost(loads[p] + rate, slopes, begins) - cost_now[p]
-            _sum_bytes(more, ports, table)
-            own_cost = _masked_sum(table, masks[g])
-            cheapest = np.inf
-            for m in range(used):
-                cost = _masked_sum(table, union[m])
-                new = masks[g] & ~union[m]
-                if new:
-                    # convex: so much more traffic costs at least in proportion
-                    if cost + (carried[m] + rate) / rate * _masked_sum(table, new) >= cheapest:
-                        continue
-                    for p in range(ports):
-                        if (new >> np.uint64(p)) & np.uint64(1):
-                            cost += (
-                                _congestion_cost(loads[p] + carried[m] + rate, slopes, begins) - cost_now[p]
-                            )
-                if cost < cheapest:
-                    best, cheapest = m, cost
-            if best < 0 or (used < free and cheapest - own_cost > delta * own_cost):
-                best = used
-                used += 1
-            joined = carried[best]
-            reached = union[best] | masks[g]
-            meta[g] = best
+            _add_load(loads, masks[g], masks[g], rate, 0.0)
+            continue
         for p in range(ports):
-            bit = np.uint64(1) << np.uint64(p)
-            if reached & bit:
-                # ports that are new to the meta-group get what it carries already too
-                loads[p] += rate if best < 0 or union[best] & bit else rate + joined
-                cost_now[p] = _congestion_cost(loads[p], slopes, begins)
-        if best >= 0:
-            union[best] = reached
-            carried[best] += rate
+            more[p] = _congestion_cost(loads.mbps[p] + rate, slopes, begins) - loads.cost[p]
+        _sum_bytes(more, ports, table)
+        own_cost = _masked_sum(table, masks[g])
+        best, cheapest = _find_cheapest(masks[g], rate, entries, used, loads, table)
+        if best < 0 or (used < free and cheapest - own_cost > delta * own_cost):
+            best = used
+            used += 1
+        meta[g] = best
+        reached = entries.union[best] | masks[g]
+        # ports that are new to the meta-group get what it carries already too
+        _add_load(loads, reached, entries.union[best], rate, entries.carried[best])
+        entries.union[best] = reached
+        entries.carried[best] += rate
     return meta
+
+
+@njit(cache=True, nogil=True)
+def _find_cheapest(
+    mask: np.uint64, rate: float, entries: _Entries, used: int, loads: _Loads, table: Floats
+) -> tuple[int, float]:
+    """Return the entry, of those used, that a group joins at the least cost, and the cost; -1 for none.
+
+    table  of the cost of the group's rate at each port, by bytes of masks
+    """
+    best, cheapest = -1, np.inf
+    for m in range(used):
+        cost = _masked_sum(table, entries.union[m])
+        new, carried = mask & ~entries.union[m], entries.carried[m]
+        # convex: so much more traffic costs at least in proportion
+        if new and cost + (carried + rate) / rate * _masked_sum(table, new) >= cheapest:
+            continue
+        for p in range(len(loads.mbps)):
+            if (new >> np.uint64(p)) & np.uint64(1):
+                cost += (
+                    _congestion_cost(loads.mbps[p] + carried + rate, loads.slopes, loads.begins)
+                    - loads.cost[p]
+                )
+        if cost < cheapest:
+            best, cheapest = m, cost
+    return best, cheapest
+
+
+@njit(cache=True, nogil=True)
+def _add_load(loads: _Loads, reached: np.uint64, before: np.uint64, rate: float, carried: float) -> None:
+    """Add a rate to the ports that it reaches, and what its entry carries to those that it did not reach."""
+    for p in range(len(loads.mbps)):
+        bit = np.uint64(1) << np.uint64(p)
+        if reached & bit:
+            loads.mbps[p] += rate if before & bit else rate + carried
+            loads.cost[p] = _congestion_cost(loads.mbps[p], loads.slopes, loads.begins)
 
 
 @dataclass(kw_only=True, eq=False)

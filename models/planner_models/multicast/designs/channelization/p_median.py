@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
@@ -307,58 +306,53 @@ def search_unions(
         # the largest union in which each set saves something
         largest = np.clip(np.ceil(price / weights) - 1, 0, ports).astype(np.int64)
     rows = np.arange(len(sets)) if every else np.flatnonzero(largest >= size)
-    unions, values, count, is_whole = _search(
-        sets[rows], weights[rows], price[rows], largest[rows], min_value, ports, most_nodes, every
-    )
+    saving = _Sets(sets[rows], weights[rows], price[rows], largest[rows])
+    unions, values, count, is_whole = _search(saving, min_value, ports, most_nodes, every)
     return unions[:count].copy(), values[:count].copy(), bool(is_whole)
+
+
+class _Sets(NamedTuple):
+    """Port sets, rate and price of each, and the most ports of a union in which it saves something."""
+
+    masks: Masks
+    weights: Floats
+    price: Floats
+    largest: Ints
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _search(  # noqa: C901 - one compiled loop
-    sets: Masks,
-    weights: Floats,
-    price: Floats,
-    largest: Ints,
-    min_value: float,
-    ports: int,
-    most_nodes: int,
-    every: bool,
+    sets: _Sets, min_value: float, ports: int, most_nodes: int, every: bool
 ) -> tuple[Masks, Floats, int, bool]:
     """Return unions, values, their number, and whether the search ended; depth first, one port a level."""
-    levels = ports + 2
-    candidates = np.empty((levels, len(sets)), dtype=np.int64)  # sets that a union below the node may contain
+    levels, total = ports + 2, len(sets.masks)
+    candidates = np.empty((levels, total), dtype=np.int64)  # sets that a union below the node may contain
     count = np.zeros(levels, dtype=np.int64)
     inside = np.zeros(levels, dtype=np.uint64)
     branch = np.zeros(levels, dtype=np.uint64)  # the port that each level branches on
     state = np.zeros(levels, dtype=np.int64)  # 0: new; 1: with the port is done; 2: both are
     unions, values, listed = np.zeros(1024, dtype=np.uint64), np.zeros(1024), 0
     ahead, gains = np.zeros((2, levels)), np.zeros(ports + 1)
-    for i in range(len(sets)):
-        candidates[0, i] = i
-    count[0] = len(sets)
+    candidates[0] = np.arange(total)
+    count[0] = total
     depth, nodes = 0, 0
     while depth >= 0:
         if state[depth] == 0:
             nodes += 1
             if nodes > most_nodes:
                 return unions, values, listed, False
-            mask = inside[depth]
-            size = count_bits(mask)
-            top = _prune(
-                sets, weights, price, largest, candidates[depth], count, depth, mask, min_value, ahead, every
-            )
-            if top < 0:
+            mask, below = inside[depth], candidates[depth]
+            count[depth] = _prune(sets, below[: count[depth]], mask, min_value, ahead, every)
+            if count[depth] < 0:
                 depth -= 1
                 continue
-            branch[depth] = _choose_port(sets, weights, price, candidates[depth], count[depth], mask, gains)
+            branch[depth] = _choose_port(
+                sets.masks, sets.weights, sets.price, below, count[depth], mask, gains
+            )
             if branch[depth] == 0:
-                value, union = 0.0, np.uint64(0)
-                for a in range(count[depth]):
-                    i = candidates[depth, a]
-                    value += max(price[i] - weights[i] * size, 0.0)
-                    union |= sets[i]
-                if union == mask and value > min_value:
+                value = _rate_union(sets, below[: count[depth]], mask)
+                if value > min_value:
                     if listed == len(unions):
                         unions = np.append(unions, np.zeros_like(unions))
                         values = np.append(values, np.zeros_like(values))
@@ -371,9 +365,8 @@ def _search(  # noqa: C901 - one compiled loop
             count[depth + 1] = count[depth]
         elif state[depth] == 1:
             next_count = 0
-            for a in range(count[depth]):
-                i = candidates[depth, a]
-                if sets[i] & branch[depth] == 0:
+            for i in candidates[depth, : count[depth]]:
+                if sets.masks[i] & branch[depth] == 0:
                     candidates[depth + 1, next_count] = i
                     next_count += 1
             inside[depth + 1], count[depth + 1] = inside[depth], next_count
@@ -387,29 +380,29 @@ def _search(  # noqa: C901 - one compiled loop
 
 
 @njit(cache=True, nogil=True)
+def _rate_union(sets: _Sets, candidates: Ints, mask: np.uint64) -> float:
+    """Return the value of a union of some sets, -inf where these are not all of it."""
+    value, union, size = 0.0, np.uint64(0), count_bits(mask)
+    for i in candidates:
+        value += max(sets.price[i] - sets.weights[i] * size, 0.0)
+        union |= sets.masks[i]
+    return value if union == mask else -np.inf
+
+
+@njit(cache=True, nogil=True)
 def _prune(
-    sets: Masks,
-    weights: Floats,
-    price: Floats,
-    largest: Ints,
-    candidates: Ints,
-    count: Ints,
-    depth: int,
-    mask: np.uint64,
-    min_value: float,
-    ahead: NDArray[np.float64],
-    every: bool,
+    sets: _Sets, candidates: Ints, mask: np.uint64, min_value: float, ahead: Floats, every: bool
 ) -> int:
-    """Leave in `candidates` the sets that a union above `min_value` may contain; return its most ports.
+    """Leave first in `candidates` the sets that a union above `min_value` may contain; return their number.
 
     -1 where there is no such union; `ahead` is work space.
     """
+    masks, weights, price, largest = sets
     size, last = count_bits(mask), ahead.shape[1] - 2
     ahead[:] = 0.0
     next_count = 0
-    for a in range(count[depth]):
-        i = candidates[a]
-        union_size = count_bits(mask | sets[i])
+    for i in candidates:
+        union_size = count_bits(mask | masks[i])
         if every or union_size <= largest[i]:
             candidates[next_count] = i
             next_count += 1
@@ -424,13 +417,14 @@ def _prune(
         slopes += ahead[1, ports]
         if prices - slopes * ports > min_value:
             top = ports
-    count[depth] = 0
-    if top >= 0:
-        for a in range(next_count):
-            if count_bits(mask | sets[candidates[a]]) <= top:
-                candidates[count[depth]] = candidates[a]
-                count[depth] += 1
-    return top
+    if top < 0:
+        return -1
+    count = 0
+    for i in candidates[:next_count]:
+        if count_bits(mask | masks[i]) <= top:
+            candidates[count] = i
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
