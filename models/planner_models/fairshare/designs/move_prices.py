@@ -110,21 +110,33 @@ def decide_nodes(
     surplus[:] = 0.0
     total = 0.0
     frees, costs = np.empty(1 << CHOSEN), np.empty(1 << CHOSEN)  # by the first replicas that leave
+    load, first, of_item = items.load, items.first, classes.of_item
+    step, cells, least_gb = classes.step, classes.cells, classes.least_gb
     for n in range(len(slack)):
-        begin = items.first[n]
-        exact_count = min(CHOSEN, items.first[n + 1] - begin)
+        begin, end = first[n], first[n + 1]
+        exact_count = min(CHOSEN, end - begin)
         frees[0], costs[0] = slack[n], 0.0
-        add_up_leaving(items, classes.of_item, prices, n, frees, costs)
+        add_up_leaving(items, of_item, prices, n, frees, costs)
         best = np.inf
         for bits in range(1 << exact_count):
-            best = decide_further(items, classes, value, n, bits, (frees[bits], costs[bits], best), decisions)
+            free, cost, further = frees[bits], costs[bits], 0
+            while cost - value[cells] < best:
+                x = min(int(max(free, 0.0) / step + 1e-9), cells)
+                if free >= -1e-9 * step and cost - value[x] < best - 1e-15:
+                    best = cost - value[x]
+                    decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
+                if begin + exact_count + further >= end:
+                    break
+                free += load[begin + exact_count + further]
+                cost += least_gb[n]
+                further += 1
         if best == np.inf:  # pinned replicas alone are above the limit
             decisions.bits[n] = decisions.further[n] = decisions.taken[n] = 0
             continue
         total += best
         for j in range(exact_count):
-            if decisions.bits[n] >> j & 1 and classes.of_item[begin + j] >= 0:
-                surplus[classes.of_item[begin + j]] += 1.0
+            if decisions.bits[n] >> j & 1 and of_item[begin + j] >= 0:
+                surplus[of_item[begin + j]] += 1.0
         x = decisions.taken[n]
         while choice[x] >= 0:
             surplus[choice[x]] -= 1.0
@@ -162,39 +174,6 @@ def add_up_leaving(items: Items, of_item: Ints, prices: Floats, n: int, frees: F
         costs[bits] = costs[remainder] + items.gb[begin + j]
         if of_item[begin + j] >= 0:
             costs[bits] += prices[of_item[begin + j]]
-
-
-@njit(cache=True, nogil=True)
-def decide_further(
-    items: Items,
-    classes: Classes,
-    value: Floats,
-    n: int,
-    bits: int,
-    start: tuple[float, float, float],
-    decisions: Decisions,
-) -> float:
-    """Decide how many further replicas leave a node where some of its first ones do; return its least cost.
-
-    value  (X + 1,) that a node earns by taking load
-    start  free load and cost without further replicas, and the least cost of other decisions
-    """
-    free, cost, best = start
-    begin, end, step, cells = items.first[n], items.first[n + 1], classes.step, classes.cells
-    after = begin + min(CHOSEN, end - begin)
-    further = 0
-    while cost - value[cells] < best:
-        if free >= -1e-9 * step:
-            x = min(int(max(free, 0.0) / step + 1e-9), cells)
-            if cost - value[x] < best - 1e-15:
-                best = cost - value[x]
-                decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
-        if after + further >= end:
-            break
-        free += items.load[after + further]
-        cost += classes.least_gb[n]
-        further += 1
-    return best
 
 
 @run_small_in_python(max_elements=2_000)

@@ -148,18 +148,23 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
         elif kind == "goto":
             steps.append(_read_goto(value, layout))
         elif kind == "copy":
-            source, arrow, target = value.partition("->")
-            if not arrow:
-                raise BadMatch("must name two fields, such as copy:eth_src[0..47]->reg0[0..31]")
-            copied = Copy(find_bits(source, layout), find_bits(target, layout))
-            if copied.source.size != copied.target.size and copied.source.size and copied.target.size:
-                raise BadMatch(f"copies {copied.source.size} bits to {copied.target.size}")
-            steps.append(copied)
+            steps.append(_read_copy(value, layout))
         elif kind == "set":
             steps += read_change(value, layout)
         else:
             raise BadMatch("is no action", near=(step_text, ACTIONS))
     return steps
+
+
+def _read_copy(value: str, layout: Layout) -> Copy:
+    """Return the step that copies bits of a field to another one."""
+    source, arrow, target = value.partition("->")
+    if not arrow:
+        raise BadMatch("must name two fields, such as copy:eth_src[0..47]->reg0[0..31]")
+    copied = Copy(find_bits(source, layout), find_bits(target, layout))
+    if copied.source.size != copied.target.size and copied.source.size and copied.target.size:
+        raise BadMatch(f"copies {copied.source.size} bits to {copied.target.size}")
+    return copied
 
 
 def _read_goto(value: str, layout: Layout) -> Goto:
@@ -201,7 +206,7 @@ def find_bits(text: str, layout: Layout) -> Bits:
     return Bits(text, layout.shift[field.name] + low, high - low + 1)
 
 
-def read_change(text: str, layout: Layout) -> list[Step]:  # noqa: C901
+def read_change(text: str, layout: Layout) -> list[Step]:
     """Return the steps of a change of a header, as in `set:FIELD=VALUE/MASK`, or as OpenFlow writes it.
 
     raises  BadMatch with the rule that the text violates
@@ -210,39 +215,58 @@ def read_change(text: str, layout: Layout) -> list[Step]:  # noqa: C901
         raise BadMatch("must name a change of the header, such as set:ip_dst=10.0.0.1")
     name, equals, value = text.partition("=")
     if not equals:
-        plain = re.split(r"[:(]", text)[0]
-        plain = "pop_vlan" if plain == "strip_vlan" else plain
-        if plain in CHANGES:
-            return _read_plain_change(plain, layout)
-        from planner_models.flowtables.problem.openflow_actions import read_actions
-
-        return read_steps(read_actions(text), layout)
+        return _read_without_value(text, layout)
     name, bracket, _ = name.partition("[")
     field = layout.by_name.get(name)
-    if field is not None and bracket:
-        bits = find_bits(text.partition("=")[0], layout)
-        try:
-            number = int(value, 0)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 1 << bits.size:
-            raise BadMatch(f"'{value}' is no value of the {bits.size} bits {bits.text}")
-        return [Set(f"set:{text}", number << bits.shift, bits.mask, bits.mask | _reads_with(name, layout))]
     if field is None:
-        from planner_models.flowtables.problem.openflow_fields import FIELDS
-
-        if name not in FIELDS:
-            raise BadMatch(f"there is no field '{name}'", near=(name, [*layout.by_name, *FIELDS]))
-        size, _, role = FIELDS[name]
-        if not bracket:
-            parse_value(Field(name, size, 0, False, 0, 0), value)
-        return [] if role not in (PACKET, "always") else [Show(f"set:{text}")]
+        return _read_absent(name, None if bracket else value, text, layout)
+    if bracket:
+        return [_read_bits(name, text, layout)]
     cubes = parse_value(field, value)
     if len(cubes) > 1:
         raise BadMatch(f"sets {name} to a range, must be one value")
     shift = layout.shift[name]
     own_value, own_mask = (number << shift for number in cubes[0])
     return [Set(f"set:{text}", own_value, own_mask, layout.full_mask([name]) | _reads_with(name, layout))]
+
+
+def _read_without_value(text: str, layout: Layout) -> list[Step]:
+    """Return the steps of a change without a value, or of one that OpenFlow writes in another way."""
+    plain = re.split(r"[:(]", text)[0]
+    plain = "pop_vlan" if plain == "strip_vlan" else plain
+    if plain in CHANGES:
+        return _read_plain_change(plain, layout)
+    from planner_models.flowtables.problem.openflow_actions import read_actions
+
+    return read_steps(read_actions(text), layout)
+
+
+def _read_absent(name: str, value: str | None, text: str, layout: Layout) -> list[Step]:
+    """Return the steps of a change of a field that the layout does not have.
+
+    value  of the whole field; None where some of its bits are written
+    """
+    from planner_models.flowtables.problem.openflow_fields import FIELDS
+
+    if name not in FIELDS:
+        raise BadMatch(f"there is no field '{name}'", near=(name, [*layout.by_name, *FIELDS]))
+    size, _, role = FIELDS[name]
+    if value is not None:
+        parse_value(Field(name, size, 0, False, 0, 0), value)
+    return [] if role not in (PACKET, "always") else [Show(f"set:{text}")]
+
+
+def _read_bits(name: str, text: str, layout: Layout) -> Set:
+    """Return the step that writes a number into some bits of a field."""
+    target, _, value = text.partition("=")
+    bits = find_bits(target, layout)
+    try:
+        number = int(value, 0)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1 << bits.size:
+        raise BadMatch(f"'{value}' is no value of the {bits.size} bits {bits.text}")
+    return Set(f"set:{text}", number << bits.shift, bits.mask, bits.mask | _reads_with(name, layout))
 
 
 def _reads_with(name: str, layout: Layout) -> int:
@@ -265,18 +289,20 @@ def _read_plain_change(name: str, layout: Layout) -> list[Step]:
 
 def list_unknown(action: str, layout: Layout) -> list[str]:
     """Return the fields of a packet that an action changes or reads and that a layout does not have."""
-    names_unknown = []
-    for step_text in action.split():
-        kind, _, value = step_text.partition(":")
-        names: list[str] = []
-        if step_text.upper() == NORMAL.upper():
-            names = [name for name, _, _ in NORMAL_READS]
-        elif kind == "set":
-            name = value.partition("=")[0].partition("[")[0]
-            names = [CHANGES.get(re.split(r"[:(]", name)[0], name)] if "=" in value or name in CHANGES else []
-        elif kind == "copy":
-            names = [SUBFIELD.match(text)[1] for text in value.split("->") if SUBFIELD.match(text)]  # type: ignore[index]
-        elif kind == "out" and value.endswith("]"):
-            names = [value.partition("[")[0]]
-        names_unknown += [name for name in names if name not in layout.by_name]
-    return names_unknown
+    return [
+        name for step_text in action.split() for name in _list_fields(step_text) if name not in layout.by_name
+    ]
+
+
+def _list_fields(step_text: str) -> list[str]:
+    """Return the fields of a packet that a step changes or reads."""
+    kind, _, value = step_text.partition(":")
+    if step_text.upper() == NORMAL.upper():
+        return [name for name, _, _ in NORMAL_READS]
+    if kind == "set":
+        name = value.partition("=")[0].partition("[")[0]
+        return [CHANGES.get(re.split(r"[:(]", name)[0], name)] if "=" in value or name in CHANGES else []
+    if kind == "copy":
+        found = [SUBFIELD.match(text) for text in value.split("->")]
+        return [subfield[1] for subfield in found if subfield]
+    return [value.partition("[")[0]] if kind == "out" and value.endswith("]") else []

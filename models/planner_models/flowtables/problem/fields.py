@@ -122,22 +122,7 @@ class Layout:
                 if name in parts and parts[name] != cubes:
                     raise BadMatch(f"'{origin[name]}' and '{token}' have different values of {name}")
                 parts[name], origin[name] = cubes, token
-        if len(parts) == 0:
-            return [(0, 0)]
-        if len(parts) == 1:
-            return next(iter(parts.values()))
-        if all(len(cubes) == 1 for cubes in parts.values()):
-            value, mask = 0, 0
-            for cubes in parts.values():
-                value, mask = value | cubes[0][0], mask | cubes[0][1]
-            return [(value, mask)]
-        count = prod(map(len, parts.values()))
-        if count > MOST_CUBES:  # before they are made: a few ranges have more than memory holds
-            raise BadMatch(f"its ranges make {count:,} entries, must be at most {MOST_CUBES:,}")
-        return [
-            (sum(cube[0] for cube in combination), sum(cube[1] for cube in combination))
-            for combination in product(*parts.values())
-        ]
+        return _combine(list(parts.values()))
 
     def drop_unused(self, text: str) -> tuple[str, list[str]]:
         """Return a header without fields of OpenFlow that the layout does not have, and their names.
@@ -290,6 +275,29 @@ class Layout:
             own_mask = (mask >> self.shift[field.name]) & full
             if own_mask:
                 yield field, (value >> self.shift[field.name]) & full, own_mask
+
+
+def _combine(parts: list[list[Cube]]) -> list[Cube]:
+    """Return the cubes that lie in one of the cubes of each field.
+
+    raises  BadMatch where they are too many
+    """
+    if not parts:
+        return [(0, 0)]
+    if len(parts) == 1:
+        return parts[0]
+    if all(len(cubes) == 1 for cubes in parts):
+        value, mask = 0, 0
+        for cubes in parts:
+            value, mask = value | cubes[0][0], mask | cubes[0][1]
+        return [(value, mask)]
+    count = prod(map(len, parts))
+    if count > MOST_CUBES:  # before they are made: a few ranges have more than memory holds
+        raise BadMatch(f"its ranges make {count:,} entries, must be at most {MOST_CUBES:,}")
+    return [
+        (sum(cube[0] for cube in combination), sum(cube[1] for cube in combination))
+        for combination in product(*parts)
+    ]
 
 
 def make_layout(fields: pd.DataFrame | None, *, with_registers: bool = False) -> Layout:

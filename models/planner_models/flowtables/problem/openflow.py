@@ -78,9 +78,9 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
             table, priority, match, action = _read_line(content)
             for _, mask in everything.parse(match):
                 used |= mask
-                for name in TRIES:
-                    field_mask = (mask >> everything.shift[name]) & ((1 << FIELDS[name][0]) - 1)
-                    is_prefixed[name] &= is_prefix(field_mask, FIELDS[name][0])
+                is_prefixed = {
+                    name: is_so and _has_prefix(everything, name, mask) for name, is_so in is_prefixed.items()
+                }
         except BadMatch as error:
             describe_first(faults, f"{where} row {line + 1}: ", error)
             continue
@@ -95,12 +95,7 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
     rules.attrs |= {"where": where, "first_row": 1}
     names = {name for name in FIELDS if used & everything.full_mask([name])} | _list_read(rules)
     names |= set(ALWAYS_MATCHED)
-    unused = {
-        token.partition("=")[0]
-        for header in headers
-        for token in header.replace(",", " ").split()
-        if token.partition("=")[0] in FIELDS
-    } - names
+    unused = _list_fields(headers) - names
     if unused:
         add_note(
             f"no rule of {where} matches {', '.join(sorted(unused))}, which headers have; they decide nothing"
@@ -239,6 +234,18 @@ def format_rules(problem: FlowTables) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _has_prefix(layout: Layout, name: str, mask: int) -> bool:
+    """Return whether a mask of headers is a prefix in a field."""
+    bits = FIELDS[name][0]
+    return is_prefix((mask >> layout.shift[name]) & ((1 << bits) - 1), bits)
+
+
+def _list_fields(headers: Iterable[str]) -> set[str]:
+    """Return the fields that headers have."""
+    tokens = (token for header in headers for token in header.replace(",", " ").split())
+    return {token.partition("=")[0] for token in tokens} & FIELDS.keys()
+
+
 def format_cube(layout: Layout, value: int, mask: int) -> list[str]:
     """Return the fields of a cube by the names of OpenFlow, protocols as numbers."""
     names = {ours: other for other, ours in OTHER_NAMES.items() if other.startswith(("nw_", "dl_"))}
@@ -250,22 +257,36 @@ def format_cube(layout: Layout, value: int, mask: int) -> list[str]:
         names |= {f"tp_{end}": f"{protocol}_{end}" for end in ("src", "dst")}
     for token in layout.format_match(value, mask).split():
         name, _, text = token.partition("=")
-        number, slash, bits = text.partition("/")
-        if slash and bits.isdecimal() and name not in ADDRESSES and "_frag" not in name:
-            size = layout.by_name[name].bits  # OpenFlow has lengths for addresses of IP only
-            mask_bits = ((1 << size) - 1) ^ (((1 << size) - 1) >> int(bits))
-            text = f"{number}/{mask_bits:#x}" if size != 48 else f"{number}/{_format_mac(mask_bits)}"
-        elif slash and name in ("eth_src", "eth_dst", "arp_sha", "arp_tha"):
-            text = f"{number}/{_format_mac(int(bits, 16))}"
-        elif slash and name in ("ip_src", "ip_dst", "arp_spa", "arp_tpa") and not bits.isdecimal():
-            text = f"{number}/{'.'.join(str(octet) for octet in int(bits, 16).to_bytes(4, 'big'))}"
-        elif name in ("nw_frag", "ipv6_frag"):
-            target = (int(number, 0), int(bits, 0) if slash and not bits.isdecimal() else 3)
-            text = next((word for word, cube in FRAGMENTS.items() if cube == target), "no")
-            name = "nw_frag"
+        if name in ("nw_frag", "ipv6_frag"):
+            name, text = "nw_frag", _format_fragment(text)
+        else:
+            text = _format_mask(layout, name, text)
         parts.append(f"{names.get(name, name)}={text}")
     # the kind of a packet before what only such packets have
     return sorted(parts, key=lambda item: 0 if item.startswith("dl_type") else 1 if "proto" in item else 2)
+
+
+def _format_fragment(text: str) -> str:
+    """Return the word for a match of fragments."""
+    number, slash, bits = text.partition("/")
+    target = (int(number, 0), int(bits, 0) if slash and not bits.isdecimal() else 3)
+    return next((word for word, cube in FRAGMENTS.items() if cube == target), "no")
+
+
+def _format_mask(layout: Layout, name: str, text: str) -> str:
+    """Return a value of a field with its mask as OpenFlow writes it."""
+    number, slash, bits = text.partition("/")
+    if not slash:
+        return text
+    if bits.isdecimal() and name not in ADDRESSES and "_frag" not in name:
+        size = layout.by_name[name].bits  # OpenFlow has lengths for addresses of IP only
+        mask_bits = ((1 << size) - 1) ^ (((1 << size) - 1) >> int(bits))
+        return f"{number}/{mask_bits:#x}" if size != 48 else f"{number}/{_format_mac(mask_bits)}"
+    if name in ("eth_src", "eth_dst", "arp_sha", "arp_tha"):
+        return f"{number}/{_format_mac(int(bits, 16))}"
+    if name in ("ip_src", "ip_dst", "arp_spa", "arp_tpa") and not bits.isdecimal():
+        return f"{number}/{'.'.join(str(octet) for octet in int(bits, 16).to_bytes(4, 'big'))}"
+    return text
 
 
 def _format_mac(number: int) -> str:

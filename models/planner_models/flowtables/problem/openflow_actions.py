@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from planner_models.flowtables.problem.openflow_fields import (
@@ -112,7 +113,7 @@ def _read_stack(name: str, target: str, stacked: list[int]) -> list[str]:
     return _copy([Subfield(f"stack{len(stacked)}", 0, bits)], parts, f"{name}:{target}")
 
 
-def _read_action(action: str) -> list[str]:  # noqa: C901
+def _read_action(action: str) -> list[str]:
     """Return the steps of one action."""
     parsed = re.fullmatch(r"(\w+)(?:[:=]?(\(.*\))|:(.*))?", action, re.DOTALL)
     if parsed is None:
@@ -127,25 +128,12 @@ def _read_action(action: str) -> list[str]:  # noqa: C901
         )
     if action == "drop" or lower in WITHOUT_EFFECT:
         return []
-    if lower == "goto_table":
-        return [f"goto:{_read_table(value)}"]
-    if lower == "resubmit":
-        return [_read_resubmit(inner if inner is not None else value)]
-    if lower == "output":
-        return [_read_output(inner, value)]
+    if lower in FORWARDING:
+        return FORWARDING[lower](inner, value)
     if action.isdecimal():
         return [_read_output(None, action)]
     if name.upper() in PORTS and inner is None and not value:
         return [f"out:{name.upper()}"]
-    if lower == "controller":
-        return ["controller"]
-    if lower in ("meter", "set_queue"):
-        return [f"{'meter' if lower == 'meter' else 'queue'}:{value}"]
-    if lower == "enqueue":
-        port, _, queue = (inner or value).replace(",", ":").partition(":")
-        return [f"queue:{queue}", _read_output(None, port)]
-    if lower == "exit":
-        return ["exit"]
     change = _read_change(lower, inner, value, action)
     if change is None:
         names = ["output", "goto_table", "resubmit", *MODIFIED, *NOT_MODELLED, "set_field", "load", "move"]
@@ -153,35 +141,66 @@ def _read_action(action: str) -> list[str]:  # noqa: C901
     return change
 
 
-def _read_change(name: str, inner: str | None, value: str, action: str) -> list[str] | None:  # noqa: C901
+def _read_enqueue(inner: str | None, value: str) -> list[str]:
+    """Return the steps of `enqueue(PORT,QUEUE)`."""
+    port, _, queue = (inner or value).replace(",", ":").partition(":")
+    return [f"queue:{queue}", _read_output(None, port)]
+
+
+FORWARDING: Final[Mapping[str, Callable[[str | None, str], list[str]]]] = {
+    "goto_table": lambda _, value: [f"goto:{_read_table(value)}"],
+    "resubmit": lambda inner, value: [_read_resubmit(inner if inner is not None else value)],
+    "output": lambda inner, value: [_read_output(inner, value)],
+    "controller": lambda _, __: ["controller"],
+    "meter": lambda _, value: [f"meter:{value}"],
+    "set_queue": lambda _, value: [f"queue:{value}"],
+    "enqueue": _read_enqueue,
+    "exit": lambda _, __: ["exit"],
+}
+"""Steps of actions that forward packets, by name: of the text in brackets, and of that behind `:` or `=`."""
+
+
+def _read_change(name: str, inner: str | None, value: str, action: str) -> list[str] | None:
     """Return the steps of a change of a header or a register; None for another action."""
     if name in ("dec_ttl", "pop_vlan", "strip_vlan", "push_vlan"):
         return [f"set:{'pop_vlan' if name == 'strip_vlan' else name}"]
     if name in ("set_field", "load"):
-        text, arrow, target = (inner or value).partition("->")
-        if not arrow:
-            raise BadMatch(f"action '{action}' must name a field behind '->'")
+        text, target = _split_arrow(inner or value, action)
         return _write(target.strip(), text.strip(), by_bits=name == "load")
     if name == "move":
-        source, arrow, target = (inner or value).partition("->")
-        if not arrow:
-            raise BadMatch(f"action '{action}' must name a field behind '->'")
+        source, target = _split_arrow(inner or value, action)
         return _copy(read_subfields(source), read_subfields(target), action)
-    if name == "write_metadata":
-        return _write("metadata", value)
     if name in MODIFIED:
         return _write(MODIFIED[name], value)
-    if name == "mod_nw_tos":
-        return _write("ip_dscp", str(read_number("nw_tos", value, 8) >> 2), by_bits=True)
-    if name == "mod_nw_ecn":
-        return _write("nw_ecn", value, by_bits=True)
-    if name in ("mod_vlan_vid", "set_vlan_vid"):
-        number = read_number("dl_vlan", value, 12)
-        return [f"set:vlan_tci={0x1000 | number:#x}/0x1fff"]
-    if name in ("mod_vlan_pcp", "set_vlan_pcp"):
-        number = read_number("dl_vlan_pcp", value, 3)
-        return [f"set:vlan_tci={0x1000 | number << 13:#x}/0xf000"]
-    return None
+    return WRITES[name](value) if name in WRITES else None
+
+
+def _split_arrow(text: str, action: str) -> tuple[str, str]:
+    """Return the texts before and behind the arrow of an action."""
+    source, arrow, target = text.partition("->")
+    if not arrow:
+        raise BadMatch(f"action '{action}' must name a field behind '->'")
+    return source, target
+
+
+def _write_vlan_id(value: str) -> list[str]:
+    return [f"set:vlan_tci={0x1000 | read_number('dl_vlan', value, 12):#x}/0x1fff"]
+
+
+def _write_vlan_priority(value: str) -> list[str]:
+    return [f"set:vlan_tci={0x1000 | read_number('dl_vlan_pcp', value, 3) << 13:#x}/0xf000"]
+
+
+WRITES: Final[Mapping[str, Callable[[str], list[str]]]] = {
+    "write_metadata": lambda value: _write("metadata", value),
+    "mod_nw_tos": lambda value: _write("ip_dscp", str(read_number("nw_tos", value, 8) >> 2), by_bits=True),
+    "mod_nw_ecn": lambda value: _write("nw_ecn", value, by_bits=True),
+    "mod_vlan_vid": _write_vlan_id,
+    "set_vlan_vid": _write_vlan_id,
+    "mod_vlan_pcp": _write_vlan_priority,
+    "set_vlan_pcp": _write_vlan_priority,
+}
+"""Steps of actions that write a value into one field, by name."""
 
 
 def _read_table(text: str) -> str:
@@ -250,24 +269,25 @@ def _write(target: str, text: str, *, by_bits: bool = False) -> list[str]:
             (value >> bits & full_mask) << subfield.low,
             (mask >> bits & full_mask) << subfield.low,
         )
-        if not own_mask:
-            continue
-        size = FIELDS[subfield.name][0]
-        if subfield.name == "vlan_tci" and target.lower().endswith(("vlan_pcp", "vlan_vid", "dl_vlan")):
-            own_value, own_mask = own_value | 0x1000, own_mask | 0x1000
-        if (
-            by_bits
-            and subfield.bits < size
-            and subfield.name != "vlan_tci"
-            and FIELDS[subfield.name][2] != REGISTER
-        ):
-            steps.append(f"set:{_show(subfield)}={own_value >> subfield.low:#x}")
-            continue
-        shown = format_number(subfield.name, own_value & own_mask)
-        steps.append(
-            f"set:{subfield.name}={shown}" + ("" if own_mask == (1 << size) - 1 else f"/{own_mask:#x}")
-        )
+        if own_mask:
+            is_tag = target.lower().endswith(("vlan_pcp", "vlan_vid", "dl_vlan"))
+            steps.append(_write_bits(subfield, own_value, own_mask, by_bits=by_bits, is_tag=is_tag))
     return steps
+
+
+def _write_bits(subfield: Subfield, value: int, mask: int, *, by_bits: bool, is_tag: bool) -> str:
+    """Return the step that writes bits of one field.
+
+    value, mask  of the whole field
+    is_tag       whether a tag of VLAN is written, which is there then
+    """
+    size, _, role = FIELDS[subfield.name]
+    if subfield.name == "vlan_tci" and is_tag:
+        value, mask = value | 0x1000, mask | 0x1000
+    if by_bits and subfield.bits < size and subfield.name != "vlan_tci" and role != REGISTER:
+        return f"set:{_show(subfield)}={value >> subfield.low:#x}"
+    shown = format_number(subfield.name, value & mask)
+    return f"set:{subfield.name}={shown}" + ("" if mask == (1 << size) - 1 else f"/{mask:#x}")
 
 
 def format_number(name: str, value: int) -> str:

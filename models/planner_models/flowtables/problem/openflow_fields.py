@@ -8,7 +8,7 @@ when it arrives, and actions set them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from planner.contract.tables import abbreviate
@@ -254,44 +254,51 @@ def read_number(name: str, text: str, bits: int) -> int:
 # --- matches ------------------------------------------------------------------------------
 
 
-def translate_match(text: str) -> tuple[str, dict[str, str]]:  # noqa: C901
+def _is_of(tokens: Iterable[str], keywords: Collection[str], types: str) -> bool:
+    """Return whether a match is of packets of some kinds: by keyword, or by the type of Ethernet."""
+    pattern = re.compile(rf"(dl|eth)_type=0x0*({types})")
+    return any(token in keywords or pattern.fullmatch(token.lower()) for token in tokens)
+
+
+def _add_cubes(token: str, name: str, value: str, cubes: dict[str, Cube]) -> None:
+    """Add the bits that one part of a match matches to those of the others.
+
+    raises  BadMatch where they contradict one another
+    """
+    if name == "nw_tos":  # its two lowest bits are nw_ecn
+        number = read_number(name, value.partition("/")[0], 8)
+        before = cubes.get(name, (0, 0))
+        cubes[name] = (before[0] | number & 0xFC, before[1] | 0xFC)
+        return
+    for field, own_value, own_mask in _read_parts(name, value):
+        before = cubes.get(field, (0, 0))
+        if (before[0] ^ own_value) & before[1] & own_mask:
+            raise BadMatch(f"'{token}' contradicts another value of {field}")
+        cubes[field] = (before[0] | own_value, before[1] | own_mask)
+
+
+def translate_match(text: str) -> tuple[str, dict[str, str]]:
     """Return a match in the names of this module, and other parts, such as `priority`, by name.
 
     raises  BadMatch for fields that are not there, or not modelled
     """
     tokens = [token.strip() for token in re.split(r"[,\s]+", text.strip()) if token.strip()]
-    is_arp = any(
-        token in ("arp", "rarp") or re.fullmatch(r"(dl|eth)_type=0x0*(806|8035)", token.lower())
-        for token in tokens
-    )
-    is_ipv6 = any(
-        token in ("ipv6", "tcp6", "udp6", "sctp6", "icmp6")
-        or re.fullmatch(r"(dl|eth)_type=0x0*86dd", token.lower())
-        for token in tokens
-    )
+    is_arp = _is_of(tokens, ("arp", "rarp"), "806|8035")
+    is_ipv6 = _is_of(tokens, ("ipv6", "tcp6", "udp6", "sctp6", "icmp6"), "86dd")
     translated: list[str] = []
     cubes: dict[str, Cube] = {}
     others: dict[str, str] = {}
     for token in tokens:
         name, equals, value = token.partition("=")
         if not equals:
-            if name not in KEYWORDS:
-                others[name] = ""
-            else:
-                translated += KEYWORDS[name].split()
+            translated += KEYWORDS.get(name, "").split()
+            others |= {} if name in KEYWORDS else {name: ""}
             continue
         name = name_field(name, is_arp=is_arp)
-        if name in ("nw_frag", "ipv6_frag") and is_ipv6:
+        if name == "nw_frag" and is_ipv6:
             name = "ipv6_frag"
-        if name == "nw_tos":  # its two lowest bits are nw_ecn
-            number = read_number(name, value.partition("/")[0], 8)
-            cubes[name] = (cubes.get(name, (0, 0))[0] | number & 0xFC, cubes.get(name, (0, 0))[1] | 0xFC)
-        elif name in PARTS or name in WIDE or name in BITS_BY_NAME or name.endswith("_frag"):
-            for field, own_value, own_mask in _read_parts(name, value):
-                before = cubes.get(field, (0, 0))
-                if (before[0] ^ own_value) & before[1] & own_mask:
-                    raise BadMatch(f"'{token}' contradicts another value of {field}")
-                cubes[field] = (before[0] | own_value, before[1] | own_mask)
+        if name in ("nw_tos", *PARTS, *WIDE, *BITS_BY_NAME) or name.endswith("_frag"):
+            _add_cubes(token, name, value, cubes)
         elif name in FIELDS:
             translated.append(f"{name}={_read_value(name, value)}")
         elif name in NOT_MODELLED or name.startswith("tun_metadata"):

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import reduce
+from itertools import chain, pairwise
+from operator import or_
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -442,14 +445,11 @@ class _Translation:
         """Raise InputError where a lookup is reached from itself."""
         count = len(made.start) - 1
         into = [0] * count
-        after: list[set[int]] = [set() for _ in range(count)]
-        for lookup_index in range(count):
-            for row in range(made.start[lookup_index], made.start[lookup_index + 1]):
-                if made.next[row] >= 0:
-                    after[lookup_index].add(made.next[row])
-        for targets in after:
-            for target in targets:
-                into[target] += 1
+        after = [
+            {target for target in made.next[begin:end] if target >= 0} for begin, end in pairwise(made.start)
+        ]
+        for target in chain.from_iterable(after):
+            into[target] += 1
         ready = [index for index in range(count) if not into[index]]
         seen = 0
         while ready:
@@ -468,7 +468,16 @@ class _Translation:
             )
 
 
-def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
+def _mask_read(step: Step) -> int:
+    """Return the mask of the bits that a step reads, beside those that the entry must match for it."""
+    if isinstance(step, Output):
+        return step.port.mask
+    if isinstance(step, Copy):
+        return step.source.mask
+    return step.ttl.mask if isinstance(step, Decrement) else 0
+
+
+def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:
     """Return the masks of the bits that each rule reads, also in later steps, and each table."""
     table_of = {}
     matched = [0] * (len(pipeline.start) - 1)
@@ -478,15 +487,7 @@ def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
             table_of[pipeline.rule[row]] = table
     reads, targets = [], []
     for steps in pipeline.steps:
-        read = 0
-        for step in steps:
-            if isinstance(step, Output):
-                read |= step.port.mask
-            elif isinstance(step, Copy):
-                read |= step.source.mask
-            elif isinstance(step, Decrement):
-                read |= step.ttl.mask
-        reads.append(read)
+        reads.append(reduce(or_, map(_mask_read, steps), 0))
         targets.append(
             {
                 pipeline.places[step.table]
