@@ -157,8 +157,9 @@ def _convex(
     more = np.empty(ports)
     table = np.empty(((ports + 7) // 8, 256))
     loads = _Loads(background.copy(), np.empty(ports), slopes, begins)
+    mbps, cost_now = loads.mbps, loads.cost
     for p in range(ports):
-        loads.cost[p] = _congestion_cost(loads.mbps[p], slopes, begins)
+        cost_now[p] = _congestion_cost(mbps[p], slopes, begins)
     used = 0
     for g in range(len(masks)):
         size, rate = count_bits(masks[g]), rates[g]
@@ -171,7 +172,7 @@ def _convex(
             _add_load(loads, masks[g], masks[g], rate, 0.0)
             continue
         for p in range(ports):
-            more[p] = _congestion_cost(loads.mbps[p] + rate, slopes, begins) - loads.cost[p]
+            more[p] = _congestion_cost(mbps[p] + rate, slopes, begins) - cost_now[p]
         _sum_bytes(more, ports, table)
         own_cost = _masked_sum(table, masks[g])
         best, cheapest = _find_cheapest(masks[g], rate, entries, used, loads, table)
@@ -195,19 +196,18 @@ def _find_cheapest(
 
     table  of the cost of the group's rate at each port, by bytes of masks
     """
+    union, carried_by = entries
+    mbps, cost_now, slopes, begins = loads
     best, cheapest = -1, np.inf
     for m in range(used):
-        cost = _masked_sum(table, entries.union[m])
-        new, carried = mask & ~entries.union[m], entries.carried[m]
+        cost = _masked_sum(table, union[m])
+        new, carried = mask & ~union[m], carried_by[m]
         # convex: so much more traffic costs at least in proportion
         if new and cost + (carried + rate) / rate * _masked_sum(table, new) >= cheapest:
             continue
-        for p in range(len(loads.mbps)):
+        for p in range(len(mbps)):
             if (new >> np.uint64(p)) & np.uint64(1):
-                cost += (
-                    _congestion_cost(loads.mbps[p] + carried + rate, loads.slopes, loads.begins)
-                    - loads.cost[p]
-                )
+                cost += _congestion_cost(mbps[p] + carried + rate, slopes, begins) - cost_now[p]
         if cost < cheapest:
             best, cheapest = m, cost
     return best, cheapest
@@ -216,11 +216,12 @@ def _find_cheapest(
 @njit(cache=True, nogil=True)
 def _add_load(loads: _Loads, reached: np.uint64, before: np.uint64, rate: float, carried: float) -> None:
     """Add a rate to the ports that it reaches, and what its entry carries to those that it did not reach."""
-    for p in range(len(loads.mbps)):
+    mbps, cost_now, slopes, begins = loads
+    for p in range(len(mbps)):
         bit = np.uint64(1) << np.uint64(p)
         if reached & bit:
-            loads.mbps[p] += rate if before & bit else rate + carried
-            loads.cost[p] = _congestion_cost(loads.mbps[p], loads.slopes, loads.begins)
+            mbps[p] += rate if before & bit else rate + carried
+            cost_now[p] = _congestion_cost(mbps[p], slopes, begins)
 
 
 @dataclass(kw_only=True, eq=False)
