@@ -370,6 +370,19 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
         },
         answers={"column": "2026 Gbps"},
     ),
+    "neighbours, speeds of Ethernet, two rates": _traffic(
+        {
+            "Interfaces": [
+                ("Router", "Neighbor", "Speed"),
+                *[(tail, head, f"{capacity}GE") for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "Flows": [
+                ("Source node", "Destination node", "Average rate (Mb/s)", "Peak rate (Mb/s)"),
+                *[(*ends, rate * 600, rate * 1000) for *ends, rate in TRAFFIC],
+            ],
+        },
+        answers={"column": "Peak rate (Mb/s)"},
+    ),
     "capacity to buy": OwnWorkbook(
         system="capacity",
         sheets=lambda: {

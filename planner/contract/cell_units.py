@@ -15,6 +15,8 @@ from planner.formatting import counted
 AMOUNT: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*)"
 )
+ETHERNET: Final = re.compile(r"(?P<prefix>[MGT])(?:b?E|igE)")
+"""Speed of a kind of Ethernet, such as `10GE` and `100GbE`."""
 SECOND: Final = find_units("s")[0]
 
 
@@ -77,6 +79,8 @@ def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | N
     if match is None:
         return None, None
     symbol = match["unit"]
+    if unit.dimension == "rate" and (ethernet := ETHERNET.fullmatch(symbol)):
+        symbol = ethernet["prefix"]
     fitting = [candidate for candidate in find_units(symbol) if candidate.dimension == unit.dimension]
     guessed = None
     if not fitting and unit.dimension in BARE_UNITS and re.fullmatch(r"[kKMGTP]i?", symbol):

@@ -54,6 +54,7 @@ class ColumnMatch:
     ignored  given names that are no column of the table
     guessed  given names that are found by their unit alone
     stated   symbols of units that a title or the user says in place of names, by our name
+    several  given names that may all be one column of ours, by our name
     form     "rows", or how else the file has them: a "matrix", or "columns" for the names of a time series
     assumed  what is taken for granted of units
     doubts   what ignored columns would need, which is not modelled
@@ -65,6 +66,7 @@ class ColumnMatch:
     ignored: Sequence[str] = ()
     guessed: Sequence[str] = ()
     stated: Mapping[str, str] = field(default_factory=dict)
+    several: Mapping[str, Sequence[str]] = field(default_factory=dict)
     form: Literal["rows", "matrix", "columns"] = "rows"
     faults: Sequence[str] = ()
     assumed: Sequence[str] = ()
@@ -138,6 +140,7 @@ def match_columns(
         names={ours: name for ours, (name, _) in first.items()},
         factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
         ignored=[*unused, *(name for name in names if name not in remaining)],
+        several={ours: tuple(factors) for ours, factors in matches.items() if len(factors) > 1},
         faults=faults,
         assumed=[
             f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 "

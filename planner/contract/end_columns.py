@@ -28,7 +28,10 @@ OTHER_NAMES: Final = (
     (frozenset({"start"}), frozenset({"end"})),
     (frozenset({"u"}), frozenset({"v"})),
     (frozenset({"a"}), frozenset({"z"})),
-    (frozenset({"local", "near"}), frozenset({"remote", "far", "neighbour", "neighbor", "peer"})),
+    (
+        frozenset({"local", "near", "router", "node", "device"}),
+        frozenset({"remote", "far", "neighbour", "neighbor", "peer"}),
+    ),
     (frozenset({"a"}), frozenset({"b"})),
     (frozenset({"1"}), frozenset({"2"})),
 )

@@ -240,16 +240,17 @@ def _find_choice(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[
             text = f"in which unit is {listed} of {table.name}"
             return OpenQuestion(parameter="unit", text=text, answers=answers), ("unit", table.name)
     missing = [ours for ours in table.required_columns if ours not in match.names]
-    if len(missing) == 1 and len(match.faults) == 1:
-        likely = names_of_dimension(match.ignored, missing[0])
-        if len(likely) > 1:
-            answers = {name: name for name in likely}
-            text = f"which column is {missing[0]} of {table.name}"
-            return OpenQuestion(parameter="column", text=text, answers=answers), (
-                "column",
-                f"{table.name}.{missing[0]}",
-            )
-    return None
+    if len(match.faults) != 1:
+        return None
+    likely = {ours: names_of_dimension(match.ignored, ours) for ours in missing} | dict(match.several)
+    if len(likely) != 1:
+        return None
+    ours, names = next(iter(likely.items()))
+    if len(names) < 2:
+        return None
+    text = f"which column is {ours} of {table.name}"
+    question = OpenQuestion(parameter="column", text=text, answers={name: name for name in names})
+    return question, ("column", f"{table.name}.{ours}")
 
 
 def _raise_choice(
