@@ -369,12 +369,12 @@ def test_times_in_doubt_beside_other_faults_are_said_with_them(tmp_path: Path) -
         "Time,Region,Mbps\n01/03/2026 00:00,EU,120\n01/03/2026 00:05,EU,130\n"
     )
     (tmp_path / "contracts.csv").write_text(
-        "CDN,Region,Billing,Price per Mbps,Committed Mbps,Capacity Gbps\ncogent,EU,95th percentile,0.35,,1\n"
+        "CDN,Region,Billing,Price per Mbps,Committed Mbps,Capacity Gbps\ncogent,EU,95th percentile,0.35,,-1\n"
     )
     result = planner("new", "scenario", tmp_path, "--system", "contracts")
     assert result.code == 1
     assert "'01/03/2026 00:00' is 2026-03-01 or 2026-01-03; write the year first" in result.err
-    assert "contracts.csv row 2: commitment_mbps is empty; write 0, the default" in result.err
+    assert "contracts.csv row 2: capacity_mbps is -1000.0, must be at least 0" in result.err
 
 
 @pytest.mark.parametrize("name", BOOKS)
