@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.contract.tables import file_name, row_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.directions import settle_direction
@@ -35,12 +36,10 @@ FailureSet = Annotated[
 MOST_FAILURES: Final = 100_000
 
 
-def adjust(
-    problem: CapacityPlanning,
-    *,
-    scale: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
-    ] = 1.0,
+@dataclass(frozen=True, kw_only=True)
+class NetworkRules:
+    """Rules of the network that replace those of the tables; None: as in the tables."""
+
     direction: Annotated[
         Direction | None,
         Field(
@@ -48,21 +47,72 @@ def adjust(
             "each direction has it; directed: traffic goes from tail to head only; default: as in the "
             "tables, else undirected"
         ),
-    ] = None,
+    ] = None
     modules_per_link: Annotated[
         Literal["any", "one"] | None,
         Field(
             description="any: any number of each module on a link; one: at most one module in all; "
             "default: as in the tables"
         ),
-    ] = None,
-    failures: FailureSet = "table",
+    ] = None
+    budget: Annotated[
+        Amount | None,
+        Field(description="most that purchases may cost, setup included; default: as in the tables"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkChanges:
+    """Links that are lost, or for which nothing is bought."""
+
     fail_links: Annotated[
         tuple[str, ...], Field(description="links that are lost: they have no capacity and can get none")
-    ] = (),
-    forbid_links: Annotated[
-        tuple[str, ...], Field(description="links that no module may be bought for")
-    ] = (),
+    ] = ()
+    forbid_links: Annotated[tuple[str, ...], Field(description="links that no module may be bought for")] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class YearsOfPlan:
+    """The years of the plan, and what changes from one to the next."""
+
+    years: Annotated[
+        int | None, Field(ge=1, le=MOST_YEARS, description="years of the plan; default: as in the tables")
+    ] = None
+    growth: Annotated[
+        Change, Field(description="of `years`: share by which demand grows each year, from the first")
+    ] = 0.0
+    price_change: Annotated[
+        Change, Field(description="of `years`: share by which prices change each year, such as -0.1")
+    ] = 0.0
+    discount_rate: Annotated[
+        Amount, Field(description="of `years`: interest by which costs of later years are discounted")
+    ] = 0.0
+
+    def apply(self, problem: CapacityPlanning) -> CapacityPlanning:
+        """Return the problem with these years; of one year where it has none.
+
+        raises  InputError for growth or prices that change without `years`
+        """
+        if self.years is not None:
+            years = _list_years(self.years, self.growth, self.price_change, self.discount_rate)
+            return replace(problem, years=years)
+        if self.growth or self.price_change or self.discount_rate:
+            raise InputError("growth, price_change and discount_rate need years")
+        if problem.years is None:
+            _require_one_year(problem)
+        return problem
+
+
+@spread(rules=NetworkRules(), links=LinkChanges(), plan=YearsOfPlan())
+def adjust(
+    problem: CapacityPlanning,
+    *,
+    scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
+    ] = 1.0,
+    rules: NetworkRules,
+    failures: FailureSet = "table",
+    links: LinkChanges,
     max_latency_ms: Annotated[
         Mapping[str, Amount] | None,
         Field(
@@ -70,55 +120,30 @@ def adjust(
             "in the tables"
         ),
     ] = None,
-    budget: Annotated[
-        Amount | None,
-        Field(description="most that purchases may cost, setup included; default: as in the tables"),
-    ] = None,
-    years: Annotated[
-        int | None, Field(ge=1, le=MOST_YEARS, description="years of the plan; default: as in the tables")
-    ] = None,
-    growth: Annotated[
-        Change, Field(description="of `years`: share by which demand grows each year, from the first")
-    ] = 0.0,
-    price_change: Annotated[
-        Change, Field(description="of `years`: share by which prices change each year, such as -0.1")
-    ] = 0.0,
-    discount_rate: Annotated[
-        Amount, Field(description="of `years`: interest by which costs of later years are discounted")
-    ] = 0.0,
+    plan: YearsOfPlan,
 ) -> CapacityPlanning:
     """Return the problem with other demands, rules, failures to survive, budget or years.
 
     raises  InputError for links that are none, for growth or a later beginning without `years`, and without
             a direction where rows of links may be one direction each
     """
-    settle_direction(problem, direction)
+    settle_direction(problem, rules.direction)
     changed = problem
     if scale != 1:
         rate = changed.demands["rate_mbps"] * scale
         changed = replace(changed, demands=changed.demands.assign(rate_mbps=rate))
     if max_latency_ms:
         changed = limit_latency(changed, max_latency_ms)
-    settings: dict[str, Any] = {
-        "direction": direction,
-        "modules_per_link": modules_per_link,
-        "budget": budget,
-    }
-    changes = {name: value for name, value in settings.items() if value is not None}
+    changes = {name: value for name, value in vars(rules).items() if value is not None}
     if changes:
         changed = changed.with_network(**changes)
     if failures != "table":
         changed = replace(changed, failures=list_failures(changed, failures))
-    if years is not None:
-        changed = replace(changed, years=_list_years(years, growth, price_change, discount_rate))
-    elif growth or price_change or discount_rate:
-        raise InputError("growth, price_change and discount_rate need years")
-    elif changed.years is None:
-        _require_one_year(changed)
-    if forbid_links:
-        changed = forbid_purchases(changed, forbid_links)
-    if fail_links:
-        changed = remove_links(changed, fail_links)
+    changed = plan.apply(changed)
+    if links.forbid_links:
+        changed = forbid_purchases(changed, links.forbid_links)
+    if links.fail_links:
+        changed = remove_links(changed, links.fail_links)
     _note_tiny_modules(changed)
     return changed
 

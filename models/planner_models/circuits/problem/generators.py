@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -18,14 +19,21 @@ Load = Annotated[
 Seed = Annotated[int, Field(ge=0, description="seed of the demand")]
 
 
-@spread(network=GeneratedNetwork(circuit_mbps=100_000.0, shortest_day_us=0.0))
+@dataclass(frozen=True, kw_only=True)
+class RackFlows:
+    """The flows of each rack."""
+
+    large: Annotated[int, Field(ge=0, description="large flows of each rack")] = 4
+    small: Annotated[int, Field(ge=0, description="small flows of each rack")] = 12
+    large_share: Annotated[float, Field(ge=0, le=1, description="share of the load in large flows")] = 0.7
+
+
+@spread(flows=RackFlows(), network=GeneratedNetwork(circuit_mbps=100_000.0, shortest_day_us=0.0))
 def skewed(
     *,
     racks: Racks = 64,
     load: Load = 1.0,
-    large: Annotated[int, Field(ge=0, description="large flows of each rack")] = 4,
-    small: Annotated[int, Field(ge=0, description="small flows of each rack")] = 12,
-    large_share: Annotated[float, Field(ge=0, le=1, description="share of the load in large flows")] = 0.7,
+    flows: RackFlows,
     noise: Annotated[float, Field(ge=0, lt=1, description="each demand is off by up to this share")] = 0.003,
     network: GeneratedNetwork,
     seed: Seed = 0,
@@ -39,7 +47,7 @@ def skewed(
     rng = np.random.default_rng(seed)
     total = load * network.circuit_bits
     bits = np.zeros((racks, racks))
-    for count, share in ((large, large_share), (small, 1 - large_share)):
+    for count, share in ((flows.large, flows.large_share), (flows.small, 1 - flows.large_share)):
         for _ in range(count):
             order = rng.permutation(racks)
             # successive racks of a random cycle, so that none sends to itself
@@ -115,7 +123,18 @@ def hotspot(
     return network.problem(bits)
 
 
-@spread(network=GeneratedNetwork(bounded=False))
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """The racks of a block's replicas."""
+
+    placement: Annotated[
+        Literal["random", "next"],
+        Field(description="rack of a block's replicas: any other, drawn for each block, or the next one"),
+    ] = "random"
+    shift: Annotated[int, Field(ge=1, description="the next rack is i + shift")] = 1
+
+
+@spread(replicas=Replicas(), network=GeneratedNetwork(bounded=False))
 def hdfs(
     *,
     racks: Racks = 8,
@@ -124,11 +143,7 @@ def hdfs(
     ] = 64,
     file_mb: Annotated[float, Field(gt=0, description="size of a file, MB of 10^6 bytes")] = 400.0,
     block_mb: Annotated[float, Field(gt=0, description="a file is cut into blocks of this, MB")] = 128.0,
-    placement: Annotated[
-        Literal["random", "next"],
-        Field(description="rack of a block's replicas: any other, drawn for each block, or the next one"),
-    ] = "random",
-    shift: Annotated[int, Field(ge=1, description="the next rack is i + shift")] = 1,
+    replicas: Replicas,
     network: GeneratedNetwork,
     seed: Seed = 0,
 ) -> Circuits:
@@ -148,7 +163,8 @@ def hdfs(
     for writer in range(writers):
         source = writer % racks
         others = (source + rng.integers(1, racks, blocks)) % racks
-        target = others if placement == "random" else np.full(blocks, (source + shift) % racks)
+        following = np.full(blocks, (source + replicas.shift) % racks)
+        target = others if replicas.placement == "random" else following
         np.add.at(bits, (np.full(blocks, source), target), sizes * 8e6)
     np.fill_diagonal(bits, 0.0)
     return network.problem(bits)

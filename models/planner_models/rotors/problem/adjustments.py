@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner_models.circuits.problem.adjustments import CircuitFactors, DemandFactors, FailRacks
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
 
+@dataclass(frozen=True, kw_only=True)
+class SwitchChanges:
+    """The number of switches and their times; None: as in the tables."""
+
+    switches: Annotated[
+        int | None, Field(ge=1, le=MOST_SWITCHES, description="number of switches; default: as in the tables")
+    ] = None
+    day_us: Annotated[
+        float | None,
+        Field(gt=0, allow_inf_nan=False, description="time that a rotor switch keeps a matching, us"),
+    ] = None
+    night_us: Annotated[
+        float | None,
+        Field(ge=0, allow_inf_nan=False, description="time that a rotor switch is dark between two, us"),
+    ] = None
+    schedule_night_us: Annotated[
+        float | None,
+        Field(ge=0, allow_inf_nan=False, description="the same of a switch that takes any matching, us"),
+    ] = None
+    week_us: Annotated[
+        float | None,
+        Field(
+            gt=0, allow_inf_nan=False, description="time after which a schedule for the demand repeats, us"
+        ),
+    ] = None
+
+    def values(self) -> dict[str, float]:
+        """Return the columns of the table `switches` that change."""
+        changes = {"count": self.switches, **vars(self)}
+        del changes["switches"]
+        return {name: float(value) for name, value in changes.items() if value is not None}
+
+
+@spread(switch=SwitchChanges())
 def adjust(
     problem: RotorNetwork,
     *,
@@ -20,27 +55,7 @@ def adjust(
     fail_racks: FailRacks = (),
     demand_factors: DemandFactors = {},  # noqa: B006 - never changed
     circuit_factors: CircuitFactors = {},  # noqa: B006 - never changed
-    switches: Annotated[
-        int | None, Field(ge=1, le=MOST_SWITCHES, description="number of switches; default: as in the tables")
-    ] = None,
-    day_us: Annotated[
-        float | None,
-        Field(gt=0, allow_inf_nan=False, description="time that a rotor switch keeps a matching, us"),
-    ] = None,
-    night_us: Annotated[
-        float | None,
-        Field(ge=0, allow_inf_nan=False, description="time that a rotor switch is dark between two, us"),
-    ] = None,
-    schedule_night_us: Annotated[
-        float | None,
-        Field(ge=0, allow_inf_nan=False, description="the same of a switch that takes any matching, us"),
-    ] = None,
-    week_us: Annotated[
-        float | None,
-        Field(
-            gt=0, allow_inf_nan=False, description="time after which a schedule for the demand repeats, us"
-        ),
-    ] = None,
+    switch: SwitchChanges,
 ) -> RotorNetwork:
     """Return the problem with other demands, racks or switches.
 
@@ -54,12 +69,4 @@ def adjust(
         changed = replace(changed, demands=demands)
     if circuit_factors:
         changed = changed.with_rates(circuit=changed.rack_factors("circuit_factors", circuit_factors))
-    changes = {
-        "count": switches,
-        "day_us": day_us,
-        "night_us": night_us,
-        "schedule_night_us": schedule_night_us,
-        "week_us": week_us,
-    }
-    values = {name: float(value) for name, value in changes.items() if value is not None}
-    return changed.with_switches(**values).fail(fail_racks)
+    return changed.with_switches(**switch.values()).fail(fail_racks)

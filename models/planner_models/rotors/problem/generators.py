@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.parameters import spread
 from planner_models.rotors.problem.problem import MOST_RACKS, MOST_SWITCHES, RotorNetwork
 
 RackCount = Annotated[int, Field(ge=2, le=MOST_RACKS, description="number of racks")]
@@ -46,6 +48,34 @@ RandomOrder = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rotors:
+    """Rates and times of a network of rotor switches, and its urgent traffic."""
+
+    circuit_mbps: CircuitMbps = 100_000.0
+    day_us: DayUs = 180.0
+    night_us: NightUs = 20.0
+    schedule_night_us: ScheduleNightUs = None
+    week_us: WeekUs = None
+    urgent_share: UrgentShare = 0.0
+    random_order: RandomOrder = False
+
+    def problem(self, rate_mbps: Floats, switches: int, seed: int) -> RotorNetwork:
+        """Return the problem of an (n, n) demand, Mbit/s; `seed` draws random matchings."""
+        return build(
+            rate_mbps,
+            self.circuit_mbps,
+            self.urgent_share,
+            count=switches,
+            day_us=self.day_us,
+            night_us=self.night_us,
+            order_seed=seed if self.random_order else None,
+            schedule_night_us=self.schedule_night_us,
+            week_us=self.week_us,
+        )
+
+
+@spread(rotors=Rotors())
 def skewed(
     *,
     racks: RackCount = 16,
@@ -55,13 +85,7 @@ def skewed(
     ] = 0.5,
     partners: Annotated[int, Field(ge=1, le=MOST_RACKS - 1, description="partners of a rack")] = 1,
     load: Load = 0.8,
-    circuit_mbps: CircuitMbps = 100_000.0,
-    day_us: DayUs = 180.0,
-    night_us: NightUs = 20.0,
-    schedule_night_us: ScheduleNightUs = None,
-    week_us: WeekUs = None,
-    urgent_share: UrgentShare = 0.0,
-    random_order: RandomOrder = False,
+    rotors: Rotors,
     seed: Seed = 0,
 ) -> RotorNetwork:
     """Build racks that send a part of their traffic to a few partners, and the rest to all alike.
@@ -75,20 +99,11 @@ def skewed(
     for step in steps.tolist():
         demand[order, np.roll(order, -step)] += skew / len(steps)
     np.fill_diagonal(demand, 0.0)
-    rate = demand * (load * switches * circuit_mbps)
-    times = {"schedule_night_us": schedule_night_us, "week_us": week_us}
-    return build(
-        rate,
-        circuit_mbps,
-        urgent_share,
-        count=switches,
-        day_us=day_us,
-        night_us=night_us,
-        order_seed=seed if random_order else None,
-        **times,
-    )
+    rate = demand * (load * switches * rotors.circuit_mbps)
+    return rotors.problem(rate, switches, seed)
 
 
+@spread(rotors=Rotors())
 def hotspots(
     *,
     racks: RackCount = 16,
@@ -100,31 +115,15 @@ def hotspots(
         float,
         Field(gt=0, allow_inf_nan=False, description="busiest rack's traffic over the rate of its links"),
     ] = 0.8,
-    circuit_mbps: CircuitMbps = 100_000.0,
-    day_us: DayUs = 180.0,
-    night_us: NightUs = 20.0,
-    schedule_night_us: ScheduleNightUs = None,
-    week_us: WeekUs = None,
-    urgent_share: UrgentShare = 0.0,
-    random_order: RandomOrder = False,
+    rotors: Rotors,
     seed: Seed = 0,
 ) -> RotorNetwork:
     """Build racks with lognormal demands, each drawn on its own."""
     demand = np.random.default_rng(seed).lognormal(0.0, spread, (racks, racks))
     np.fill_diagonal(demand, 0.0)
     busy = max(float(demand.sum(axis=0).max()), float(demand.sum(axis=1).max()))
-    rate = demand * (load * switches * circuit_mbps / busy)
-    times = {"schedule_night_us": schedule_night_us, "week_us": week_us}
-    return build(
-        rate,
-        circuit_mbps,
-        urgent_share,
-        count=switches,
-        day_us=day_us,
-        night_us=night_us,
-        order_seed=seed if random_order else None,
-        **times,
-    )
+    rate = demand * (load * switches * rotors.circuit_mbps / busy)
+    return rotors.problem(rate, switches, seed)
 
 
 def small() -> RotorNetwork:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract.parameters import spread
 from planner_models.topology.problem.problem import Fabric
 
 Blocks = Annotated[int, Field(ge=3, le=256, description="number of blocks")]
@@ -22,29 +24,44 @@ Seed = Annotated[int, Field(ge=0, description="seed of the random numbers")]
 BALANCING_ROUNDS: Final = 200
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How blocks differ, and demands from the product of the blocks' sizes."""
+
+    new_share: Annotated[
+        float,
+        Field(ge=0, le=1, description="share of blocks of a newer generation, with ports twice as fast"),
+    ] = 0.5
+    spread: Annotated[
+        float,
+        Field(ge=0, le=3, description="standard deviation of the logarithm of the blocks' sizes of demand"),
+    ] = 0.5
+    noise: Annotated[
+        float, Field(ge=0, le=3, description="standard deviation of the logarithm of each demand beside it")
+    ] = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveLimits:
+    """Limits of the links that move from the present ones."""
+
+    move_limit: Annotated[
+        int | None, Field(ge=0, description="most links made anew; default: as many as wanted")
+    ] = None
+    step_limit: Annotated[
+        int | None, Field(ge=1, description="most links moved in a step; default: as many as fit")
+    ] = None
+
+
+@spread(sizes=Sizes(), limits=MoveLimits())
 def gravity(
     *,
     blocks: Blocks = 16,
     ports: Ports = 64,
     port_mbps: PortMbps = 100_000.0,
-    new_share: Annotated[
-        float,
-        Field(ge=0, le=1, description="share of blocks of a newer generation, with ports twice as fast"),
-    ] = 0.5,
-    spread: Annotated[
-        float,
-        Field(ge=0, le=3, description="standard deviation of the logarithm of the blocks' sizes of demand"),
-    ] = 0.5,
-    noise: Annotated[
-        float, Field(ge=0, le=3, description="standard deviation of the logarithm of each demand beside it")
-    ] = 0.3,
+    sizes: Sizes,
     load: Load = 0.8,
-    move_limit: Annotated[
-        int | None, Field(ge=0, description="most links made anew; default: as many as wanted")
-    ] = None,
-    step_limit: Annotated[
-        int | None, Field(ge=1, description="most links moved in a step; default: as many as fit")
-    ] = None,
+    limits: MoveLimits,
     seed: Seed = 0,
 ) -> Fabric:
     """Build blocks in a uniform mesh, and demands that follow the product of the blocks' sizes, with noise.
@@ -52,11 +69,11 @@ def gravity(
     Sizes and noise are lognormal. Blocks of the newer generation send and receive twice as much.
     """
     random = np.random.default_rng(seed)
-    is_new = random.permutation(blocks) < round(new_share * blocks)
+    is_new = random.permutation(blocks) < round(sizes.new_share * blocks)
     rate = np.where(is_new, 2.0, 1.0) * port_mbps
-    size = random.lognormal(0.0, spread, blocks) * rate
-    demand = np.outer(size, size) * random.lognormal(0.0, noise, (blocks, blocks))
-    return _build(demand, rate, ports, load, move_limit=move_limit, step_limit=step_limit)
+    size = random.lognormal(0.0, sizes.spread, blocks) * rate
+    demand = np.outer(size, size) * random.lognormal(0.0, sizes.noise, (blocks, blocks))
+    return _build(demand, rate, ports, load, **vars(limits))
 
 
 def balanced(

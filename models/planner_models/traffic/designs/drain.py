@@ -17,7 +17,7 @@ Maintenance windows say which elements can be drained together without overload,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,6 +28,7 @@ from pydantic import Field
 
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
@@ -83,14 +84,30 @@ Windows = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PresentPlan:
+    """The plan whose traffic is to move little, where there is no previous one."""
+
+    present: Present = None
+    start: Start = "ecmp"
+
+    def share(self, problem: Traffic, previous: Decision[Routing] | None, options: Options) -> sp.csr_array:
+        """Return the present flow of each demand on each link, (K, E), in its shares."""
+        if previous is not None and previous.plan is not None:
+            return share_flows(problem, previous.plan.flows, previous.plan.shed)
+        if self.present is not None:
+            return share_flows(problem, *_read_flows(problem, self.present))
+        return _flow_of_design(problem, self.start, options)
+
+
 @shed_unreachable
+@spread(present=PresentPlan())
 def route(
     problem: Traffic,
     *,
     links: DrainLinks = (),
     nodes: DrainNodes = (),
-    present: Present = None,
-    start: Start = "ecmp",
+    present: PresentPlan,
     windows: Windows = False,
     options: Options = Options(),
     previous: Decision[Routing] | None = None,
@@ -111,12 +128,7 @@ def route(
     """
     deadline = Deadline.of(options)
     elements = find_elements(problem, links, nodes)
-    if previous is not None and previous.plan is not None:
-        now = share_flows(problem, previous.plan.flows, previous.plan.shed)
-    elif present is not None:
-        now = share_flows(problem, *_read_flows(problem, present))
-    else:
-        now = _flow_of_design(problem, start, options)
+    now = present.share(problem, previous, options)
     table = None
     if windows:
         table = plan_windows(problem, elements, options, deadline)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
@@ -42,7 +43,20 @@ RANDOM_WEIGHT_PROBABILITY: Final = 0.5  # that a move draws any weight; else a s
 RECOMPUTE_PROBABILITY: Final = 0.001  # per evaluation: sums of loads drift by rounding
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchLimits:
+    """Limits of weights, of their changes and of the search."""
+
+    largest: Annotated[int, Field(gt=1, le=65_535, description="largest weight")] = 30
+    evaluations: Annotated[int, Field(ge=0, description="weight settings tried")] = 20_000
+    changes: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        Field(description="the most links that may change their weight; default: any number"),
+    ] = None
+
+
 @shed_unreachable
+@spread(limits=SearchLimits())
 def route(
     problem: Traffic,
     *,
@@ -53,12 +67,7 @@ def route(
             "congestion: least sum of a cost that rises steeply with utilization"
         ),
     ] = "utilization",
-    largest: Annotated[int, Field(gt=1, le=65_535, description="largest weight")] = 30,
-    evaluations: Annotated[int, Field(ge=0, description="weight settings tried")] = 20_000,
-    changes: Annotated[
-        Annotated[int, Field(ge=0)] | None,
-        Field(description="the most links that may change their weight; default: any number"),
-    ] = None,
+    limits: SearchLimits,
     seed: Annotated[int, Field(ge=0, description="of the search")] = 0,
     options: Options = Options(),
     previous: Decision[Routing] | None = None,
@@ -78,10 +87,11 @@ def route(
     """
     deadline = Deadline.of(options)
     bound = _bound_utilization(problem, options)
+    largest, changes = limits.largest, limits.changes
     weight = _initial_weights(problem, goal, largest, free=changes is None, previous=previous)
     if len(problem.targets):
         search = _Search(problem, weight, goal, largest, changes, seed)
-        remaining = evaluations
+        remaining = limits.evaluations
         enough = bound * (1 + OPTIMALITY_GAP) if goal == "utilization" and bound is not None else -np.inf
         while remaining > 0 and not deadline.is_over and search.best_score[0] > enough:
             search.run(min(EVALUATIONS_PER_BATCH, remaining))

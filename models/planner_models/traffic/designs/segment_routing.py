@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
 from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
@@ -89,15 +90,43 @@ Rounds = Annotated[int, Field(ge=0, description="of the local search, after the 
 Seed = Annotated[int, Field(ge=0, description="of the search")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SegmentLimits:
+    """The lists of segments that demands may take."""
+
+    max_segments: MaxSegments = 2
+    splittable: IsSplittable = False
+    via: Via = ()
+    most_intermediate_nodes: NodeLimit = None
+    most_moved_demands: MoveLimit = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError for limits of nodes or moves where demands may split."""
+        moves, nodes = self.most_moved_demands, self.most_intermediate_nodes
+        if self.splittable and (moves is not None or nodes is not None):
+            name = "most_moved_demands" if moves is not None else "most_intermediate_nodes"
+            raise InputError(f"{name} needs splittable = false")
+
+    @property
+    def scope(self) -> str:
+        """Return the plans that the bound covers: those of the limits on segments, nodes and changes."""
+        if self.max_segments == 1:
+            return "shortest paths"
+        through = " through the given nodes" if self.via else ""
+        scope = f"paths of at most {self.max_segments} segments{through}"
+        if self.most_intermediate_nodes is not None:
+            scope += f", through the selected intermediate nodes (at most {self.most_intermediate_nodes})"
+        if self.most_moved_demands is not None:
+            scope += f", in plans that move at most {self.most_moved_demands} demands"
+        return scope
+
+
 @shed_unreachable
+@spread(lists=SegmentLimits())
 def route(
     problem: Traffic,
     *,
-    max_segments: MaxSegments = 2,
-    splittable: IsSplittable = False,
-    via: Via = (),
-    most_intermediate_nodes: NodeLimit = None,
-    most_moved_demands: MoveLimit = None,
+    lists: SegmentLimits,
     rounds: Rounds = 20,
     seed: Seed = 0,
     options: Options = Options(),
@@ -119,42 +148,34 @@ def route(
     source   RFC 8402; Bhatia, Hao, Kodialam and Lakshman 2015 (linear program over two segments)
     """
     refuse_solver_options("segment_routing", options)
-    _require_whole(splittable, most_intermediate_nodes, most_moved_demands)
     if not len(problem.targets):
         return decide_without_demand(problem, "utilization")
     deadline = Deadline.of(options)
-    middle = np.flatnonzero(match_nodes(problem, via)) if max_segments > 1 else np.zeros(0, dtype=np.int64)
+    is_shortest = lists.max_segments == 1
+    middle = np.zeros(0, dtype=np.int64) if is_shortest else np.flatnonzero(match_nodes(problem, lists.via))
     _require_size(problem)
-    search = _Search(problem, middle, max_segments, most_moved_demands, seed, deadline)
+    search = _Search(problem, middle, lists.max_segments, lists.most_moved_demands, seed, deadline)
     search.gap = DEFAULT_GAP if options.gap is None else options.gap
-    search.has_its_nodes = most_intermediate_nodes is None
+    search.has_its_nodes = lists.most_intermediate_nodes is None
     with limit_blas(options.threads):
         search.start_from(previous)
         search.descend(FIRST_ERROR, DESCENT_PASSES)
         flow = search.solve_splittable(min(BOUND_GAP, search.gap / 2))
-        if not splittable and most_intermediate_nodes is not None:
-            search.choose_nodes(flow.split(), most_intermediate_nodes)
-        if most_moved_demands is not None and not search.is_done():
+        if not lists.splittable and lists.most_intermediate_nodes is not None:
+            search.choose_nodes(flow.split(), lists.most_intermediate_nodes)
+        if lists.most_moved_demands is not None and not search.is_done():
             search.choose_moves()
-        for number in range(0 if splittable or max_segments == 1 else rounds):
+        for number in range(0 if lists.splittable or is_shortest else rounds):
             if search.is_done():
                 break
             if number % 2 == 1:
                 search.repair(flow)
-            elif most_moved_demands is None:
+            elif lists.most_moved_demands is None:
                 search.restart(flow.split() if number % 4 == 0 else None, is_first=number == 0)
         search.shorten()
-    split = flow.split() if splittable else search.best_lists()
+    split = flow.split() if lists.splittable else search.best_lists()
     plan = make_plan(problem, search.items, search.legs, search.demand, split)
-    scope = _scope(max_segments, via, most_intermediate_nodes, most_moved_demands)
-    return _decide(plan, search.bound, scope, options)
-
-
-def _require_whole(splittable: bool, most_nodes: int | None, most_moved: int | None) -> None:
-    """Raise InputError for limits of nodes or moves where demands may split."""
-    if splittable and (most_moved is not None or most_nodes is not None):
-        name = "most_moved_demands" if most_moved is not None else "most_intermediate_nodes"
-        raise InputError(f"{name} needs splittable = false")
+    return _decide(plan, search.bound, lists.scope, options)
 
 
 def _decide(plan: Routing, bound: float, scope: str, options: Options) -> Decision[Routing]:
@@ -173,20 +194,6 @@ def _decide(plan: Routing, bound: float, scope: str, options: Options) -> Decisi
         backend="local search and column generation",
     )
     return limit_scope(Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"})))
-
-
-def _scope(
-    max_segments: int, via: tuple[str, ...], most_nodes: int | None, most_moved_demands: int | None
-) -> str:
-    """Return the plans that the bound covers: those of the limits on segments, nodes and changes."""
-    if max_segments == 1:
-        return "shortest paths"
-    scope = f"paths of at most {max_segments} segments" + (" through the given nodes" if via else "")
-    if most_nodes is not None:
-        scope += f", through the selected intermediate nodes (at most {most_nodes})"
-    if most_moved_demands is not None:
-        scope += f", in plans that move at most {most_moved_demands} demands"
-    return scope
 
 
 def _require_size(problem: Traffic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.information import tomogravity
@@ -24,6 +26,19 @@ def observe_locally(problem: Traffic, *, noise: Noise = 0.0, seed: Seed = 0) -> 
     return problem.with_rates(add_noise(problem.rate_mbps, noise, np.random.default_rng(seed)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class RateChange:
+    """How the rates of demands change over time."""
+
+    swing: Annotated[
+        float, Field(ge=0, description="standard deviation of the logarithm of a demand's rate over time")
+    ] = 0.5
+    memory_s: Annotated[
+        float, Field(gt=0, description="time in which the autocorrelation of a demand's rate falls to 1/e, s")
+    ] = 3600.0
+
+
+@spread(change=RateChange())
 def observe_reports(
     problem: Traffic,
     *,
@@ -33,12 +48,7 @@ def observe_reports(
         int,
         Field(ge=0, description="nodes of a region: rates are reported between regions; 0: for each demand"),
     ] = 0,
-    swing: Annotated[
-        float, Field(ge=0, description="standard deviation of the logarithm of a demand's rate over time")
-    ] = 0.5,
-    memory_s: Annotated[
-        float, Field(gt=0, description="time in which the autocorrelation of a demand's rate falls to 1/e, s")
-    ] = 3600.0,
+    change: RateChange,
     link_loads: Annotated[
         bool,
         Field(
@@ -70,7 +80,7 @@ def observe_reports(
     if age_s > 0:
         # seeded apart from the noise, so that both are independent
         rng = np.random.default_rng([seed, 1])
-        rate = drift(rate, age=age_s, memory=memory_s, spread=swing, rng=rng)
+        rate = drift(rate, age=age_s, memory=change.memory_s, spread=change.swing, rng=rng)
     noise_rng = np.random.default_rng(seed)
     if link_loads:
         if granularity > 1:

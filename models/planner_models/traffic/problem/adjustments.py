@@ -16,10 +16,10 @@ from pydantic import Field
 
 from planner.arrays import Bools
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.contract.questions import OpenQuestion
 from planner.contract.tables import file_name
 from planner.contract.tolerances import EXACT, exceeds
-from planner.errors import InputError
 from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
 from planner_models.traffic.problem.network_elements import pair_links
@@ -66,22 +66,14 @@ OverloadRule = Annotated[
 ]
 
 
+@spread(failed=failures.Failures())
 def adjust(
     problem: Traffic,
     *,
     both_directions: BothDirections = None,
     scale: DemandScale = 1.0,
     capacity_scale: CapacityScale = 1.0,
-    fail_links: failures.FailLinks = (),
-    fail_nodes: failures.FailNodes = (),
-    fail_groups: failures.FailGroups = (),
-    risk_groups: failures.RiskGroups = None,
-    capacity_factors: failures.CapacityFactors = {},  # noqa: B006 - never changed
-    fail_random_links: failures.RandomLinks = 0,
-    fail_random_nodes: failures.RandomNodes = 0,
-    fail_random_groups: failures.RandomGroups = 0,
-    failure_seed: failures.FailureSeed = 0,
-    lost_demands: failures.LostDemands = "shed",
+    failed: failures.Failures,
     class_shares: ClassShares = {},  # noqa: B006 - never changed
     overload: OverloadRule = "drop",
 ) -> Traffic:
@@ -103,22 +95,7 @@ def adjust(
         problem = replace(problem, overload=overload)
     if note := find_divided(problem):
         add_note(note)
-    random_failures = fail_random_links or fail_random_nodes or fail_random_groups
-    if not (fail_links or fail_nodes or fail_groups or capacity_factors or random_failures):
-        return problem
-    failed = failures.FailedElements(problem, risk_groups)
-    failed.fail_links(fail_links)
-    failed.fail_nodes(fail_nodes)
-    failed.fail_groups(fail_groups)
-    factor = failed.capacity_factors(capacity_factors)
-    random = np.random.default_rng(failure_seed)
-    if not failed.faults:
-        failed.draw_groups(fail_random_groups, random)
-        failed.draw_nodes(fail_random_nodes, random)
-        failed.draw_links(fail_random_links, random)
-    if failed.faults:
-        raise InputError(*failed.faults)
-    return failures.remove_failed(problem, failed.link_down, factor, lost_demands)
+    return failed.remove_from(problem)
 
 
 def _direct_links(problem: Traffic, both_directions: bool | None) -> Traffic:

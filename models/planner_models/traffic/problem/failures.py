@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -80,6 +80,46 @@ LostDemands = Annotated[
 
 _Groups = dict[str, tuple[Ints, Ints]]
 """Links and nodes of each shared-risk group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failures:
+    """Elements of a network that fail, or lose capacity."""
+
+    fail_links: FailLinks = ()
+    fail_nodes: FailNodes = ()
+    fail_groups: FailGroups = ()
+    risk_groups: RiskGroups = None
+    capacity_factors: CapacityFactors = field(default_factory=dict)
+    fail_random_links: RandomLinks = 0
+    fail_random_nodes: RandomNodes = 0
+    fail_random_groups: RandomGroups = 0
+    failure_seed: FailureSeed = 0
+    lost_demands: LostDemands = "shed"
+
+    def remove_from(self, problem: Traffic) -> Traffic:
+        """Return the problem without the elements that fail: those named, then those drawn.
+
+        raises  InputError for names that match nothing, for more failures than there are elements, and,
+                with `lost_demands` "error", for demands that lose their last path
+        """
+        random_failures = self.fail_random_links or self.fail_random_nodes or self.fail_random_groups
+        named = self.fail_links or self.fail_nodes or self.fail_groups or self.capacity_factors
+        if not (named or random_failures):
+            return problem
+        failed = FailedElements(problem, self.risk_groups)
+        failed.fail_links(self.fail_links)
+        failed.fail_nodes(self.fail_nodes)
+        failed.fail_groups(self.fail_groups)
+        factor = failed.capacity_factors(self.capacity_factors)
+        random = np.random.default_rng(self.failure_seed)
+        if not failed.faults:
+            failed.draw_groups(self.fail_random_groups, random)
+            failed.draw_nodes(self.fail_random_nodes, random)
+            failed.draw_links(self.fail_random_links, random)
+        if failed.faults:
+            raise InputError(*failed.faults)
+        return remove_failed(problem, failed.link_down, factor, self.lost_demands)
 
 
 class FailedElements:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import topohub
@@ -56,6 +57,29 @@ AGGREGATION_TIER: Final = 0.22
 TOP_TIER: Final = 0.4
 
 
+@dataclass(frozen=True, kw_only=True)
+class HostDemands:
+    """Demands between the hosts of a made-up network."""
+
+    rate_mbps: Rate = 1_000.0
+    workload: Workload = "permutation"
+    stride: Stride = None
+    pairs: Pairs = None
+    seed: Seed = 0
+
+    def over(self, network: Topology) -> Traffic:
+        """Return the problem of these demands over a network."""
+        demands = build_demands(
+            network.hosts,
+            workload=self.workload,
+            rate_mbps=self.rate_mbps,
+            stride=self.stride,
+            pairs=self.pairs,
+            random=np.random.default_rng(self.seed),
+        )
+        return Traffic(nodes=network.nodes, links=network.links, demands=demands)
+
+
 def abilene(*, peak_utilization: Peak = 1.0) -> Traffic:
     """Return the Abilene research network of SNDlib: 12 nodes, its demands, classed capacities."""
     return Traffic.from_tables(
@@ -70,24 +94,22 @@ def germany50(*, peak_utilization: Peak = 1.0) -> Traffic:
     )
 
 
+@spread(demands=HostDemands())
 def fat_tree(
     *,
     k: Ports = 4,
     capacity_mbps: Capacity = 1_000.0,
-    rate_mbps: Rate = 1_000.0,
-    workload: Workload = "permutation",
-    stride: Stride = None,
-    pairs: Pairs = None,
-    seed: Seed = 0,
+    demands: HostDemands,
 ) -> Traffic:
     """Build a fat tree of k-port switches with k^3/4 hosts: the optimum serves any permutation.
 
     source  Sen et al. 2013, sections 3.3 and 7.1
     """
     network = build_fat_tree(k=k, capacity_mbps=capacity_mbps)
-    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
+    return demands.over(network)
 
 
+@spread(demands=HostDemands())
 def oversubscribed_fat_tree(
     *,
     k: Ports = 8,
@@ -95,11 +117,7 @@ def oversubscribed_fat_tree(
         float, Field(gt=0, description="hosts under an edge switch for each of its uplinks")
     ] = 4.0,
     capacity_mbps: Capacity = 1_000.0,
-    rate_mbps: Rate = 1_000.0,
-    workload: Workload = "permutation",
-    stride: Stride = None,
-    pairs: Pairs = None,
-    seed: Seed = 0,
+    demands: HostDemands,
 ) -> Traffic:
     """Build a fat tree with more hosts than uplinks under each edge switch, by default 4 to 1 and 512 hosts.
 
@@ -107,9 +125,10 @@ def oversubscribed_fat_tree(
     """
     hosts = max(1, round(ratio * k / 2))
     network = build_fat_tree(k=k, hosts_per_edge=hosts, capacity_mbps=capacity_mbps)
-    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
+    return demands.over(network)
 
 
+@spread(demands=HostDemands())
 def vl2(
     *,
     tors: Annotated[int, Field(gt=0, description="top-of-rack switches")] = 50,
@@ -120,11 +139,7 @@ def vl2(
     speedup: Annotated[
         float, Field(gt=0, description="capacity of a link between switches, in links of a host")
     ] = 10.0,
-    rate_mbps: Rate = 1_000.0,
-    workload: Workload = "permutation",
-    stride: Stride = None,
-    pairs: Pairs = None,
-    seed: Seed = 0,
+    demands: HostDemands,
 ) -> Traffic:
     """Build a VL2 network, by default of 1,000 hosts: top-of-rack, aggregation and intermediate switches.
 
@@ -138,21 +153,7 @@ def vl2(
         host_mbps=host_mbps,
         switch_mbps=host_mbps * speedup,
     )
-    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
-
-
-def _build_problem(
-    network: Topology, workload: Pattern, rate_mbps: float, stride: int | None, pairs: int | None, seed: int
-) -> Traffic:
-    demands = build_demands(
-        network.hosts,
-        workload=workload,
-        rate_mbps=rate_mbps,
-        stride=stride,
-        pairs=pairs,
-        random=np.random.default_rng(seed),
-    )
-    return Traffic(nodes=network.nodes, links=network.links, demands=demands)
+    return demands.over(network)
 
 
 def sample() -> Traffic:

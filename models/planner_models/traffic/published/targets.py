@@ -172,9 +172,9 @@ def _relative_completion(record: FlowRecord, base: FlowRecord) -> float:
 
 
 FIGURE_7: Final[dict[str, dict[str, Any]]] = {
-    "lf1": {"design": _by_name("localflow"), "parameters": {"delta": 0.0}},
-    "lf1_001": {"design": _by_name("localflow"), "parameters": {"delta": 0.01}},
-    "lf1_005": {"design": _by_name("localflow"), "parameters": {"delta": 0.05}},
+    "lf1": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.0}},
+    "lf1_001": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.01}},
+    "lf1_005": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.05}},
     "lfns": {"design": _by_name("localflow_ns")},
     "hedera": {"design": _by_name("hedera_gff")},
     "ps": {"start": "scattered"},

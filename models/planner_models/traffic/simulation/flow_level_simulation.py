@@ -11,32 +11,26 @@ source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2, the flo
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from planner.contract import control_loop
-from planner.contract.design import Design
 from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Headline, Metric
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
-from planner.options import Options
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_arrivals import (
-    ONE_FLOW_PER_SOURCE,
-    Arrivals,
     ClosedLoop,
     Lognormal,
     Poisson,
-    SizeDistribution,
 )
-from planner_models.traffic.simulation.flow_network import FlowNetwork, LinkFrames, Start
-from planner_models.traffic.simulation.flow_scheduler import flow_controller
+from planner_models.traffic.simulation.flow_network import FlowDynamics, FlowNetwork, FlowSettings, LinkFrames
+from planner_models.traffic.simulation.flow_scheduler import ControlTiming, Scheduler, flow_controller
 
 METRICS: Final = (
     Metric(name="throughput_mbps", unit="Mbit/s", better="more", about="mean traffic of all flows together"),
@@ -49,68 +43,75 @@ METRICS: Final = (
 )
 
 
-def run(
-    problem: Traffic,
-    *,
-    design: Design,
-    information: Mapping[str, Any],
-    decision_parameters: Mapping[str, Any],
-    options: Options,
-    frames: bool = False,
-    until_s: Annotated[float, Field(gt=0, allow_inf_nan=False, description="simulated time, s")] = 1.0,
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """The simulated time, and that of the metrics."""
+
+    until_s: Annotated[float, Field(gt=0, allow_inf_nan=False, description="simulated time, s")] = 1.0
     warm_up_s: Annotated[
         float, Field(ge=0, description="flows and traffic before this time are in no metric, s")
-    ] = 0.0,
+    ] = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedFlows:
+    """When flows start, and how large they are."""
+
     arrivals: Annotated[
         Literal["closed_loop", "poisson"],
         Field(description="closed_loop: each source starts a flow when one ends; poisson: random arrivals"),
-    ] = "closed_loop",
-    flows_per_source: Annotated[int, Field(gt=0, description="closed loop: active flows per source")] = 1,
+    ] = "closed_loop"
+    flows_per_source: Annotated[int, Field(gt=0, description="closed loop: active flows per source")] = 1
     load: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="poisson: offered traffic over the demands")
-    ] = 1.0,
+    ] = 1.0
     median_bytes: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="median of lognormal flow sizes, bytes")
-    ] = 100_000.0,
+    ] = 100_000.0
     sigma: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="standard deviation of the logarithm of sizes")
-    ] = 2.0,
-    interval_s: Annotated[float, Field(gt=0, description="scheduling interval of the design, s")] = 0.05,
-    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0,
-    link_s: Annotated[
-        float, Field(ge=0, description="one-way delay of measurements and of decisions, s")
-    ] = 0.0,
-    start: Annotated[
-        Start, Field(description="route of a new flow: hashed on one equal-cost path, or scattered over all")
-    ] = "hashed",
-    settle_s: Annotated[
-        float, Field(ge=0, description="rates are computed only at multiples of this; 0: at every event, s")
-    ] = 0.0,
-    seed: Annotated[int, Field(ge=0, description="of flows and their first routes")] = 0,
+    ] = 2.0
+
+    def dynamics(self, settings: FlowSettings) -> FlowDynamics:
+        """Return the flows with their sizes and arrivals."""
+        poisson, loop = Poisson(load=self.load), ClosedLoop(flows_per_source=self.flows_per_source)
+        return FlowDynamics(
+            sizes=Lognormal(median_bytes=self.median_bytes, sigma=self.sigma),
+            arrivals=poisson if self.arrivals == "poisson" else loop,
+            **vars(settings),
+        )
+
+
+@spread(
+    scheduler=Scheduler(),
+    period=Period(),
+    offered=OfferedFlows(),
+    timing=ControlTiming(),
+    settings=FlowSettings(),
+)
+def run(
+    problem: Traffic,
+    *,
+    scheduler: Scheduler,
+    frames: bool = False,
+    period: Period,
+    offered: OfferedFlows,
+    timing: ControlTiming,
+    settings: FlowSettings,
 ) -> SimulationResult:
     """Simulate flows over the network under the control of a design (see `simulate`).
 
     returns  metrics `METRICS`, and the tables `flow_network.FLOWS` and `flow_network.PROGRESS`
     """
+    until_s, warm_up_s = period.until_s, period.warm_up_s
     recorder = FrameRecorder(until_s, is_on=frames)
     record = simulate(
         problem,
-        sizes=Lognormal(median_bytes=median_bytes, sigma=sigma),
-        arrivals=(
-            Poisson(load=load) if arrivals == "poisson" else ClosedLoop(flows_per_source=flows_per_source)
-        ),
         until_s=until_s,
-        design=design,
-        parameters=decision_parameters,
-        information=information,
-        interval_s=interval_s,
-        computing_s=computing_s,
-        link_s=link_s,
-        start=start,
-        settle_s=settle_s,
-        seed=seed,
-        options=options,
         frames=LinkFrames(problem, recorder) if frames else None,
+        **vars(offered.dynamics(settings)),
+        **vars(scheduler),
+        **vars(timing),
     )
     completion_s = record.completion_s(warm_up_s)
     return SimulationResult(
@@ -168,66 +169,29 @@ class FlowRecord:
         return flows["end_s"] - flows["start_s"]
 
 
+@spread(flows=FlowDynamics, scheduler=Scheduler(), timing=ControlTiming())
 def simulate(
     problem: Traffic,
     *,
-    sizes: SizeDistribution,
-    arrivals: Arrivals = ONE_FLOW_PER_SOURCE,
+    flows: FlowDynamics,
     until_s: float,
-    design: Design | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    information: Mapping[str, Any] | None = None,
-    interval_s: float = 0.05,
-    computing_s: float = 0.0,
-    link_s: float = 0.0,
-    start: Start = "hashed",
-    flow_cap_mbps: float = math.inf,
-    settle_s: float = 0.0,
-    seed: int = 0,
-    options: Options = Options(),
+    scheduler: Scheduler,
+    timing: ControlTiming,
     frames: LinkFrames | None = None,
 ) -> FlowRecord:
     """Simulate flows over a network for `until_s` seconds, scheduled by a design at every interval.
 
     problem        its demands determine the ends of flows, and their number (see `arrivals`)
     design         reroutes the measured flows, see `flow_controller`; None: routes stay as at the start
-    parameters     of the design; information: parameters of its observation
-    computing_s    time that a decision takes; link_s: delay of measurements, and of decisions
-    start          route of a new flow until it is scheduled: "hashed" on one random equal-cost
-                   path, "scattered" evenly over all of them
-    flow_cap_mbps  most that one flow sends; links limit it too
-    settle_s       rates are computed at once after every event (0), or only at multiples of this:
-                   much faster for many flows; a new flow then waits for its first rate
-    seed           of flows and their first routes; same seed, same flows
     frames         draw what links carry; None: nothing is drawn
 
     raises  InputError for invalid times, or a problem without demands
     source  Sen et al. 2013, sections 3.2, 7.2.2 and 7.5
     """
-    network = FlowNetwork(
-        problem,
-        sizes=sizes,
-        arrivals=arrivals,
-        start=start,
-        flow_cap_mbps=flow_cap_mbps,
-        settle_s=settle_s,
-        seed=seed,
-        frames=frames,
-    )
+    network = FlowNetwork(problem, flows, frames)
     controllers = []
-    if design is not None:
-        controllers.append(
-            flow_controller(
-                problem,
-                design,
-                interval_s=interval_s,
-                computing_s=computing_s,
-                link_s=link_s,
-                parameters=parameters,
-                information=information,
-                options=options,
-            )
-        )
+    if scheduler.design is not None:
+        controllers.append(flow_controller(problem, **vars(scheduler), **vars(timing)))
     outcome = control_loop.run(network, controllers, until_s=until_s)
     if frames is not None:
         frames.finish()

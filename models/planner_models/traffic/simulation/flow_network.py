@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.frames import FrameRecorder
@@ -25,6 +26,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_arrivals
 from planner_models.traffic.simulation.flow_arrivals import (
     MBIT_PER_BYTE,
+    ONE_FLOW_PER_SOURCE,
     Arrivals,
     ClosedLoop,
     Poisson,
@@ -94,31 +96,51 @@ class _Flows:
         self.count = len(remaining)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FlowSettings:
+    """How flows start, and how often their rates are computed."""
+
+    start: Annotated[
+        Start, Field(description="route of a new flow: hashed on one equal-cost path, or scattered over all")
+    ] = "hashed"
+    settle_s: Annotated[
+        float, Field(ge=0, description="rates are computed only at multiples of this; 0: at every event, s")
+    ] = 0.0
+    seed: Annotated[int, Field(ge=0, description="of flows and their first routes")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowDynamics(FlowSettings):
+    """The flows of a simulation.
+
+    start          route of a new flow until it is scheduled: "hashed" on one random equal-cost
+                   path, "scattered" evenly over all of them
+    settle_s       rates are computed immediately after every event (0), or only at multiples of this:
+                   much faster for many flows; a new flow then waits for its first rate
+    seed           of flows and their first routes; same seed, same flows
+    flow_cap_mbps  most that one flow sends; links limit it too
+    """
+
+    sizes: SizeDistribution
+    arrivals: Arrivals = ONE_FLOW_PER_SOURCE
+    flow_cap_mbps: float = math.inf
+
+
 class FlowNetwork:
     """The data plane: an `Execution` of the control loop with decisions of type `RouteUpdate`."""
 
-    def __init__(
-        self,
-        problem: Traffic,
-        *,
-        sizes: SizeDistribution,
-        arrivals: Arrivals,
-        start: Start = "hashed",
-        flow_cap_mbps: float = math.inf,
-        settle_s: float = 0.0,
-        seed: int = 0,
-        frames: LinkFrames | None = None,
-    ) -> None:
+    def __init__(self, problem: Traffic, flows: FlowDynamics, frames: LinkFrames | None = None) -> None:
+        sizes, arrivals, settle_s, seed = flows.sizes, flows.arrivals, flows.settle_s, flows.seed
         faults = []
         if not len(problem.targets):
             faults.append("no demand has a rate above 0, so no flows run")
-        if not flow_cap_mbps > 0:
-            faults.append(f"flow_cap_mbps is {flow_cap_mbps}, must be greater than 0")
+        if not flows.flow_cap_mbps > 0:
+            faults.append(f"flow_cap_mbps is {flows.flow_cap_mbps}, must be greater than 0")
         if not (0 <= settle_s < math.inf):
             faults.append(f"settle_s is {settle_s}, must be at least 0")
         if faults:
             raise InputError(*faults)
-        self._problem, self._cap, self._settle_s = problem, flow_cap_mbps, settle_s
+        self._problem, self._cap, self._settle_s = problem, flows.flow_cap_mbps, settle_s
         self._now = 0.0
         self._numbers = itertools.count()
         self._active = _Flows()
@@ -127,7 +149,7 @@ class FlowNetwork:
         self._progress: list[tuple[float, float]] = [(0.0, 0.0)]
         self._frames = frames
         self._rates_at_s = math.inf
-        self._first_routes, self._paths_per_demand = _first_routes(problem, start, seed)
+        self._first_routes, self._paths_per_demand = _first_routes(problem, flows.start, seed)
         self._routes = self._first_routes
         self._started = np.zeros(len(problem.demands), dtype=np.int64)
         self._arrivals = arrivals

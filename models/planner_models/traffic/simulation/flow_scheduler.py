@@ -6,15 +6,17 @@ source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
 import numpy as np
 import scipy.sparse as sp
+from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision, Design
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.graphs.indexing import sum_by_index
@@ -54,15 +56,38 @@ class RouteUpdate:
     decision: Decision[Routing]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ControlTiming:
+    """When a design schedules flows, and how long measurements and decisions take."""
+
+    interval_s: Annotated[float, Field(gt=0, description="scheduling interval of the design, s")] = 0.05
+    computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0
+    link_s: Annotated[float, Field(ge=0, description="one-way delay of measurements and of decisions, s")] = (
+        0.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scheduler:
+    """A design that schedules flows, with parameters of its observation and its decision.
+
+    design  None: routes stay as at the start
+    """
+
+    design: Design | None = None
+    information: Mapping[str, Any] = field(default_factory=dict)
+    decision_parameters: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = Options()
+
+
+@spread(timing=ControlTiming())
 def flow_controller(
     problem: Traffic,
     design: Design,
     *,
-    interval_s: float,
-    computing_s: float = 0.0,
-    link_s: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    timing: ControlTiming,
     information: Mapping[str, Any] | None = None,
+    decision_parameters: Mapping[str, Any] | None = None,
     options: Options = Options(),
 ) -> Controller[RouteUpdate]:
     """Return the controller that schedules the flows of a network by a design.
@@ -83,14 +108,18 @@ def flow_controller(
             return None
         observed = design.observe(problem.with_rates(rate), **(information or {}))
         previous = last.decision.decision if last and last.decision else None
-        result = design.run(observed, options=options, previous=previous, parameters=(parameters or {}))
+        result = design.run(observed, options=options, previous=previous, parameters=decision_parameters)
         if result.plan is None:
             return None
         share, decided = plan_shares(observed, result.plan)
         return RouteUpdate(flow=counters.flow, share=share, decided=decided, decision=result)
 
     return Controller(
-        name=design.name, decide=decide, period_s=interval_s, computing_s=computing_s, link_s=link_s
+        name=design.name,
+        decide=decide,
+        period_s=timing.interval_s,
+        computing_s=timing.computing_s,
+        link_s=timing.link_s,
     )
 
 

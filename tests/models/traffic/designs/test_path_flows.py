@@ -421,7 +421,7 @@ def test_no_routing_that_delivers_as_much_costs_less_than_the_bound(problem: Tra
     assert delivered is not None
     assert upper is not None
     assert delivered >= upper * (1 - total_flow.SAME_FLOW - 1e-6)
-    search = OptimumSearch(problem, GivenRoutes("any", "shortest", None, "lp"), Options())
+    search = OptimumSearch(problem, GivenRoutes(method="lp"), Options())
     lower = search.solve("cost", least_mbps=delivered * (1 - 1e-9)).proof.objective
     assert decision.proof.bound is not None
     assert lower is not None

@@ -26,7 +26,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_level_simulation, flow_scheduler
 from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, ClosedLoop, Lognormal, Poisson
 from planner_models.traffic.simulation.flow_level_simulation import FlowRecord
-from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS, FlowNetwork
+from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS, FlowDynamics, FlowNetwork
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters, RouteUpdate
 from tests.models.traffic.plan.test_deployment import network, rows_of
 
@@ -252,7 +252,7 @@ SIZES = Lognormal(median_bytes=0.65e6, sigma=1.5)
 @pytest.mark.slow
 def test_no_link_is_overloaded_and_traffic_is_conserved() -> None:
     problem = tree()
-    net = FlowNetwork(problem, sizes=SIZES, arrivals=ClosedLoop(flows_per_source=3), seed=4)
+    net = FlowNetwork(problem, FlowDynamics(sizes=SIZES, arrivals=ClosedLoop(flows_per_source=3), seed=4))
     for index in np.linspace(0.01, 0.3, 30):
         net.advance(float(index))
         assert (net.load_mbps() <= problem.capacity_mbps * (1 + 1e-9)).all()
@@ -295,7 +295,9 @@ def test_designs_are_compared_on_the_same_flows() -> None:
 
 
 def test_time_may_pass_in_pieces() -> None:
-    full, pieces = (FlowNetwork(line(), sizes=SIZES, arrivals=Poisson(load=0.7), seed=1) for _ in range(2))
+    full, pieces = (
+        FlowNetwork(line(), FlowDynamics(sizes=SIZES, arrivals=Poisson(load=0.7), seed=1)) for _ in range(2)
+    )
     full.advance(50.0)
     for index in np.linspace(0.1, 50.0, 500):
         pieces.advance(float(index))
@@ -335,7 +337,7 @@ def two_paths() -> Traffic:
 
 def test_only_observed_flows_are_rerouted() -> None:
     problem = two_paths()
-    net = FlowNetwork(problem, sizes=Given([MEGABYTE]), arrivals=ClosedLoop())
+    net = FlowNetwork(problem, FlowDynamics(sizes=Given([MEGABYTE]), arrivals=ClosedLoop()))
     net.advance(0.25)
     assert sorted(net.load_mbps().tolist()) == [0, 0, 8, 8]
     seen = net.observe()
@@ -417,7 +419,7 @@ def test_shorter_intervals_serve_more() -> None:
 def test_the_control_loop_runs_the_network() -> None:
     """Two schedulers at once: a slow one and a fast one."""
     problem = tree()
-    net = FlowNetwork(problem, sizes=SIZES, arrivals=ClosedLoop())
+    net = FlowNetwork(problem, FlowDynamics(sizes=SIZES, arrivals=ClosedLoop()))
     controllers = [
         flow_scheduler.flow_controller(problem, SYSTEM.design("ecmp"), interval_s=0.1, computing_s=0.05),
         flow_scheduler.flow_controller(problem, OPTIMUM, interval_s=0.02),

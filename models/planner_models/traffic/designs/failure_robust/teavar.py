@@ -19,7 +19,7 @@ source  Bogle et al., "TEAVAR: striking the right utilization-availability balan
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
@@ -33,6 +33,8 @@ from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder, Variables
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
+from planner.contract.proof import Proof
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution, optimal
@@ -81,13 +83,21 @@ Loss = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FailureModel:
+    """The failures, and their probabilities where the table has none."""
+
+    failures: FailuresParameter = None
+    failure_share: FailureShare = 0.01
+
+
+@spread(model=FailureModel())
 def route(
     problem: Traffic,
     *,
     availability: Availability = 0.99,
     loss: Loss = "largest",
-    failures: FailuresParameter = None,
-    failure_share: FailureShare = 0.01,
+    model: FailureModel,
     paths: TunnelCount = None,
     path_choice: TunnelChoice = "most_disjoint",
     options: Options = Options(),
@@ -102,10 +112,10 @@ def route(
              what arrives with at least the availability; the bound is that of the risk over these paths
     source   Bogle et al. 2019 (TEAVAR)
     """
-    source = resolve_source(problem, failures)
+    source = resolve_source(problem, model.failures)
     failure_set, assumed = build_failure_set(problem, source), None
     if failure_set.probability is None:
-        assumed = failure_share / max(len(failure_set), 1)
+        assumed = model.failure_share / max(len(failure_set), 1)
         failure_set = failure_set.with_probability(assumed)
     served = problem.routable
     candidates, choice, limits = choose_paths(served, paths, path_choice)
@@ -136,18 +146,22 @@ def route(
     claims = plan.guarantees.assign(availability=availability)
     if assumed is not None:
         claims = claims.assign(probability=assumed)
-    plan = replace(plan, guarantees=claims)
-    risk, bound = search.risk(reserved), solution.bound
+    proof = _prove(solution, search.risk(reserved), loss, scope)
+    return Decision(plan=replace(plan, guarantees=claims), proof=proof)
+
+
+def _prove(solution: Solution, risk: float, loss: str, scope: str) -> Proof:
+    """Return the proof of a plan with this risk; the bound of the solution holds within its tolerance."""
+    bound = solution.bound
     if bound is not None:
         bound = risk if abs(bound - risk) <= RISK_TOLERANCE else max(min(bound, risk), 0.0)
-    proof = of_solution(
+    return of_solution(
         solution,
         objective=risk,
         bound=bound,
         bound_scope=scope,
         metric="demand_risk" if loss == "largest" else "traffic_risk",
     )
-    return Decision(plan=plan, proof=proof)
 
 
 class _Search:

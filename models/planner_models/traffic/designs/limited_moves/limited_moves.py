@@ -25,7 +25,7 @@ Under latency limits and rules, traffic is kept and moved on routes that keep th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -77,29 +77,41 @@ MovedShare = Annotated[
 BACKEND: Final = "primal simplex over paths"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """A plan that may reroute little of the traffic of the plan before.
+
+    previous    the plan before
+    free        decision without the limit, which is returned where it keeps the limit
+    most_moved  share of the traffic that may leave its routes
+    levels      of the classes, where they have an order
+    """
+
+    previous: Routing
+    free: Decision[Routing]
+    most_moved: float
+    objective: Objective
+    levels: Sequence[Level] | None
+
+
 def route(
     problem: Traffic,
-    previous: Routing,
-    free: Decision[Routing],
+    request: Request,
     *,
     left_out: Bools,
-    objective: Objective,
-    most_moved: float,
     found: CandidatePaths | None,
     scope: str | None,
-    levels: Sequence[Level] | None,
     options: Options,
 ) -> Decision[Routing]:
     """Return the best plan that reroutes at most the share `most_moved` of the traffic of `previous`.
 
     left_out  (K,) demands that have no path, and are shed
-    free      decision without the limit, which is returned where it keeps the limit
     found     paths for traffic that is routed anew; None for all
     scope     of bounds over given paths
-    levels    of the classes, where they have an order
     returns   Decision with a Routing whose tables are `rerouting`, what the limit costs, and `moved`
     raises    InputError for a solver that is chosen where the program is solved over paths
     """
+    previous, free, most_moved = request.previous, request.free, request.most_moved
     present = PresentFlow.of(problem, previous)
     if present.total_mbps <= 0 or free.proof.status is Status.INFEASIBLE:
         return free
@@ -110,12 +122,12 @@ def route(
         return free
     limit = MoveLimit(present=PresentFlow.of(routable, previous), most_moved=most_moved)
     search = _choose_search(routable, limit, found, free.plan, options)
-    made = shed_demands(problem, left_out, search.solve(objective, levels))
+    made = shed_demands(problem, left_out, search.solve(request.objective, request.levels))
     of_limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
     covers = ", ".join(text for text in (of_limit, made.proof.bound_scope, scope) if text)
     made = replace(made, proof=replace(made.proof, bound_scope=covers))
     is_late = made.plan is None and made.proof.status is Status.UNDECIDED
-    if is_late and objective in ("delivered", "total") and options.service != "all":
+    if is_late and request.objective in ("delivered", "total") and options.service != "all":
         made = _keep_present(problem, present, made.proof)
     if made.plan is None:
         return made

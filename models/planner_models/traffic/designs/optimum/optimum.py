@@ -11,6 +11,7 @@ from pydantic import Field
 
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
+from planner.contract.parameters import spread
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options, Service
@@ -19,7 +20,6 @@ from planner.search.tolerances import SOLVER
 from planner_models.flows import link_flow_program, path_flow_program
 from planner_models.flows.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import class_priorities, fitted_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.limited_moves import limited_moves
@@ -36,9 +36,6 @@ from planner_models.traffic.designs.routable import (
     without_share,
 )
 from planner_models.traffic.designs.route_choice import (
-    Choice,
-    HopLimit,
-    PathCount,
     describe_lack,
     find_candidates,
     require_paths,
@@ -64,14 +61,12 @@ ObjectiveChoice = Annotated[
 ]
 
 
+@spread(routes=GivenRoutes())
 def route(
     problem: Traffic,
     *,
     objective: ObjectiveChoice = "delivered",
-    paths: PathCount = "any",
-    path_choice: Choice = "shortest",
-    max_hops: HopLimit = None,
-    method: Method = "auto",
+    routes: GivenRoutes,
     classes: class_priorities.Order = "strict",
     most_moved: limited_moves.MovedShare = None,
     options: Options = Options(),
@@ -113,18 +108,16 @@ def route(
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
-    routes = GivenRoutes(paths, path_choice, max_hops, method)
     by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
         return limit_scope(_route_freely(problem, objective, routes, levels, options, previous))
     deadline = Deadline.of(options)
     free = _route_freely(problem, objective, routes, levels, options.share_time(0.5), previous)
-    remaining_options = deadline.options(options)
-    limited = _limit_moves(
-        problem, previous.plan, free, most_moved, objective, routes, levels, remaining_options
+    request = limited_moves.Request(
+        previous=previous.plan, free=free, most_moved=most_moved, objective=objective, levels=levels
     )
-    return limit_scope(limited)
+    return limit_scope(_limit_moves(problem, request, routes, deadline.options(options)))
 
 
 def _route_freely(
@@ -177,34 +170,15 @@ def _route_freely(
 
 
 def _limit_moves(
-    problem: Traffic,
-    previous: Routing,
-    free: Decision[Routing],
-    most_moved: float,
-    objective: Objective,
-    routes: GivenRoutes,
-    levels: Sequence[class_priorities.Level] | None,
-    options: Options,
+    problem: Traffic, request: limited_moves.Request, routes: GivenRoutes, options: Options
 ) -> Decision[Routing]:
-    """Return the best plan that takes at most a share of the traffic off its routes in the plan before.
-
-    free  the decision without that limit
-    """
+    """Return the best plan that takes at most a share of the traffic off its routes in the plan before."""
     if not len(problem.links) or not len(problem.routable.targets):
-        return free
+        return request.free
     search = OptimumSearch(problem.routable, routes, options)
     left_out = search.without_path() | problem.unreachable
     return limited_moves.route(
-        problem,
-        previous,
-        free,
-        left_out=left_out,
-        objective=objective,
-        most_moved=most_moved,
-        found=search.found,
-        scope=search.scope,
-        levels=levels,
-        options=options,
+        problem, request, left_out=left_out, found=search.found, scope=search.scope, options=options
     )
 
 
@@ -311,14 +285,12 @@ OBJECTIVE_TEXTS: Final = {
 """What an objective other than delivered traffic is."""
 
 
+@spread(routes=GivenRoutes())
 def model(
     problem: Traffic,
     *,
     objective: Objective = "delivered",
-    paths: int | Literal["any", "tunnels"] = "any",
-    path_choice: PathChoice = "shortest",
-    max_hops: int | None = None,
-    method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
+    routes: GivenRoutes,
     classes: class_priorities.ClassOrder = "strict",  # noqa: ARG001 - the program of all classes together
     most_moved: float | None = None,  # noqa: ARG001 - there is no plan before
     service: Service = "best",
@@ -326,14 +298,14 @@ def model(
     """Return the linear program of which `route` finds the optimum with the same parameters.
 
     With service "all" every demand must be served at its rate, within the capacities. Classes count as one:
-    the levels of a problem with classes are programs of their own.
+    the levels of a problem with classes are programs of their own. The method changes nothing.
     """
-    require_paths(paths, max_hops)
+    require_paths(routes.paths, routes.max_hops)
     problem = problem.merged
     if service == "all":
-        program = require_all(_model(problem, objective, paths, path_choice, max_hops))
+        program = require_all(_model(problem, objective, routes))
     else:
-        program = _model(problem.routable, objective, paths, path_choice, max_hops)
+        program = _model(problem.routable, objective, routes)
     if objective == "delivered":
         about = (
             f"delivered traffic, Mbit/s (delivered_mbps, the sum of `served`), less {-program.cost[-1]:g} "
@@ -344,22 +316,16 @@ def model(
     return program.describe(OBJECTIVE_TEXTS[objective], metric=METRIC_OF[objective], unit=unit)
 
 
-def _model(
-    problem: Traffic,
-    objective: Objective,
-    paths: int | Literal["any", "tunnels"],
-    path_choice: PathChoice,
-    max_hops: int | None,
-) -> LinearProgram:
+def _model(problem: Traffic, objective: Objective, routes: GivenRoutes) -> LinearProgram:
     limits = RouteLimits.of(problem)
-    if paths == "any" and limits is not None:
+    if routes.paths == "any" and limits is not None:
         raise InputError(
             "paths is 'any': the linear program over links has no latency limits and rules; give a number of "
             "paths, or 'tunnels'"
         )
-    if paths == "any":
+    if routes.paths == "any":
         return link_flow_program.build(problem, objective).program
-    candidates = find_candidates(problem, paths, path_choice, max_hops, limits)
+    candidates = find_candidates(problem, routes.paths, routes.path_choice, routes.max_hops, limits)
     return path_flow_program.build(problem, objective, candidates)
 
 

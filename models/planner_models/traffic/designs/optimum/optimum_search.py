@@ -5,8 +5,8 @@ A linear program is one over all links, or over given paths.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Final, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,10 +34,15 @@ from planner_models.flows.link_flow_program import METRIC_OF, Objective
 from planner_models.flows.previous_routes import PreviousRoutes
 from planner_models.flows.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.flows.route_limits import RouteLimits
-from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs import column_generation, path_flows
 from planner_models.traffic.designs.demand_scale import demand_scale, path_scale, rescale_solution
-from planner_models.traffic.designs.route_choice import describe_paths, find_candidates
+from planner_models.traffic.designs.route_choice import (
+    Choice,
+    HopLimit,
+    PathCount,
+    describe_paths,
+    find_candidates,
+)
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.flow_decision import (
     OPTIMALITY_GAP,
@@ -78,13 +83,14 @@ Method = Annotated[
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
 
 
-class GivenRoutes(NamedTuple):
-    """The routes that traffic may take, as the parameters of `route` say, and the method."""
+@dataclass(frozen=True, kw_only=True)
+class GivenRoutes:
+    """The routes that traffic may take, and the method."""
 
-    paths: int | Literal["any", "tunnels"]
-    choice: PathChoice
-    max_hops: int | None
-    method: Method
+    paths: PathCount = "any"
+    path_choice: Choice = "shortest"
+    max_hops: HopLimit = None
+    method: Method = "auto"
 
 
 class OptimumSearch:
@@ -105,8 +111,8 @@ class OptimumSearch:
         self.restricted: RestrictedFlow | None = None
         limits = RouteLimits.of(problem)
         if routes.paths != "any":
-            self.found = find_candidates(problem, routes.paths, routes.choice, routes.max_hops, limits)
-            self.scope = describe_paths(routes.paths, routes.choice, routes.max_hops, limits)
+            self.found = find_candidates(problem, routes.paths, routes.path_choice, routes.max_hops, limits)
+            self.scope = describe_paths(routes.paths, routes.path_choice, routes.max_hops, limits)
         elif limits is not None:
             refuse_solver_options("optimum over routes under limits", options)
             before = None if previous is None else previous.plan

@@ -24,6 +24,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.columns import list_some
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.contract.readings import assume_absent, describe, readings_of
 from planner.contract.synonyms import other_names
 from planner.contract.units import plain, split_unit, unit_of
@@ -101,6 +102,22 @@ CostAttribute = Annotated[
 LabelAttribute = Annotated[str, Field(description="node attribute with the name; the id where it is missing")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class EdgeSettings:
+    """Attributes of edges as a user names them; None: found by name.
+
+    capacity_unit          of capacities without a unit in their name; None: Mbit/s, which is said
+    default_capacity_mbps  capacity of edges without one
+    """
+
+    capacity: CapacityAttribute = None
+    capacity_unit: CapacityUnit = None
+    default_capacity_mbps: DefaultCapacity = None
+    weight: WeightAttribute = None
+    cost: CostAttribute = None
+
+
+@spread(edges=EdgeSettings())
 def read(
     path: Annotated[Path, Field(description="the GraphML file")],
     *,
@@ -108,11 +125,7 @@ def read(
     total_mbps: GravityTotal = None,
     pairs: Pairs = None,
     seed: Seed = 0,
-    capacity: CapacityAttribute = None,
-    capacity_unit: CapacityUnit = None,
-    default_capacity_mbps: DefaultCapacity = None,
-    weight: WeightAttribute = None,
-    cost: CostAttribute = None,
+    edges: EdgeSettings,
     label: LabelAttribute = "label",
 ) -> Tables:
     """Read the graph of a GraphML file; demands from a file, or drawn by gravity from `seed`.
@@ -130,10 +143,7 @@ def read(
     faults = FileErrors(path.name)
     graph = _graph(root, faults)
     nodes, code = _nodes(graph, label, faults)
-    settings = EdgeSettings(
-        capacity=capacity, unit=capacity_unit, default_mbps=default_capacity_mbps, weight=weight, cost=cost
-    )
-    links, tail, head = _links(graph, code, settings, faults)
+    links, tail, head = _links(graph, code, edges, faults)
     demand_table, lines = None, faults.lines
     if demands is not None:
         try:
@@ -350,21 +360,6 @@ def _data(table: pd.DataFrame, keys: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeSettings:
-    """Attributes of edges as a user names them; None: found by name.
-
-    unit          of capacities without a unit in their name; None: Mbit/s, which is said
-    default_mbps  capacity of edges without one
-    """
-
-    capacity: str | None = None
-    unit: RateUnit | None = None
-    default_mbps: float | None = None
-    weight: str | None = None
-    cost: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class EdgeColumns:
     """Columns of links, (number of edges,) each, and the names of the attributes that they are from."""
 
@@ -454,7 +449,7 @@ def _read_capacities(
 ) -> None:
     """Add the capacities of edges, Mbit/s, each by the first attribute that it has."""
     names = CAPACITIES if settings.capacity is None else (settings.capacity,)
-    default_mbps = settings.default_mbps
+    default_mbps = settings.default_capacity_mbps
     if (
         settings.capacity is not None
         and attributes
@@ -479,8 +474,8 @@ def _read_capacities(
             continue
         exponent = exponents[name]
         if exponent is None:
-            exponent = MBPS_EXPONENT[settings.unit or "mbps"]
-            if settings.unit is None:
+            exponent = MBPS_EXPONENT[settings.capacity_unit or "mbps"]
+            if settings.capacity_unit is None:
                 assumed[name] = None
         read.used.add(name)
         capacities.append(faults.number(location, name, values[name], exponent=exponent, largest=MOST_MBPS))

@@ -14,6 +14,7 @@ import difflib
 import importlib.resources
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Final, Literal
 
@@ -25,6 +26,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner.search.tolerances import ROUNDING
 from planner_models.traffic.problem.readers import Tables, table_building
@@ -85,16 +87,24 @@ PeakUtilization = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemandSettings:
+    """The demands of a network: its own, or drawn by gravity."""
+
+    demands: DemandSource = "auto"
+    demand_direction: DemandDirection = "auto"
+    peak_utilization: PeakUtilization = 1.0
+    pairs: Pairs = None
+    seed: Seed = 0
+
+
+@spread(settings=DemandSettings())
 def read(
     name: Annotated[str, Field(description="name in topohub, such as sndlib/abilene")],
     *,
     capacity: CapacityRule = "classed",
-    demands: DemandSource = "auto",
-    demand_direction: DemandDirection = "auto",
     weight: MetricChoice = None,
-    peak_utilization: PeakUtilization = 1.0,
-    pairs: Pairs = None,
-    seed: Seed = 0,
+    settings: DemandSettings,
 ) -> Tables:
     """Read the network `name`, such as "sndlib/germany50" or "topozoo/Abilene"; `names()` lists all.
 
@@ -127,8 +137,8 @@ def read(
     )
     measured = position["latitude"] is not None or name.startswith("gabriel/")
     metric = _choose_metric(name, weight, km, measured=measured)
-    source, target, rate = _demands(name, graph, code, demands, demand_direction, tail, head, seed)
-    selected = keep_largest(rate, pairs)
+    source, target, rate = _demands(name, graph, code, settings, tail, head)
+    selected = keep_largest(rate, settings.pairs)
     source, target, rate = source[selected], target[selected], rate[selected]
     load = shortest_path_load(
         nodes=len(ids), tail=tail, head=head, weight=metric, source=source, target=target, rate=rate
@@ -147,7 +157,7 @@ def read(
             latency_ms=km / KM_PER_MS if measured else None,
         ),
         demands=build_table(
-            source=label[source], target=label[target], rate_mbps=rate * scale * peak_utilization
+            source=label[source], target=label[target], rate_mbps=rate * scale * settings.peak_utilization
         ),
     )
 
@@ -230,19 +240,24 @@ def _demands(
     name: str,
     graph: dict[str, Any],
     code: dict[Any, int],
-    demand_source: str,
-    direction: str,
+    settings: DemandSettings,
     tail: NDArray[np.intp],
     head: NDArray[np.intp],
-    seed: int,
 ) -> Demands:
     """Return demands without unit: sources, targets and values, ordered by their ends."""
     rates: dict[str, dict[str, float]] = graph["graph"].get("demands") or {}
-    if demand_source == "given" and not rates:
+    if settings.demands == "given" and not rates:
         raise InputError(f"demands: '{name}' comes without demands; set demands = 'gravity'")
-    if demand_source == "gravity" or not rates:
+    if settings.demands == "gravity" or not rates:
         populated = np.array([node.get("type", "City") == "City" for node in graph["nodes"]])
-        return gravity_demands(nodes=len(code), tail=tail, head=head, seed=seed, populated=populated)
+        return gravity_demands(nodes=len(code), tail=tail, head=head, seed=settings.seed, populated=populated)
+    return _given_demands(rates, code, settings.demand_direction)
+
+
+def _given_demands(
+    rates: dict[str, dict[str, float]], code: dict[Any, int], direction: DemandDirection
+) -> Demands:
+    """Return the demands that a network lists, by the names of their ends."""
     by_text = {str(id_): index for id_, index in code.items()}  # keys in JSON are text
     matrix = np.zeros((len(code), len(code)))
     for source, row in rates.items():
