@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner_models.flows.problem import FlowProblem
 from planner_models.flows.route_limits import Conditions, RouteLimits
@@ -63,18 +63,22 @@ class ConstrainedPathSearch:
         """Return the cheapest paths by the cost of links, (E,) at least 0."""
         cheapest = np.full(len(self.demand), np.inf)
         demand = self.demand[self._plain]
-        hops, link, cost_found = _search(
+        limits = self.limits
+        network = _Network(
             self._backward,
             self._first,
             self._leaving,
-            self.limits.allowed,
+            limits.allowed,
             np.maximum(cost, 0.0),
-            self.limits.latency_ms,
+            limits.latency_ms,
+        )
+        requests = _Requests(
             self._source[demand],
             self._target[demand],
-            self.limits.allowed_of[demand],
-            self.limits.max_latency_ms[demand],
+            limits.allowed_of[demand],
+            limits.max_latency_ms[demand],
         )
+        hops, link, cost_found = _search(network, requests)
         cheapest[self._plain] = cost_found
         has_path = np.isfinite(cost_found)
         owner = self._plain[has_path]
@@ -226,13 +230,54 @@ def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
 # --- compiled -----------------------------------------------------------------------------
 
 
+class _Network(NamedTuple):
+    """Links: those that leave node v are leaving[first[v] : first[v + 1]].
+
+    backward         graph of trees towards their roots
+    allowed          (sets, E) links of each set that demands may take
+    cost, latency    (E,)
+    """
+
+    backward: Graph
+    first: Ints32
+    leaving: Ints32
+    allowed: Bools
+    cost: Floats
+    latency: Floats
+
+
+class _Requests(NamedTuple):
+    """Demands that ask for a path, (n,) each: ends, row of their links in `allowed`, and latency limit."""
+
+    source: Ints
+    target: Ints
+    allowed_of: Ints
+    max_latency: Floats
+
+
+class _Towards(NamedTuple):
+    """Costs and delays of links that are allowed, (E,), and of the cheapest and the fastest way, (N,)."""
+
+    length: Floats
+    delay: Floats
+    cost_to_go: Floats
+    time_to_go: Floats
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, max_latency):  # type: ignore[no-untyped-def]
+def _search(network, requests):  # type: ignore[no-untyped-def]
     """Return the number of links of each demand's cheapest path, all links, and each cost; inf for no path.
 
     Demands with one target and one set of links stand together and share their trees.
     """
+    backward, cost, latency, max_latency = (
+        network.backward,
+        network.cost,
+        network.latency,
+        requests.max_latency,
+    )
+    source, target, allowed_of = requests.source, requests.target, requests.allowed_of
     nodes, count = backward.nodes, len(source)
     tree, quick = allocate(nodes), allocate(nodes)
     parent, faster = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
@@ -241,11 +286,12 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
     length, delay = np.empty(len(cost)), np.empty(len(cost))
     path = np.empty(nodes, np.int32)
     shortest = np.empty(nodes)
+    towards = _Towards(length, delay, tree.distance, quick.distance)
     for k in range(count):
         s, t = source[k], target[k]
         if k == 0 or target[k - 1] != t or allowed_of[k - 1] != allowed_of[k]:
             for e in range(len(cost)):
-                is_allowed = allowed[allowed_of[k], e]
+                is_allowed = network.allowed[allowed_of[k], e]
                 length[e] = cost[e] if is_allowed else np.inf
                 delay[e] = latency[e] if is_allowed else np.inf
             dijkstra(backward, length, t, tree, parent)
@@ -260,20 +306,7 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
             v = backward.head[parent[v]]
         cost_found[k] = tree.distance[s]
         if time > max_latency[k]:
-            steps, cost_found[k] = _within(
-                backward,
-                first,
-                leaving,
-                length,
-                delay,
-                s,
-                t,
-                max_latency[k],
-                tree.distance,
-                quick.distance,
-                shortest,
-                path,
-            )
+            steps, cost_found[k] = _within(network, towards, s, t, max_latency[k], shortest, path)
         hops[k] = steps
         if size + steps > len(link):
             longer = np.empty(2 * (size + steps), np.int32)
@@ -285,8 +318,10 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
 
 
 @njit(cache=True)
-def _within(backward, first, leaving, length, delay, s, t, max_latency, to_go, time_to_go, shortest, path):  # type: ignore  # noqa: C901
+def _within(network, towards, s, t, max_latency, shortest, path):  # type: ignore[no-untyped-def]
     """Write the cheapest path from s to t within a delay to `path`; return its links' number and its cost."""
+    head, first, leaving = network.backward.head, network.first, network.leaving
+    length, delay, to_go, time_to_go = towards
     capacity = 1024
     node, link, before = (
         np.empty(capacity, np.int32),
@@ -306,18 +341,10 @@ def _within(backward, first, leaving, length, delay, s, t, max_latency, to_go, t
             continue
         shortest[v] = time[top]
         if v == t:
-            steps, label = 0, top
-            while before[label] >= 0:
-                steps += 1
-                label = before[label]
-            label = top
-            for i in range(steps - 1, -1, -1):
-                path[i] = link[label]
-                label = before[label]
-            return steps, spent[top]
+            return _write_path(before, link, top, path), spent[top]
         for j in range(first[v], first[v + 1]):
             e = leaving[j]
-            u = backward.head[e]
+            u = head[e]
             if length[e] == np.inf:
                 continue
             later = time[top] + delay[e]
@@ -381,3 +408,17 @@ class RoutePool:
             link=np.array([link for path in links for link in path], dtype=np.int32),
         )
         return paths, order
+
+
+@njit(cache=True)
+def _write_path(before, link, last, path):  # type: ignore[no-untyped-def]
+    """Write the links that lead to label `last`, in order; return their number."""
+    steps, label = 0, last
+    while before[label] >= 0:
+        steps += 1
+        label = before[label]
+    label = last
+    for i in range(steps - 1, -1, -1):
+        path[i] = link[label]
+        label = before[label]
+    return steps

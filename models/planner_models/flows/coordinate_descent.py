@@ -12,7 +12,7 @@ source  Radzik, "Fast deterministic approximation for the multicommodity flow pr
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,8 @@ def run_pass(
     """
     parent = np.empty((len(roots), graph.nodes), dtype=np.int32)
     share = np.zeros(len(roots))
-    _run_pass(graph, capacity, roots.astype(np.int32), amount, sharpness, root_load, load, parent, share)
+    descent = _Descent(roots.astype(np.int32), amount, root_load, load, parent, share)
+    _run_pass(graph, capacity, sharpness, descent)
     return parent, share
 
 
@@ -56,23 +57,27 @@ def link_prices(load: Floats, capacity: Floats, sharpness: float) -> Floats:
     return price
 
 
+class _Descent(NamedTuple):
+    """Traffic to each root, and what a pass changes and writes: see `run_pass`."""
+
+    roots: Ints32
+    amount: Floats
+    root_load: Floats
+    load: Floats
+    parent: Ints32
+    share: Floats
+
+
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _run_pass(graph, capacity, roots, amount, sharpness, root_load, load, parent, share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _run_pass(graph, capacity, sharpness, descent):  # type: ignore[no-untyped-def]
+    roots, amount, root_load, load, parent, share = descent
     nodes, arcs = graph.nodes, len(graph.tail)
     passing, work = np.empty(nodes), allocate(nodes)
     length, change = np.empty(arcs), np.empty(arcs)
     moving = np.empty(arcs, np.int32)
     for r in range(len(roots)):
-        top = 0.0
-        for e in range(arcs):
-            top = max(top, load[e] / capacity[e])
-        total = 0.0
-        for e in range(arcs):
-            length[e] = math.exp(sharpness * (load[e] / capacity[e] - top))
-            total += length[e]
-        for e in range(arcs):
-            length[e] = (length[e] / total + UNIFORM_PRICE_SHARE / arcs) / capacity[e]
+        top = _write_prices(load, capacity, sharpness, length)
         reached = dijkstra(graph, length, roots[r], work, parent[r])
         for e in range(arcs):
             change[e] = -root_load[r, e]
@@ -123,3 +128,22 @@ def _line_search(length, change, capacity, moving, sharpness, limit):  # type: i
         if step <= low or step >= high or (slope > 0.0 and high - step < 0.3 * (high - low)):
             step = 0.5 * (low + high)
     return low
+
+
+@njit(cache=True)
+def _write_prices(load, capacity, sharpness, length):  # type: ignore[no-untyped-def]
+    """Write the length of arcs, their price over capacity with a small uniform share; return the top.
+
+    The top is the largest utilization.
+    """
+    arcs = len(load)
+    top = 0.0
+    for e in range(arcs):
+        top = max(top, load[e] / capacity[e])
+    total = 0.0
+    for e in range(arcs):
+        length[e] = math.exp(sharpness * (load[e] / capacity[e] - top))
+        total += length[e]
+    for e in range(arcs):
+        length[e] = (length[e] / total + UNIFORM_PRICE_SHARE / arcs) / capacity[e]
+    return top

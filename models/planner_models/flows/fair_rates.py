@@ -6,7 +6,7 @@ A flow f puts `share[f, e]` of its rate on link e.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import splu
 
-from planner.arrays import Floats, read_only
+from planner.arrays import Floats, Ints, read_only
 from planner.compiled import njit, run_small_in_python
 from planner.errors import SolverFailure
 from planner_models.graphs.binary_heap import pop_heap, sink
@@ -43,16 +43,9 @@ def max_min_rates(
     """
     share, capacity, cap, weight = _validate(share, capacity, cap, weight)
     limit = cap / weight
-    return fill_progressively(  # type: ignore[no-any-return] # numba has no types
-        share.indptr.astype(np.int64),
-        share.indices.astype(np.int64),
-        share.data,
-        capacity,
-        cap,
-        weight,
-        limit,
-        np.argsort(limit, kind="stable"),
-    )
+    shares = Shares(share.indptr.astype(np.int64), share.indices.astype(np.int64), share.data)
+    caps = Caps(cap, weight, limit, np.argsort(limit, kind="stable"))
+    return fill_progressively(shares, capacity, caps)  # type: ignore[no-any-return] # numba has no types
 
 
 def _validate(
@@ -77,28 +70,96 @@ def _validate(
     return matrix, capacity, cap, weight
 
 
+class Shares(NamedTuple):
+    """Links of flows: flow f sends amount[j] of its rate over link[j], start[f] <= j < start[f + 1]."""
+
+    start: Ints
+    link: Ints
+    amount: Floats
+
+
+class Caps(NamedTuple):
+    """Limits of flows, (F,) each: largest rate, weight, their quotient, and the flows by that quotient."""
+
+    cap: Floats
+    weight: Floats
+    limit: Floats
+    by_limit: Ints
+
+
+class _Users(NamedTuple):
+    """Flows on links: those of link e are flow[first[e] : first[e + 1]], with the amounts of their rates."""
+
+    first: Ints
+    flow: Ints
+    amount: Floats
+
+
+class _Levels(NamedTuple):
+    """Loads of links, (E,) each, and a heap of the links by the level at which they get full.
+
+    fixed   load of the flows that have stopped
+    rising  load of the others per unit of the level
+    exact   `rising` when it was last summed afresh
+    active  number of flows that have not stopped
+    """
+
+    fixed: Floats
+    rising: Floats
+    exact: Floats
+    active: Ints
+    heap: Ints
+    key: Floats
+
+
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def fill_progressively(shares, capacity, caps):  # type: ignore[no-untyped-def]
     """Fill rates event by event: the next event is a link that gets full, or a flow that reaches its cap.
 
     A heap holds the links by the level at which they get full. A link's level only rises when flows
     elsewhere stop, so an outdated level is corrected when its link comes to the top.
     """
-    flows, links = len(cap), len(capacity)
+    cap, weight, limit, by_limit = caps
+    flows = len(cap)
     rate = np.zeros(flows)
     is_fixed = np.zeros(flows, dtype=np.bool_)
-    fixed = np.zeros(links)  # load of the flows that have stopped
-    rising = np.zeros(links)  # load of the others per unit of the level
+    users, levels, size = _begin(shares, capacity, weight)
+    level, next_cap = 0.0, 0
+    while True:
+        while next_cap < flows and is_fixed[by_limit[next_cap]]:
+            next_cap += 1
+        if next_cap == flows:
+            return rate
+        full, size = _find_full_link(levels, size, users, capacity, weight, is_fixed)
+        f = by_limit[next_cap]
+        if full < 0 or limit[f] <= levels.key[full]:
+            level = max(level, limit[f])
+            rate[f] = cap[f]
+            _fix_rate(f, rate[f], shares, weight, levels)
+            is_fixed[f] = True
+            continue
+        level = max(level, levels.key[full])
+        for j in range(users.first[full], users.first[full + 1]):
+            f = users.flow[j]
+            if not is_fixed[f]:
+                rate[f] = min(weight[f] * level, cap[f])
+                _fix_rate(f, rate[f], shares, weight, levels)
+                is_fixed[f] = True
+
+
+@njit(cache=True)
+def _begin(shares, capacity, weight):  # type: ignore[no-untyped-def]
+    """Return the flows of each link, the loads before any flow has stopped, and the number of used links."""
+    start, link, amount = shares
+    flows, links = len(weight), len(capacity)
+    rising = np.zeros(links)
     count = np.zeros(links, dtype=np.int64)
     for f in range(flows):
         for j in range(start[f], start[f + 1]):
             if amount[j] > 0:
                 rising[link[j]] += weight[f] * amount[j]
                 count[link[j]] += 1
-    exact = rising.copy()  # `rising` when it was last summed afresh
-
-    # the flows of each link
     first = np.zeros(links + 1, dtype=np.int64)
     first[1:] = np.cumsum(count)
     next_slot = first[:-1].copy()
@@ -110,9 +171,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
                 user[next_slot[link[j]]] = f
                 used[next_slot[link[j]]] = amount[j]
                 next_slot[link[j]] += 1
-
-    heap = np.empty(links, dtype=np.int64)
-    key = np.empty(links)
+    heap, key = np.empty(links, dtype=np.int64), np.empty(links)
     size = 0
     for e in range(links):
         if count[e]:
@@ -121,58 +180,44 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
             size += 1
     for i in range(size // 2 - 1, -1, -1):
         sink(heap, key, None, i, size, heap[i])
-
-    level, next_cap = 0.0, 0
-    while True:
-        while next_cap < flows and is_fixed[by_limit[next_cap]]:
-            next_cap += 1
-        if next_cap == flows:
-            return rate
-        full = -1
-        while size:
-            e = heap[0]
-            if count[e] == 0:
-                _, size = pop_heap(heap, key, None, size)
-                continue
-            if rising[e] < 1e-3 * exact[e]:  # subtractions cost precision: sum the rest afresh
-                rising[e] = 0.0
-                for j in range(first[e], first[e + 1]):
-                    if not is_fixed[user[j]]:
-                        rising[e] += weight[user[j]] * used[j]
-                exact[e] = rising[e]
-            now = max(capacity[e] - fixed[e], 0.0) / rising[e]
-            if now > key[e]:
-                key[e] = now
-                sink(heap, key, None, 0, size, e)
-                if heap[0] != e:
-                    continue
-            full = e
-            break
-        f = by_limit[next_cap]
-        if full < 0 or limit[f] <= key[full]:
-            level = max(level, limit[f])
-            rate[f] = cap[f]
-            _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
-            is_fixed[f] = True
-        else:
-            level = max(level, key[full])
-            for j in range(first[full], first[full + 1]):
-                f = user[j]
-                if not is_fixed[f]:
-                    rate[f] = min(weight[f] * level, cap[f])
-                    _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
-                    is_fixed[f] = True
+    levels = _Levels(np.zeros(links), rising, rising.copy(), count, heap, key)
+    return _Users(first, user, used), levels, size
 
 
 @njit(cache=True)
-def _fix_rate(f, rate, start, link, amount, weight, fixed, rising, count):  # type: ignore[no-untyped-def]
+def _find_full_link(levels, size, users, capacity, weight, is_fixed):  # type: ignore[no-untyped-def]
+    """Return the link that gets full first, -1 for none, and the number of links in the heap."""
+    fixed, rising, exact, active, heap, key = levels
+    while size:
+        e = heap[0]
+        if active[e] == 0:
+            _, size = pop_heap(heap, key, None, size)
+            continue
+        if rising[e] < 1e-3 * exact[e]:  # subtractions cost precision: sum the rest afresh
+            rising[e] = 0.0
+            for j in range(users.first[e], users.first[e + 1]):
+                if not is_fixed[users.flow[j]]:
+                    rising[e] += weight[users.flow[j]] * users.amount[j]
+            exact[e] = rising[e]
+        now = max(capacity[e] - fixed[e], 0.0) / rising[e]
+        if now > key[e]:
+            key[e] = now
+            sink(heap, key, None, 0, size, e)
+            if heap[0] != e:
+                continue
+        return e, size
+    return -1, size
+
+
+@njit(cache=True)
+def _fix_rate(f, rate, shares, weight, levels):  # type: ignore[no-untyped-def]
     """Move the load of flow f from the rising to the fixed load of its links."""
-    for j in range(start[f], start[f + 1]):
-        if amount[j] > 0:
-            e = link[j]
-            fixed[e] += rate * amount[j]
-            rising[e] -= weight[f] * amount[j]
-            count[e] -= 1
+    for j in range(shares.start[f], shares.start[f + 1]):
+        if shares.amount[j] > 0:
+            e = shares.link[j]
+            levels.fixed[e] += rate * shares.amount[j]
+            levels.rising[e] -= weight[f] * shares.amount[j]
+            levels.active[e] -= 1
 
 
 # --- proportional fairness ----------------------------------------------------------------

@@ -38,6 +38,22 @@ class _Links(NamedTuple):
     top: float  # largest utilization when the pass began
 
 
+class _Pairs(NamedTuple):
+    """Pairs as in `PathFlows`."""
+
+    roots: Ints32
+    begin: Ints
+    node: Ints32
+    rate: Floats
+
+
+class _Paths(NamedTuple):
+    """Paths of pairs as in `PathFlows`."""
+
+    arcs: Ints32
+    flow: Floats
+
+
 @dataclass(kw_only=True, eq=False)
 class PathFlows:
     """Flows of pairs on paths; a slot without flow is free.
@@ -80,9 +96,8 @@ class PathFlows:
                 sharpness=float(sharpness),
                 top=float(max((self.load / capacity).max(initial=0.0), 0.0)),
             )
-            excess, full, long = _run_pass(
-                graph, links, self.roots, self.begin, self.node, self.rate, self.arcs, self.flow
-            )
+            pairs = _Pairs(self.roots, self.begin, self.node, self.rate)
+            excess, full, long = _run_pass(graph, links, pairs, _Paths(self.arcs, self.flow))
             if not full and not long:
                 return float(excess)
             self._extend(graph, full, long)
@@ -114,108 +129,157 @@ class PathFlows:
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _run_pass(graph, links, roots, begin, node, rate, arcs, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _run_pass(graph, links, pairs, paths):  # type: ignore[no-untyped-def]
     """Return the relative excess cost, and whether slots or hops were too few (then nothing is complete)."""
-    nodes, count_links = graph.nodes, len(graph.tail)
-    slots, hops = arcs.shape[1], arcs.shape[2]
+    nodes, length, rate, flow = graph.nodes, links.length, pairs.rate, paths.flow
+    hops = paths.arcs.shape[2]
     parent, path, work = np.empty(nodes, np.int32), np.empty(nodes, np.int32), allocate(nodes)
-    side = np.zeros(count_links, np.int8)
-    capacity, length, sharpness = links.capacity, links.length, links.sharpness
-    for e in range(count_links):
+    side = np.zeros(len(graph.tail), np.int8)
+    for e in range(len(graph.tail)):
         _update_length(links, e)
     used_cost, shortest_cost = 0.0, 0.0
-    for r in range(len(roots)):
-        dijkstra(graph, length, roots[r], work, parent)
-        for c in range(begin[r], begin[r + 1]):
+    for r in range(len(pairs.roots)):
+        dijkstra(graph, length, pairs.roots[r], work, parent)
+        for c in range(pairs.begin[r], pairs.begin[r + 1]):
             # the tree's path
-            count, v, tree_cost = 0, node[c], 0.0
-            while v != roots[r]:
+            count, v, tree_cost = 0, pairs.node[c], 0.0
+            while v != pairs.roots[r]:
                 path[count] = parent[v]
                 tree_cost += length[parent[v]]
                 count += 1
                 v = graph.head[parent[v]]
-            best, cheapest, free, has_path = -1, np.inf, -1, False
-            for q in range(slots):
-                if flow[c, q] > 0.0:
-                    has_path = True
-                    cost = 0.0
-                    for h in range(hops):
-                        if arcs[c, q, h] < 0:
-                            break
-                        cost += length[arcs[c, q, h]]
-                    used_cost += flow[c, q] * cost
-                    if cost < cheapest:
-                        best, cheapest = q, cost
-                elif free < 0:
-                    free = q
+            best, cheapest, used_cost, has_path = _find_cheapest(links, paths, c, used_cost)
             shortest_cost += rate[c] * min(tree_cost, cheapest)
             if best < 0 or tree_cost < cheapest * (1.0 - 1e-9):
                 if count > hops:
                     return 0.0, False, True
+                free = _free_slot(links, paths, c, best)
                 if free < 0:
-                    if slots < MAX_PATHS:
-                        return 0.0, True, False
-                    free = 0 if best != 0 else 1  # the path with the least flow moves to the cheapest
-                    for q in range(slots):
-                        if q != best and flow[c, q] < flow[c, free]:
-                            free = q
-                    _shift_flow(links, c, free, best, flow[c, free], arcs, flow)
+                    return 0.0, True, False
                 best = free
                 for h in range(hops):
-                    arcs[c, best, h] = path[h] if h < count else -1
+                    paths.arcs[c, best, h] = path[h] if h < count else -1
                 if not has_path:
-                    for h in range(count):
-                        links.load[path[h]] += rate[c]
-                        _update_length(links, path[h])
                     flow[c, best] = rate[c]
+                    _add_load(links, path[:count], rate[c])
                     continue
-            for h in range(hops):
-                if arcs[c, best, h] < 0:
-                    break
-                side[arcs[c, best, h]] = 1
-            for q in range(slots):
-                if q == best or flow[c, q] <= 0.0:
-                    continue
-                slope, curvature = 0.0, 0.0
-                for h in range(hops):
-                    e = arcs[c, q, h]
-                    if e < 0:
-                        break
-                    if side[e] == 1:
-                        side[e] = 2  # on both paths: its load does not change
-                    else:
-                        slope += length[e]
-                        curvature += sharpness * length[e] / capacity[e]
-                narrowest = np.inf
-                for h in range(hops):
-                    e = arcs[c, best, h]
-                    if e < 0:
-                        break
-                    if side[e] == 1:
-                        slope -= length[e]
-                        curvature += sharpness * length[e] / capacity[e]
-                        narrowest = min(narrowest, capacity[e])
-                    side[e] = 1
-                if slope > 0.0:
-                    # at most as far as prices change by a constant factor
-                    step = min(flow[c, q], slope / curvature, 2.0 * narrowest / sharpness)
-                    if flow[c, q] - step < 1e-12 * rate[c]:
-                        step = flow[c, q]
-                    _shift_flow(links, c, q, best, step, arcs, flow)
-            for h in range(hops):
-                if arcs[c, best, h] < 0:
-                    break
-                side[arcs[c, best, h]] = 0
+            _shift_to_cheapest(links, paths, c, best, rate[c], side)
     return (used_cost - shortest_cost) / shortest_cost if shortest_cost > 0 else 0.0, False, False
 
 
 @njit(cache=True)
-def _shift_flow(links, c, origin, destination, step, arcs, flow):  # type: ignore[no-untyped-def]
+def _add_load(links, path, rate):  # type: ignore[no-untyped-def]
+    for e in path:
+        links.load[e] += rate
+        _update_length(links, e)
+
+
+@njit(cache=True)
+def _find_cheapest(links, paths, c, used_cost):  # type: ignore[no-untyped-def]
+    """Return the cheapest path of pair c with its cost, what all used paths cost, and whether there is one.
+
+    used_cost  that of the pairs before, to which this pair's is added
+    """
+    arcs, flow = paths.arcs, paths.flow
+    best, cheapest, has_path = -1, np.inf, False
+    for q in range(arcs.shape[1]):
+        if flow[c, q] <= 0.0:
+            continue
+        has_path = True
+        cost = 0.0
+        for h in range(arcs.shape[2]):
+            if arcs[c, q, h] < 0:
+                break
+            cost += links.length[arcs[c, q, h]]
+        used_cost += flow[c, q] * cost
+        if cost < cheapest:
+            best, cheapest = q, cost
+    return best, cheapest, used_cost, has_path
+
+
+@njit(cache=True)
+def _free_slot(links, paths, c, best):  # type: ignore[no-untyped-def]
+    """Return a slot of pair c without flow; -1 where more slots can be allocated.
+
+    With as many slots as there may be, the path with the least flow moves to the cheapest one, `best`.
+    """
+    flow, slots = paths.flow, paths.arcs.shape[1]
+    for q in range(slots):
+        if not flow[c, q] > 0.0:
+            return q
+    if slots < MAX_PATHS:
+        return -1
+    free = 0 if best != 0 else 1
+    for q in range(slots):
+        if q != best and flow[c, q] < flow[c, free]:
+            free = q
+    _shift_flow(links, paths, c, free, best, flow[c, free])
+    return free
+
+
+@njit(cache=True)
+def _shift_to_cheapest(links, paths, c, best, rate, side):  # type: ignore[no-untyped-def]
+    """Shift flow of pair c to its cheapest path, by a projected Newton step for each other path."""
+    arcs, flow = paths.arcs, paths.flow
+    _mark(arcs[c, best], side, 1)
+    for q in range(arcs.shape[1]):
+        if q == best or flow[c, q] <= 0.0:
+            continue
+        slope, curvature, narrowest = _compare(links, arcs[c, q], arcs[c, best], side)
+        if slope > 0.0:
+            # at most as far as prices change by a constant factor
+            step = min(flow[c, q], slope / curvature, 2.0 * narrowest / links.sharpness)
+            if flow[c, q] - step < 1e-12 * rate:
+                step = flow[c, q]
+            _shift_flow(links, paths, c, q, best, step)
+    _mark(arcs[c, best], side, 0)
+
+
+@njit(cache=True)
+def _mark(path, side, value):  # type: ignore[no-untyped-def]
+    for h in range(len(path)):
+        if path[h] < 0:
+            break
+        side[path[h]] = value
+
+
+@njit(cache=True)
+def _compare(links, path, best, side):  # type: ignore[no-untyped-def]
+    """Return the cost of a path less that of the best, its derivative, and the least capacity of the best.
+
+    Links on both paths count in neither, as their load does not change.
+    """
+    capacity, length, sharpness = links.capacity, links.length, links.sharpness
+    slope, curvature = 0.0, 0.0
+    for h in range(len(path)):
+        e = path[h]
+        if e < 0:
+            break
+        if side[e] == 1:
+            side[e] = 2
+        else:
+            slope += length[e]
+            curvature += sharpness * length[e] / capacity[e]
+    narrowest = np.inf
+    for h in range(len(best)):
+        e = best[h]
+        if e < 0:
+            break
+        if side[e] == 1:
+            slope -= length[e]
+            curvature += sharpness * length[e] / capacity[e]
+            narrowest = min(narrowest, capacity[e])
+        side[e] = 1
+    return slope, curvature, narrowest
+
+
+@njit(cache=True)
+def _shift_flow(links, paths, c, origin, destination, step):  # type: ignore[no-untyped-def]
     """Shift flow of pair c from path `origin` to path `destination`; update loads and lengths."""
     for q, sign in ((origin, -1.0), (destination, 1.0)):
-        flow[c, q] = max(flow[c, q] + sign * step, 0.0)
-        for h in range(arcs.shape[2]):
-            e = arcs[c, q, h]
+        paths.flow[c, q] = max(paths.flow[c, q] + sign * step, 0.0)
+        for h in range(paths.arcs.shape[2]):
+            e = paths.arcs[c, q, h]
             if e < 0:
                 break
             links.load[e] = max(links.load[e] + sign * step, 0.0)

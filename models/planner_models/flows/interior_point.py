@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from planner.arrays import Floats, Ints, Ints32
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.backends import Solution
 from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
@@ -323,15 +324,32 @@ def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: 
             x[p] = mu / z[p]
 
 
+class _Scratch(NamedTuple):
+    """Arrays of the assembly, (M,) each.
+
+    mean, is_touched, touched  sum of a demand's paths, and the rows that have one
+    sign, support              a path less the reference path, and the rows where they differ
+    """
+
+    mean: Floats
+    is_touched: Bools
+    touched: Ints32
+    sign: NDArray[np.int8]
+    support: Ints32
+
+
 @njit(cache=True)
-def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]
     """Add the terms of all demands to the normal equations (M, M): A D A' less the means, D = x / z."""
     rows = len(normal)
-    mean = np.zeros(rows)
-    touched = np.empty(rows, np.int32)
-    is_touched = np.zeros(rows, np.bool_)
-    sign = np.zeros(rows, np.int8)
-    support = np.empty(rows, np.int32)
+    scratch = _Scratch(
+        np.zeros(rows),
+        np.zeros(rows, np.bool_),
+        np.empty(rows, np.int32),
+        np.zeros(rows, np.int8),
+        np.empty(rows, np.int32),
+    )
+    sign, support = scratch.sign, scratch.support
     for g in range(len(columns.amount)):
         first, last = columns.first[g], columns.first[g + 1]
         if last - first < 2:
@@ -347,52 +365,77 @@ def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C
             if p == reference:
                 continue
             d = x[p] / z[p]
-            # rows of the path but not of the reference: 1; of the reference only: -1
-            size = 0
-            for i in range(columns.start[p], columns.start[p + 1]):
-                r = columns.row[i]
-                sign[r] = 1
-                support[size] = r
-                size += 1
-            for i in range(columns.start[reference], columns.start[reference + 1]):
-                r = columns.row[i]
-                if sign[r] == 1:
-                    sign[r] = 0
-                else:
-                    sign[r] = -1
-                    support[size] = r
-                    size += 1
-            retained = 0
-            for i in range(size):
-                r = support[i]
-                if sign[r] != 0:
-                    support[retained] = r
-                    retained += 1
-            factor = d * largest / mass if last - first == 2 else d
-            for i in range(retained):
-                r = support[i]
-                amount = factor * sign[r]
-                line = normal[r]
-                for j in range(retained):
-                    line[support[j]] += amount * sign[support[j]]
+            size = _subtract_paths(columns, p, reference, sign, support)
+            _add_square(normal, sign, support[:size], d * largest / mass if last - first == 2 else d)
             if last - first > 2:
-                for i in range(retained):
-                    r = support[i]
-                    if not is_touched[r]:
-                        is_touched[r] = True
-                        touched[count] = r
-                        count += 1
-                    mean[r] += d * sign[r]
-            for i in range(retained):
+                count = _add_to_mean(scratch, size, d, count)
+            for i in range(size):
                 sign[support[i]] = 0
-        for i in range(count):
-            r = touched[i]
-            amount = mean[r] / mass
-            for j in range(count):
-                normal[r, touched[j]] -= amount * mean[touched[j]]
-        for i in range(count):
-            mean[touched[i]] = 0.0
-            is_touched[touched[i]] = False
+        _subtract_mean(normal, scratch, count, mass)
+
+
+@njit(cache=True)
+def _subtract_paths(columns, p, reference, sign, support):  # type: ignore[no-untyped-def]
+    """Write the rows of one path only: sign 1 for path p, -1 for the reference; return their number."""
+    size = 0
+    for i in range(columns.start[p], columns.start[p + 1]):
+        r = columns.row[i]
+        sign[r] = 1
+        support[size] = r
+        size += 1
+    for i in range(columns.start[reference], columns.start[reference + 1]):
+        r = columns.row[i]
+        if sign[r] == 1:
+            sign[r] = 0
+        else:
+            sign[r] = -1
+            support[size] = r
+            size += 1
+    retained = 0
+    for i in range(size):
+        r = support[i]
+        if sign[r] != 0:
+            support[retained] = r
+            retained += 1
+    return retained
+
+
+@njit(cache=True)
+def _add_square(normal, sign, support, factor):  # type: ignore[no-untyped-def]
+    """Add a factor times the product of a difference of paths with itself."""
+    for i in range(len(support)):
+        r = support[i]
+        amount = factor * sign[r]
+        line = normal[r]
+        for j in range(len(support)):
+            line[support[j]] += amount * sign[support[j]]
+
+
+@njit(cache=True)
+def _add_to_mean(scratch, size, d, count):  # type: ignore[no-untyped-def]
+    """Add d times a difference of paths to the sum; return the number of rows that have one."""
+    for i in range(size):
+        r = scratch.support[i]
+        if not scratch.is_touched[r]:
+            scratch.is_touched[r] = True
+            scratch.touched[count] = r
+            count += 1
+        scratch.mean[r] += d * scratch.sign[r]
+    return count
+
+
+@njit(cache=True)
+def _subtract_mean(normal, scratch, count, mass):  # type: ignore[no-untyped-def]
+    """Subtract the product of a demand's sum with itself over the mass, and reset the sum."""
+    mean, touched = scratch.mean, scratch.touched
+    for i in range(count):
+        r = touched[i]
+        amount = mean[r] / mass
+        for j in range(count):
+            normal[r, touched[j]] -= amount * mean[touched[j]]
+    for i in range(count):
+        mean[touched[i]] = 0.0
+        scratch.is_touched[touched[i]] = False
 
 
 @run_small_in_python(max_elements=20_000)

@@ -82,9 +82,7 @@ def build(
     demands = np.flatnonzero(problem.rate_mbps > 0)
     commodity = problem.target_row[demands]
     source_row = balance_row(commodity, problem.source[demands])
-    program = flow_program(
-        problem,
-        objective,
+    flows = FlowColumns(
         send=conserve,
         of_demand=sp.coo_array(
             (np.ones(len(demands)), (source_row, np.arange(len(demands)))), shape=(balances, len(demands))
@@ -95,22 +93,32 @@ def build(
             name="flow", count=count, labels=lambda: _flow_labels(problem, commodities(), row, link)
         ),
         rows=("conserve", lambda: _balance_labels(problem, commodities())),
-        price=link_cost(problem)[link] if objective == "cost" else None,
-        least_mbps=least_mbps,
     )
+    price = link_cost(problem)[link] if objective == "cost" else None
+    program = flow_program(problem, objective, flows, price=price, least_mbps=least_mbps)
     return LinkFlowModel(program=program, row=row, link=link, shape=(targets, links))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowColumns:
+    """The flows of a linear program: send @ x = of_demand @ rates of `demands`; load @ x loads the links.
+
+    rows  name and labels of the rows of `send`
+    """
+
+    columns: Columns
+    send: sp.coo_array
+    of_demand: sp.coo_array
+    demands: Ints
+    load: sp.coo_array
+    rows: tuple[str, Callable[[], Sequence[str]]]
 
 
 def flow_program(
     problem: FlowProblem,
     objective: Objective,
+    flow: FlowColumns,
     *,
-    send: sp.coo_array,
-    of_demand: sp.coo_array,
-    demands: Ints,
-    load: sp.coo_array,
-    columns: Columns,
-    rows: tuple[str, Callable[[], Sequence[str]]],
     price: Floats | None = None,
     least_mbps: float | None = None,
     suffix: str = "",
@@ -125,9 +133,10 @@ def flow_program(
     cost         min price of the traffic on all links, every demand is served within the capacities; with
                  `least_mbps` that much traffic of all demands together
 
-    send @ x = of_demand @ rates of the demands `demands`; load @ x is the load of links; behind x come
+    flow  what the variables x send; behind x come
     lambda or U (concurrent, utilization), served rates (total, cost with `least_mbps`), or both (delivered)
     """
+    demands, columns, rows, of_demand = flow.demands, flow.columns, flow.rows, flow.of_demand
     rate, capacity = problem.rate_mbps[demands], problem.capacity_mbps
     supply = np.atleast_1d(of_demand @ rate)
     is_most = objective in ("delivered", "total")
@@ -138,8 +147,8 @@ def flow_program(
         sense="maximize" if is_most or factor == "lambda" else "minimize", name=f"traffic {objective}{suffix}"
     )
     x = m.variables(columns.name, columns.count, cost=0.0 if price is None else price, labels=columns.labels)
-    balance, net, limit = send @ x, supply, capacity
-    used = load @ x
+    balance, net, limit = flow.send @ x, supply, capacity
+    used = flow.load @ x
     if has_served:
         served = m.variables(
             "served",

@@ -42,7 +42,7 @@ from planner.contract.progress import report
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import FEASIBILITY, IMPROVEMENT, NEGLIGIBLE, SOLVER
 from planner_models.flows.augmented_lagrangian import PathFlow
-from planner_models.flows.fair_rates import fill_progressively
+from planner_models.flows.fair_rates import Caps, Shares, fill_progressively
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.path_pool import Demands, order_demands
 from planner_models.flows.problem import FlowProblem
@@ -234,16 +234,13 @@ class MaxMinFlow:
         which, entry = list_ranges(state.start[key], state.end[key])
         missing = np.maximum(self.demands.rate[rising] - weight * self.level, 0.0)
         limit = missing / weight
-        total[key] += fill_progressively(
+        shares = Shares(
             np.r_[0, np.cumsum((state.end - state.start)[key])],
             state.link[entry].astype(np.int64),
             np.ones(len(entry)),
-            np.maximum(state.capacity - load, 0.0),
-            missing,
-            weight,
-            limit,
-            np.argsort(limit, kind="stable"),
         )
+        caps = Caps(missing, weight, limit, np.argsort(limit, kind="stable"))
+        total[key] += fill_progressively(shares, np.maximum(state.capacity - load, 0.0), caps)
         used = np.flatnonzero(total > 0)
         return used, total[used]
 
@@ -317,16 +314,9 @@ def _bound_level(graph: Graph, demands: Demands, weight: Floats, capacity: Float
 def _limit_rates(demands: Demands, weight: Floats, capacity: Floats, paths: FoundPaths) -> Floats:
     """Return the traffic (K,) to balance: that at the highest level at which a link limits these paths."""
     limit = demands.rate / weight
-    rate = fill_progressively(
-        paths.start,
-        paths.link.astype(np.int64),
-        np.ones(len(paths.link)),
-        capacity,
-        demands.rate,
-        weight,
-        limit,
-        np.argsort(limit, kind="stable"),
-    )
+    shares = Shares(paths.start, paths.link.astype(np.int64), np.ones(len(paths.link)))
+    caps = Caps(demands.rate, weight, limit, np.argsort(limit, kind="stable"))
+    rate = fill_progressively(shares, capacity, caps)
     is_limited = rate < demands.rate * (1 - SHORTER_PATH)
     if not is_limited.any():
         return demands.rate
@@ -371,9 +361,22 @@ def _change_load(prices: _Prices, e: int, change: float) -> None:
     prices.price[e] = _price_at(prices, e, prices.load[e])
 
 
+class _Trial(NamedTuple):
+    """The tree of a root, by which demands may move.
+
+    parent, distance  (N,) of the tree
+    last              (E,) demand whose path was the last to be found on each link
+    """
+
+    root: int
+    parent: Ints32
+    distance: Floats
+    last: Ints
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _move_demands(  # noqa: C901 - one compiled loop
+def _move_demands(
     graph: Graph, demands: Demands, amount: Floats, prices: _Prices, old: _Paths, new: _Paths, root: int
 ) -> tuple[int, int]:
     """Move demands from row `root` on to paths that are shorter with them, and write the paths of all.
@@ -381,7 +384,7 @@ def _move_demands(  # noqa: C901 - one compiled loop
     Returns the row at which the array is full, or the number of roots; and how many demands moved.
     """
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
-    last, power = np.full(len(prices.load), -1), prices.power[0]  # last: demand on the link
+    last = np.full(len(prices.load), -1)
     moved, used = 0, new.start[demands.begin[root]]
     for e in range(len(prices.load)):
         _change_load(prices, e, 0.0)
@@ -390,34 +393,9 @@ def _move_demands(  # noqa: C901 - one compiled loop
         if used + (end - begin) * graph.nodes + old.start[end] - old.start[begin] > len(new.link):
             return r, moved
         dijkstra(graph, prices.price, goal, work, parent)
+        trial = _Trial(goal, parent, work.distance, last)
         for k in range(begin, end):
-            now, length = 0.0, work.distance[demands.node[k]]
-            for i in range(old.start[k], old.start[k + 1]):
-                now += prices.price[old.link[i]]
-                last[old.link[i]] = k
-            limit = now * (1.0 - SHORTER_PATH)
-            is_shorter = length < limit
-            if is_shorter:  # prices may have changed since the tree was found; they rise by no less than this
-                v, length = demands.node[k], 0.0
-                while v != goal:
-                    e = parent[v]
-                    rise = 0.0 if last[e] == k else power * amount[k] / max(prices.load[e], amount[k])
-                    length += prices.price[e] * (1.0 + rise)
-                    v = graph.head[e]
-                is_shorter = length < limit
-            if is_shorter:
-                for i in range(old.start[k], old.start[k + 1]):
-                    _change_load(prices, old.link[i], -amount[k])
-                v, length = demands.node[k], 0.0
-                while v != goal:
-                    e = parent[v]
-                    length += _price_at(prices, e, prices.load[e] + amount[k])
-                    v = graph.head[e]
-                is_shorter = length < limit
-                if not is_shorter:
-                    for i in range(old.start[k], old.start[k + 1]):
-                        _change_load(prices, old.link[i], amount[k])
-            if is_shorter:
+            if _leave_path(graph, prices, old, trial, k, demands.node[k], amount[k]):
                 moved += 1
                 v = demands.node[k]
                 while v != goal:
@@ -432,3 +410,38 @@ def _move_demands(  # noqa: C901 - one compiled loop
                     used += 1
             new.start[k + 1] = used
     return len(demands.roots), moved
+
+
+@inner
+def _leave_path(
+    graph: Graph, prices: _Prices, old: _Paths, trial: _Trial, k: int, node: int, amount: float
+) -> bool:
+    """Take demand k off its path where that of the tree is shorter with it; return whether it is."""
+    goal, parent, distance, last = trial
+    power, now, length = prices.power[0], 0.0, distance[node]
+    for i in range(old.start[k], old.start[k + 1]):
+        now += prices.price[old.link[i]]
+        last[old.link[i]] = k
+    limit = now * (1.0 - SHORTER_PATH)
+    if not length < limit:
+        return False
+    v, length = node, 0.0  # prices may have changed since the tree was found; they rise by no less than this
+    while v != goal:
+        e = parent[v]
+        rise = 0.0 if last[e] == k else power * amount / max(prices.load[e], amount)
+        length += prices.price[e] * (1.0 + rise)
+        v = graph.head[e]
+    if not length < limit:
+        return False
+    for i in range(old.start[k], old.start[k + 1]):
+        _change_load(prices, old.link[i], -amount)
+    v, length = node, 0.0
+    while v != goal:
+        e = parent[v]
+        length += _price_at(prices, e, prices.load[e] + amount)
+        v = graph.head[e]
+    if length < limit:
+        return True
+    for i in range(old.start[k], old.start[k + 1]):
+        _change_load(prices, old.link[i], amount)
+    return False

@@ -69,18 +69,16 @@ def _find(
     row[demand] = np.searchsorted(targets, target[demand])
     leaving = np.argsort(problem.tail, kind="stable")
     first_leaving = np.searchsorted(problem.tail[leaving], np.arange(len(problem.nodes) + 1))
-    node, first_node, link, first_link = _search(
-        distance,
+    network = _Network(
         problem.weight,
         problem.head,
         leaving,
         first_leaving.astype(np.int64),
-        source[demand],
-        first_demand.astype(np.int64),
-        targets,
         WEIGHT_TOLERANCE,
         float(problem.weight[0]) if (problem.weight == problem.weight[0]).all() else 0.0,
     )
+    by_target = _Demands(source[demand], first_demand.astype(np.int64), targets)
+    node, first_node, link, first_link = _search(distance, network, by_target)
     return NextHops(
         demand=demand,
         first_demand=first_demand.astype(np.int64),
@@ -167,63 +165,111 @@ def _order_by_hops(distance, step, order, first):  # type: ignore[no-untyped-def
         first[hops] += 1
 
 
+class _Network(NamedTuple):
+    """Links by the node that they leave: leaving[first_leaving[v] : first_leaving[v + 1]].
+
+    tolerance  relative difference of the lengths of equally short paths
+    step       weight of all links; 0 where they differ
+    """
+
+    weight: Floats
+    head: Ints
+    leaving: Ints
+    first_leaving: Ints
+    tolerance: float
+    step: float
+
+
+class _Demands(NamedTuple):
+    """Demands by target: source[first[d] : first[d + 1]] are the sources of target d."""
+
+    source: Ints
+    first: Ints
+    targets: Ints
+
+
+class _Work(NamedTuple):
+    """Arrays of a search.
+
+    reached  (N,) last target, by its row, for which each node was reached
+    queue    (N,) nodes in the order they are reached
+    begin    (N + 1,) where the links of each of these begin in `on_way`
+    on_way   (E,) links on shortest paths
+    """
+
+    reached: Ints
+    queue: Ints
+    begin: Ints
+    on_way: Ints
+
+
 @njit(cache=True)
-def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, tolerance, step):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Return the nodes, their links, and where both begin; `step` is the weight of all links, else 0."""
+def _search(distance, network, demands):  # type: ignore[no-untyped-def]
+    """Return the nodes, their links, and where both begin."""
     count = distance.shape[1]
-    reached = np.full(count, -1)
-    queue, order = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    work, begin = np.empty(count + 1, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
-    on_way = np.empty(len(head), dtype=np.int64)
+    work = _Work(
+        np.full(count, -1),
+        np.empty(count, dtype=np.int64),
+        np.empty(count + 1, dtype=np.int64),
+        np.empty(len(network.head), dtype=np.int64),
+    )
+    order, first_of_hops = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
     node = np.empty(1024, dtype=np.int64)
     link = np.empty(1024, dtype=np.int64)
     first_link = np.empty(1025, dtype=np.int64)
-    first_node = np.zeros(len(targets) + 1, dtype=np.int64)
+    first_node = np.zeros(len(demands.targets) + 1, dtype=np.int64)
     nodes, links = 0, 0
-    for d in range(len(targets)):
+    for d in range(len(demands.targets)):
         to_target = distance[d]
-        size = 0
-        for s in source[first_source[d] : first_source[d + 1]]:
-            if reached[s] != d:
-                reached[s] = d
-                queue[size] = s
-                size += 1
-        index, link_total = 0, 0
-        while index < size:  # all nodes on shortest paths, with their links
-            v = queue[index]
-            begin[index] = link_total
-            index += 1
-            for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
-                w = head[e]
-                if (
-                    to_target[w] < np.inf
-                    and to_target[w] + weight[e] - to_target[v] <= tolerance * to_target[v]
-                ):
-                    on_way[link_total] = e
-                    link_total += 1
-                    if reached[w] != d:
-                        reached[w] = d
-                        if w != targets[d]:
-                            queue[size] = w
-                            size += 1
-        begin[size] = link_total
-        if step > 0.0:
-            _order_by_hops(to_target[queue[:size]], step, order, work)
+        size, link_total = _reach(to_target, network, demands, d, work)
+        if network.step > 0.0:
+            _order_by_hops(to_target[work.queue[:size]], network.step, order, first_of_hops)
         else:
-            order[:size] = np.argsort(-to_target[queue[:size]], kind="mergesort")
+            order[:size] = np.argsort(-to_target[work.queue[:size]], kind="mergesort")
         node = enlarge(node, nodes + size)
         first_link = enlarge(first_link, nodes + size + 1)
         link = enlarge(link, links + link_total)
         for i in order[:size]:
-            node[nodes] = queue[i]
+            node[nodes] = work.queue[i]
             first_link[nodes] = links
             nodes += 1
-            for j in range(begin[i], begin[i + 1]):
-                link[links] = on_way[j]
+            for j in range(work.begin[i], work.begin[i + 1]):
+                link[links] = work.on_way[j]
                 links += 1
         first_node[d + 1] = nodes
     first_link[nodes] = links
     return node[:nodes].copy(), first_node, link[:links].copy(), first_link[: nodes + 1].copy()
+
+
+@njit(cache=True)
+def _reach(to_target, network, demands, d, work):  # type: ignore[no-untyped-def]
+    """Write all nodes on shortest paths to target d, with their links; return the numbers of both."""
+    reached, queue = work.reached, work.queue
+    size = 0
+    for s in demands.source[demands.first[d] : demands.first[d + 1]]:
+        if reached[s] != d:
+            reached[s] = d
+            queue[size] = s
+            size += 1
+    index, link_total = 0, 0
+    while index < size:
+        v = queue[index]
+        work.begin[index] = link_total
+        index += 1
+        for e in network.leaving[network.first_leaving[v] : network.first_leaving[v + 1]]:
+            w = network.head[e]
+            excess = to_target[w] + network.weight[e] - to_target[v]
+            if not (to_target[w] < np.inf and excess <= network.tolerance * to_target[v]):
+                continue
+            work.on_way[link_total] = e
+            link_total += 1
+            if reached[w] != d:
+                reached[w] = d
+                if w != demands.targets[d]:
+                    queue[size] = w
+                    size += 1
+    work.begin[size] = link_total
+    return size, link_total
 
 
 @run_small_in_python(max_elements=20_000)

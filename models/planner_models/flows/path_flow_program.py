@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram
-from planner_models.flows.link_flow_program import Objective, flow_program, link_cost
+from planner_models.flows.link_flow_program import FlowColumns, Objective, flow_program, link_cost
 from planner_models.flows.problem import FlowProblem
 from planner_models.graphs import path_search
 from planner_models.graphs.path_search import FoundPaths, PathChoice
@@ -84,8 +84,7 @@ def find_paths(
             tail=problem.tail,
             head=problem.head,
             weight=weight,
-            source=problem.source[demands],
-            target=problem.target[demands],
+            ends=(problem.source[demands], problem.target[demands]),
             count=limit,
             kind=choice,
         )
@@ -135,19 +134,16 @@ def build(
     """Return the linear program of `objective` over the rates of given paths, see `flow_program`."""
     count = len(paths.demand)
     demands, row = np.unique(paths.demand, return_inverse=True)
-    return flow_program(
-        problem,
-        objective,
+    flows = FlowColumns(
         send=sp.coo_array((np.ones(count), (row, np.arange(count))), shape=(len(demands), count)),
         of_demand=sp.eye_array(len(demands), format="coo"),
         demands=demands,
         load=paths.uses.T.tocoo(),
         columns=Columns(name="path", count=count, labels=lambda: path_labels(problem, paths)),
         rows=("serve", lambda: [problem.demand_labels[k] for k in demands]),
-        price=paths.uses @ link_cost(problem) if objective == "cost" else None,
-        least_mbps=least_mbps,
-        suffix=" over paths",
     )
+    price = paths.uses @ link_cost(problem) if objective == "cost" else None
+    return flow_program(problem, objective, flows, price=price, least_mbps=least_mbps, suffix=" over paths")
 
 
 def route_table(problem: FlowProblem, paths: CandidatePaths, rate_mbps: Floats) -> pd.DataFrame:

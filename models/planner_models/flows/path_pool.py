@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
@@ -172,11 +173,10 @@ class PathPool:
         search     whether to look for new paths
         """
         measured = np.zeros(3)
+        settings = _Pass(threshold, search, measured)
         root = 0
         while True:
-            root = _run_pass(
-                self.graph, self.demands, prices, self.options, threshold, search, root, measured
-            )
+            root = _run_pass(self.graph, self.demands, prices, self.options, settings, root)
             if root == len(self.demands.roots):
                 return PassResult(float(measured[0]), int(measured[1]), int(measured[2]))
             self._extend()
@@ -291,15 +291,45 @@ def _length_of(prices, e):  # type: ignore[no-untyped-def]
     return prices.cost[e] + max(price, 0.0)
 
 
+class _Pass(NamedTuple):
+    """What a pass does, and its results.
+
+    threshold  gains up to this cause no shift
+    search     whether to look for new paths
+    measured   (3,) gain of all shifts, their number, and that of new paths
+    """
+
+    threshold: float
+    search: bool
+    measured: Floats
+
+
+class _Choice(NamedTuple):
+    """Options of one demand with their costs, and arrays of a pass.
+
+    path  (N,) links of a path
+    side  (E + 1,) which of two paths a link is on
+    """
+
+    option: Ints
+    cost: Floats
+    path: Ints32
+    side: NDArray[np.int8]
+
+
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _run_pass(graph, demands, prices, options, threshold, search, root, measured):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _run_pass(graph, demands, prices, options, settings, root):  # type: ignore[no-untyped-def]
     """Run a pass from row `root` on; return the row at which the arrays are full, or the number of roots."""
-    nodes = graph.nodes
+    nodes, search = graph.nodes, settings.search
     work, parent = allocate(nodes), np.empty(nodes, np.int32)
-    path, side = np.empty(nodes, np.int32), np.zeros(len(prices.length), np.int8)
-    option, cost = np.empty(MAX_OPTIONS, np.int64), np.empty(MAX_OPTIONS)
     length, used = prices.length, options.used
+    choice = _Choice(
+        np.empty(MAX_OPTIONS, np.int64),
+        np.empty(MAX_OPTIONS),
+        np.empty(nodes, np.int32),
+        np.zeros(len(length), np.int8),
+    )
     for e in range(len(length)):
         length[e] = _length_of(prices, e)
     for r in range(root, len(demands.roots)):
@@ -311,81 +341,105 @@ def _run_pass(graph, demands, prices, options, threshold, search, root, measured
                 return r
             dijkstra(graph, length, demands.roots[r], work, parent)
         for k in range(begin, end):
-            count, best, cheapest = 0, -1, np.inf
-            p = options.first[k]
-            while p >= 0 and count < MAX_OPTIONS:
-                c = 0.0
-                for i in range(options.start[p], options.end[p]):
-                    c += length[options.link[i]]
-                option[count], cost[count] = p, c
-                if c < cheapest:
-                    best, cheapest = count, c
-                count += 1
-                p = options.after[p]
-            if search and count < MAX_OPTIONS and work.distance[demands.node[k]] < cheapest * (1.0 - TIE):
-                hops, v, c = 0, demands.node[k], 0.0
+            count, best, cheapest = _measure_options(options, k, length, choice)
+            node = demands.node[k]
+            if search and count < MAX_OPTIONS and work.distance[node] < cheapest * (1.0 - TIE):
+                hops, v, c = 0, node, 0.0
                 while v != demands.roots[r]:
-                    path[hops] = parent[v]
+                    choice.path[hops] = parent[v]
                     c += length[parent[v]]
                     hops += 1
                     v = graph.head[parent[v]]
                 if c < cheapest * (1.0 - TIE):  # lengths may have changed since the tree was found
-                    p = used[0]
-                    used[0] += 1
-                    options.owner[p] = k
-                    options.start[p] = used[1]
-                    for i in range(hops):
-                        options.link[used[1] + i] = path[i]
-                    used[1] += hops
-                    options.end[p] = used[1]
-                    options.flow[p] = 0.0
-                    options.idle[p] = 0
-                    options.after[p] = options.first[k]
-                    options.first[k] = p
-                    best, cheapest = count, c
-                    option[count], cost[count] = p, c
+                    choice.option[count], choice.cost[count] = _add_option(options, k, choice.path[:hops]), c
+                    best = count
                     count += 1
-                    measured[2] += 1
-            is_marked = False
-            for j in range(count):
-                p = option[j]
-                if j == best or options.flow[p] <= 0.0:
-                    options.idle[p] += 1
-                    continue
-                options.idle[p] = 0
-                gain = options.flow[p] * (cost[j] - cheapest)
-                if gain > 0.0:
-                    measured[0] += gain
-                    measured[1] += 1
-                if gain <= threshold:
-                    continue
-                q = option[best]
-                if not is_marked:
-                    is_marked = True
-                    for i in range(options.start[q], options.end[q]):
-                        side[options.link[i]] = 1
-                step = _line_search(prices, options, p, q, side)
-                if step <= 0.0:
-                    continue
-                if options.flow[p] - step < 1e-12 * demands.rate[k]:
-                    step = options.flow[p]
-                options.flow[p] -= step
-                options.flow[q] += step
-                for i in range(options.start[p], options.end[p]):
-                    e = options.link[i]
-                    prices.load[e] -= step
-                    length[e] = _length_of(prices, e)
-                for i in range(options.start[q], options.end[q]):
-                    e = options.link[i]
-                    prices.load[e] += step
-                    length[e] = _length_of(prices, e)
-            if best >= 0 and options.flow[option[best]] > 0.0:
-                options.idle[option[best]] = 0
-            if is_marked:
-                q = option[best]
-                for i in range(options.start[q], options.end[q]):
-                    side[options.link[i]] = 0
+                    settings.measured[2] += 1
+            if best >= 0:
+                _shift_to_cheapest(prices, options, choice, count, best, demands.rate[k], settings)
     return len(demands.roots)
+
+
+@njit(cache=True)
+def _measure_options(options, k, length, choice):  # type: ignore[no-untyped-def]
+    """Write the options of demand k and their costs; return their number, the cheapest one and its cost."""
+    count, best, cheapest = 0, -1, np.inf
+    p = options.first[k]
+    while p >= 0 and count < MAX_OPTIONS:
+        c = 0.0
+        for i in range(options.start[p], options.end[p]):
+            c += length[options.link[i]]
+        choice.option[count], choice.cost[count] = p, c
+        if c < cheapest:
+            best, cheapest = count, c
+        count += 1
+        p = options.after[p]
+    return count, best, cheapest
+
+
+@njit(cache=True)
+def _add_option(options, k, path):  # type: ignore[no-untyped-def]
+    """Add a path of demand k, without flow; return its number."""
+    used = options.used
+    p = used[0]
+    used[0] += 1
+    options.owner[p] = k
+    options.start[p] = used[1]
+    for i in range(len(path)):
+        options.link[used[1] + i] = path[i]
+    used[1] += len(path)
+    options.end[p] = used[1]
+    options.flow[p] = 0.0
+    options.idle[p] = 0
+    options.after[p] = options.first[k]
+    options.first[k] = p
+    return p
+
+
+@njit(cache=True)
+def _shift_to_cheapest(prices, options, choice, count, best, rate, settings):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Shift flow of a demand from dearer options to the cheapest one, until their costs are equal."""
+    measured, side, q = settings.measured, choice.side, choice.option[best]
+    is_marked = False
+    for j in range(count):
+        p = choice.option[j]
+        if j == best or options.flow[p] <= 0.0:
+            options.idle[p] += 1
+            continue
+        options.idle[p] = 0
+        gain = options.flow[p] * (choice.cost[j] - choice.cost[best])
+        if gain > 0.0:
+            measured[0] += gain
+            measured[1] += 1
+        if gain <= settings.threshold:
+            continue
+        if not is_marked:
+            is_marked = True
+            for i in range(options.start[q], options.end[q]):
+                side[options.link[i]] = 1
+        step = _line_search(prices, options, p, q, side)
+        if step > 0.0:
+            _shift(prices, options, p, q, options.flow[p] if options.flow[p] - step < 1e-12 * rate else step)
+    if options.flow[q] > 0.0:
+        options.idle[q] = 0
+    if is_marked:
+        for i in range(options.start[q], options.end[q]):
+            side[options.link[i]] = 0
+
+
+@njit(cache=True)
+def _shift(prices, options, p, q, step):  # type: ignore[no-untyped-def]
+    """Shift flow from option p to option q; update loads and lengths."""
+    options.flow[p] -= step
+    options.flow[q] += step
+    for i in range(options.start[p], options.end[p]):
+        e = options.link[i]
+        prices.load[e] -= step
+        prices.length[e] = _length_of(prices, e)
+    for i in range(options.start[q], options.end[q]):
+        e = options.link[i]
+        prices.load[e] += step
+        prices.length[e] = _length_of(prices, e)
 
 
 @njit(cache=True)
@@ -491,12 +545,7 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
                 if p >= count:
                     q = target
                     target += 1
-                    new.owner[q], new.start[q] = k, entry
-                    for i in range(old.start[p], old.end[p]):
-                        new.link[entry] = old.link[i]
-                        entry += 1
-                    new.end[q] = entry
-                    new.flow[q], new.idle[q] = old.flow[p], old.idle[p]
+                    entry = _copy_option(old, new, p, q, k, entry)
                 if last < 0:
                     new.first[k] = q
                 else:
@@ -505,6 +554,18 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
             p = old.after[p]
         new.after[last] = -1
     new.used[0], new.used[1] = target, entry
+
+
+@njit(cache=True)
+def _copy_option(old, new, p, q, k, entry):  # type: ignore[no-untyped-def]
+    """Write option p of demand k as option q, its links from `entry` on; return where these end."""
+    new.owner[q], new.start[q] = k, entry
+    for i in range(old.start[p], old.end[p]):
+        new.link[entry] = old.link[i]
+        entry += 1
+    new.end[q] = entry
+    new.flow[q], new.idle[q] = old.flow[p], old.idle[p]
+    return entry
 
 
 @run_small_in_python(max_elements=20_000)
@@ -518,7 +579,7 @@ def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
 
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]
     """Reduce flows on overloaded links, then fill residual capacity over known paths; changes `flow`."""
     count, links = len(options.first), len(load) - 1
     residual = np.empty(links)
@@ -534,76 +595,76 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
             for i in range(options.start[p], options.end[p]):
                 residual[options.link[i]] -= flow[p]
     for k in range(count):
-        missing = rate[k]
-        p = options.first[k]
-        while p >= 0:
-            if p >= count:
-                missing -= flow[p]
-            p = options.after[p]
-        p = options.first[k]
-        while p >= 0 and missing > 0.0:
-            if p >= count:
-                largest = missing
+        _fill(options, k, rate[k], residual, flow)
+
+
+@njit(cache=True)
+def _fill(options, k, rate, residual, flow):  # type: ignore[no-untyped-def]
+    """Send what demand k is missing over its paths, as far as residual capacity goes; leave the rest out."""
+    count, missing = len(options.first), rate
+    p = options.first[k]
+    while p >= 0:
+        if p >= count:
+            missing -= flow[p]
+        p = options.after[p]
+    p = options.first[k]
+    while p >= 0 and missing > 0.0:
+        if p >= count:
+            largest = missing
+            for i in range(options.start[p], options.end[p]):
+                largest = min(largest, residual[options.link[i]])
+            if largest > 0.0:
+                flow[p] += largest
+                missing -= largest
                 for i in range(options.start[p], options.end[p]):
-                    largest = min(largest, residual[options.link[i]])
-                if largest > 0.0:
-                    flow[p] += largest
-                    missing -= largest
-                    for i in range(options.start[p], options.end[p]):
-                        residual[options.link[i]] -= largest
-            p = options.after[p]
-        flow[k] = max(missing, 0.0)
+                    residual[options.link[i]] -= largest
+        p = options.after[p]
+    flow[k] = max(missing, 0.0)
 
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[no-untyped-def]
     """Fit the flows of one group of demands after the other, as `_fit` fits all; changes `flow`.
 
     begin  (G + 1,): the demands of group g are order[begin[g] : begin[g + 1]]
     """
-    count, residual = len(options.first), capacity.copy()
+    residual = capacity.copy()
     load = np.empty(len(capacity))
     for g in range(len(begin) - 1):
+        demands = order[begin[g] : begin[g + 1]]
         load[:] = 0.0
-        for stage in range(3):  # the load; what is kept of it; residual capacity
-            for j in range(begin[g], begin[g + 1]):
-                k = order[j]
-                missing = rate[k]
-                p = options.first[k]
-                while p >= 0 and stage == 2:
-                    if p >= count:
-                        missing -= flow[p]
-                    p = options.after[p]
-                p = options.first[k]
-                while p >= 0:
-                    if p >= count and stage == 0:
-                        for i in range(options.start[p], options.end[p]):
-                            load[options.link[i]] += flow[p]
-                    elif p >= count and stage == 1:
-                        fraction = 1.0
-                        for i in range(options.start[p], options.end[p]):
-                            e = options.link[i]
-                            if load[e] > 0.0 and load[e] > residual[e]:
-                                fraction = min(fraction, max(residual[e], 0.0) / load[e])
-                        flow[p] *= fraction
-                    elif p >= count and missing > 0.0:
-                        limit = missing
-                        for i in range(options.start[p], options.end[p]):
-                            limit = min(limit, residual[options.link[i]])
-                        if limit > 0.0:
-                            flow[p] += limit
-                            missing -= limit
-                            for i in range(options.start[p], options.end[p]):
-                                residual[options.link[i]] -= limit
-                    p = options.after[p]
-                if stage == 2:
-                    flow[k] = max(missing, 0.0)
-            if stage == 1:
-                for j in range(begin[g], begin[g + 1]):
-                    p = options.first[order[j]]
-                    while p >= 0:
-                        if p >= count:
-                            for i in range(options.start[p], options.end[p]):
-                                residual[options.link[i]] -= flow[p]
-                        p = options.after[p]
+        for k in demands:
+            _add_flow(options, k, flow, load, 1.0)
+        for k in demands:
+            _reduce(options, k, flow, load, residual)
+        for k in demands:
+            _add_flow(options, k, flow, residual, -1.0)
+        for k in demands:
+            _fill(options, k, rate[k], residual, flow)
+
+
+@njit(cache=True)
+def _add_flow(options, k, flow, load, sign):  # type: ignore[no-untyped-def]
+    """Add or subtract the flow of demand k, by the sign, on the links of its paths."""
+    p = options.first[k]
+    while p >= 0:
+        if p >= len(options.first):
+            for i in range(options.start[p], options.end[p]):
+                load[options.link[i]] += sign * flow[p]
+        p = options.after[p]
+
+
+@njit(cache=True)
+def _reduce(options, k, flow, load, residual):  # type: ignore[no-untyped-def]
+    """Reduce the flows of demand k by the overload of the links of each path."""
+    p = options.first[k]
+    while p >= 0:
+        if p >= len(options.first):
+            fraction = 1.0
+            for i in range(options.start[p], options.end[p]):
+                e = options.link[i]
+                if load[e] > 0.0 and load[e] > residual[e]:
+                    fraction = min(fraction, max(residual[e], 0.0) / load[e])
+            flow[p] *= fraction
+        p = options.after[p]

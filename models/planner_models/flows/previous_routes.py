@@ -180,7 +180,7 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no-untyped-def]
     """Return the paths of demands begin[g] to end[g] of each group: (demand, Mbit/s, start, link)."""
     demand, carried = np.empty(len(source) + 1, np.int64), np.empty(len(source) + 1)
     start, link = np.zeros(len(source) + 2, np.int64), np.empty(8 * len(source) + nodes + 1, np.int32)
@@ -198,39 +198,9 @@ def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no
             remaining = surplus[source[k]]
             threshold = least_share * remaining
             while remaining > threshold:
-                v, hops, is_stuck = source[k], 0, False
-                step[v] = 0
-                while v != flow.target[g]:
-                    best, largest = -1, threshold
-                    i = leaving[v]
-                    while 0 <= i < high and flow.tail[i] == v:
-                        if flow.amount[i] > largest:
-                            best, largest = i, flow.amount[i]
-                        i += 1
-                    if best < 0:
-                        is_stuck = True
-                        break
-                    walk[hops] = best
-                    hops += 1
-                    v = flow.head[best]
-                    if step[v] >= 0:  # a cycle: it is cancelled, and the walk goes on where it began
-                        back = step[v]
-                        amount = flow.amount[walk[back]]
-                        for j in range(back, hops):
-                            amount = min(amount, flow.amount[walk[j]])
-                        for j in range(back, hops):
-                            flow.amount[walk[j]] -= amount
-                            if j > back:
-                                step[flow.tail[walk[j]]] = -1
-                        hops = back
-                    else:
-                        step[v] = hops
-                amount = remaining
-                for j in range(hops):
-                    step[flow.tail[walk[j]]] = -1
-                    amount = min(amount, flow.amount[walk[j]])
-                step[v] = -1
-                if is_stuck or hops == 0:
+                limits = threshold, remaining
+                hops, amount = _walk(flow, g, source[k], limits, leaving, step, walk)
+                if hops == 0:
                     break
                 demand, carried = _longer(demand, count + 1), _longer(carried, count + 1)
                 start, link = _longer(start, count + 2), _longer(link, size + hops)
@@ -246,3 +216,62 @@ def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no
             leaving[flow.tail[i]] = -1
             surplus[flow.tail[i]] = surplus[flow.head[i]] = 0.0
     return demand[:count], carried[:count], start[: count + 1], link[:size]
+
+
+@njit(cache=True)
+def _walk(flow, g, source, limits, leaving, step, walk):  # type: ignore[no-untyped-def]
+    """Walk from a source to the target of group g over the largest flows; return its links and least flow.
+
+    The number of links is 0 where none goes on. Cycles on the way are cancelled.
+
+    limits   flow that a link has at least, and upper limit of that of the walk
+    leaving  (N,) first entry of the flow that leaves each node
+    step     (N,) number of links to each node on the way, -1 for others; again so at the end
+    walk     entries of the flow on the way are written here
+    """
+    threshold, most = limits
+    target, end = flow.target[g], flow.first[g + 1]
+    v, hops, is_stuck = source, 0, False
+    step[v] = 0
+    while v != target:
+        best = _largest_leaving(flow, v, leaving[v], end, threshold)
+        if best < 0:
+            is_stuck = True
+            break
+        walk[hops] = best
+        hops += 1
+        v = flow.head[best]
+        if step[v] >= 0:  # a cycle: the walk goes on where it began
+            _cancel_cycle(flow, walk[step[v] : hops], step)
+            hops = step[v]
+        else:
+            step[v] = hops
+    amount = most
+    for j in range(hops):
+        step[flow.tail[walk[j]]] = -1
+        amount = min(amount, flow.amount[walk[j]])
+    step[v] = -1
+    return 0 if is_stuck else hops, amount
+
+
+@njit(cache=True)
+def _largest_leaving(flow, v, first, end, threshold):  # type: ignore[no-untyped-def]
+    """Return the entry of the largest flow above a threshold that leaves node v; -1 for none before `end`."""
+    best, largest, i = -1, threshold, first
+    while 0 <= i < end and flow.tail[i] == v:
+        if flow.amount[i] > largest:
+            best, largest = i, flow.amount[i]
+        i += 1
+    return best
+
+
+@njit(cache=True)
+def _cancel_cycle(flow, cycle, step):  # type: ignore[no-untyped-def]
+    """Subtract the least flow of a cycle from its entries, and take its nodes but the first off the way."""
+    amount = flow.amount[cycle[0]]
+    for i in cycle:
+        amount = min(amount, flow.amount[i])
+    for j in range(len(cycle)):
+        flow.amount[cycle[j]] -= amount
+        if j > 0:
+            step[flow.tail[cycle[j]]] = -1

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -285,15 +285,25 @@ class ReducedProblem:
         """Return flows (rows, A) where roots are sources: traffic to a target takes each source's trees."""
         flow = np.zeros((rows, len(self.capacity_mbps)))
         order, start = self._trees_by_root(split)
-        _add_walks(
-            self.graph.head, split.parent[order], split.weight[order], start, row, node, root, rate, flow
-        )
+        trees = _Trees(self.graph.head, split.parent[order], split.weight[order], start)
+        _add_walks(trees, row, node, root, rate, flow)
         return flow
+
+
+class _Trees(NamedTuple):
+    """Weighted trees by root: those of root r are start[r] to start[r + 1]."""
+
+    head: Ints32
+    parent: Ints32
+    weight: Floats
+    start: Ints
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _add_walks(head, parent, weight, start, row, node, root, rate, flow):  # type: ignore[no-untyped-def]
+def _add_walks(trees, row, node, root, rate, flow):  # type: ignore[no-untyped-def]
+    """Add demands' rates to the links of their trees' walks to the roots, row by row of `flow`."""
+    head, parent, weight, start = trees
     for i in range(len(row)):
         for p in range(start[root[i]], start[root[i] + 1]):
             v = node[i]

@@ -23,13 +23,14 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner.search.tolerances import SUM_ROUNDING
 from planner_models.flows.path_pool import Demands
 from planner_models.flows.shortest_of_demands import find_first, measure_distances, shortest_given
 from planner_models.flows.simplex_pivots import (
     COST_TOLERANCE,
     NO_LIMIT,
+    Tree,
     add_key_loads,
     add_path,
     add_slopes,
@@ -69,7 +70,7 @@ from planner_models.flows.simplex_state import (
 )
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.graphs.path_search import FoundPaths, take
-from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.graphs.shortest_path_trees import Graph, Workspace, allocate, dijkstra
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 MIN_PIVOTS: Final = 100
@@ -368,26 +369,11 @@ def _run(graph: Graph, demands: Demands, given_paths: GivenPaths, state: State, 
             state.number[ROOTS_WITHOUT] = 0
         if made < 0 or pivots >= limit:
             continue
-        scale = 0.0
-        for e in range(links):
-            scale = max(scale, state.price[e])
-        length[links] = exact[links] = ceiling
-        reference = dearest if dearest > 0.0 else max(scale, ceiling)
-        for e in range(links):
-            price = state.price[e]
-            exact[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
-            length[e] = exact[e]
-            if not is_exact:
-                slack = max(state.value[state.place_of[e]], 0.0) if state.place_of[e] >= 0 else 0.0
-                length[e] += SMOOTHING * reference / (state.capacity[e] + SMOOTHING_SLACK * slack)
+        scale = _write_lengths(state, dearest, is_exact, length, exact)
         r = state.number[NEXT_ROOT]
-        root = demands.roots[r]
+        tree = Tree(demands.roots[r], parent)
         if len(given_paths.first) == 0:
-            reached = dijkstra(graph, length, root, work, parent)
-            distance[root] = 0.0
-            for i in range(1, reached):
-                v = work.order[i]
-                distance[v] = distance[graph.head[parent[v]]] + exact[parent[v]]
+            _measure_tree(graph, length, exact, tree, work, distance)
         state.number[ROOTS_WITHOUT] += 1
         for k in range(demands.begin[r], demands.begin[r + 1]):
             if state.fixed[k] <= 0.0 and state.slope[k] <= 0.0:
@@ -405,7 +391,7 @@ def _run(graph: Graph, demands: Demands, given_paths: GivenPaths, state: State, 
                 path_index, shortest = -2, ceiling
             if shortest >= now - margin:
                 continue
-            q = add_path(state, graph, given_paths, k, root, demands.node[k], parent, path_index)
+            q = add_path(state, graph, given_paths, k, demands.node[k], tree, path_index)
             reduced_cost = length_of(state, q) - now
             if reduced_cost >= -margin:
                 continue
@@ -419,3 +405,38 @@ def _run(graph: Graph, demands: Demands, given_paths: GivenPaths, state: State, 
             if pivot(state, change, np.int64(PATH), q, k, reduced_cost, test) or pivots >= limit:
                 break
         state.number[NEXT_ROOT] = (r + 1) % len(demands.roots)
+
+
+@inner
+def _write_lengths(state: State, dearest: float, is_exact: bool, length: Floats, exact: Floats) -> float:
+    """Write the lengths of links, smoothed unless they are exact; return the largest price.
+
+    dearest  largest cost of a link
+    """
+    links = len(state.price)
+    ceiling, scale = state.cost[links], 0.0
+    for e in range(links):
+        scale = max(scale, state.price[e])
+    length[links] = exact[links] = ceiling
+    reference = dearest if dearest > 0.0 else max(scale, ceiling)
+    for e in range(links):
+        price = state.price[e]
+        exact[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
+        length[e] = exact[e]
+        if not is_exact:
+            slack = max(state.value[state.place_of[e]], 0.0) if state.place_of[e] >= 0 else 0.0
+            length[e] += SMOOTHING * reference / (state.capacity[e] + SMOOTHING_SLACK * slack)
+    return scale
+
+
+@inner
+def _measure_tree(
+    graph: Graph, length: Floats, exact: Floats, tree: Tree, work: Workspace, distance: Floats
+) -> None:
+    """Find the tree of shortest paths by `length`; write the distances of nodes on it by exact lengths."""
+    parent = tree.parent
+    reached = dijkstra(graph, length, tree.root, work, parent)
+    distance[tree.root] = 0.0
+    for i in range(1, reached):
+        v = work.order[i]
+        distance[v] = distance[graph.head[parent[v]]] + exact[parent[v]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -435,15 +435,21 @@ def length_of(state: State, path: int) -> float:
     return total
 
 
+class Tree(NamedTuple):
+    """A tree of shortest paths: (N,) the first link of each node on the way to the root."""
+
+    root: int
+    parent: Ints32
+
+
 @inner
 def add_path(
     state: State,
     graph: Graph,
     given_paths: GivenPaths,
     k: int,
-    root: int,
     node: int,
-    parent: Ints32,
+    tree: Tree,
     path_index: int,
 ) -> int:
     """Write a path behind the known ones, without counting it in; return its number.
@@ -463,10 +469,10 @@ def add_path(
             i += 1
     else:
         v = node
-        while v != root:
-            state.link[i] = parent[v]
+        while v != tree.root:
+            state.link[i] = tree.parent[v]
             i += 1
-            v = graph.head[parent[v]]
+            v = graph.head[tree.parent[v]]
     state.end[p] = i
     return p
 

@@ -72,6 +72,35 @@ class _Work(NamedTuple):
     number: Ints
 
 
+class _Search(NamedTuple):
+    """What the searches for one demand's paths read, and their arrays.
+
+    potential, parent  (N,) distance to the target, and the first link on the way
+    """
+
+    forward: _Forward
+    weight: Floats
+    potential: Floats
+    parent: Ints32
+    work: _Work
+
+
+class _Candidates(NamedTuple):
+    """Paths of one demand, of which some are accepted.
+
+    path          (P, N) links of each
+    hops, leaves  (P,) number of links, and the first link off the path that it was found from
+    length        (P,)
+    rank          (P,) place among the accepted paths; -1 of a candidate
+    """
+
+    path: NDArray[np.int32]
+    hops: Ints
+    leaves: Ints
+    length: Floats
+    rank: Ints
+
+
 class _Found(NamedTuple):
     """Paths found so far.
 
@@ -90,19 +119,20 @@ def search(
     tail: Ints,
     head: Ints,
     weight: Floats,
-    source: Ints,
-    target: Ints,
+    ends: tuple[Ints, Ints],
     count: int,
     kind: PathChoice,
 ) -> FoundPaths:
-    """Return up to `count` loopless paths for each of K demands, (K,) sources and targets.
+    """Return up to `count` loopless paths for each of K demands.
 
     shortest       those of least weight, ascending
     disjoint       the shortest path, then the shortest one without the links of those before, and so on
     most_disjoint  as many link-disjoint paths as there are, of least weight together, ascending
 
     weight  (A,) positive
+    ends    (K,) sources and (K,) targets of the demands
     """
+    source, target = ends
     backward = Graph.of(nodes, tail, head)
     reverse = Graph.of(nodes, head, tail)
     forward = _Forward(backward.head, backward.tail, reverse.first, reverse.entering)
@@ -110,8 +140,9 @@ def search(
     parts: list[tuple[Ints, Ints, Ints32]] = []
     for begin in range(0, len(order), DEMANDS_PER_CALL):
         chunk = order[begin : begin + DEMANDS_PER_CALL]
-        ends = source[chunk].astype(np.int32), target[chunk].astype(np.int32)
-        index, hops, link = SEARCH[kind](backward, forward, weight, *ends, count)
+        index, hops, link = SEARCH[kind](
+            backward, forward, weight, source[chunk].astype(np.int32), target[chunk].astype(np.int32), count
+        )
         parts.append((chunk[index], hops, link))
     if not parts:
         nothing = np.zeros(0, dtype=np.int64)
@@ -193,46 +224,50 @@ def _written(buffer, link):  # type: ignore[no-untyped-def]
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+def _demand_searchshortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return the output of `_written` for shortest paths."""
     tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
-            paths = _yen(forward, weight, tree.distance, parent, source[k], target[k], count, work)
+            demand_search = _Search(forward, weight, tree.distance, parent, work)
+            paths = _yen(demand_search, source[k], target[k], count)
             link = _append(buffer, link, k, paths)
     return _written(buffer, link)
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+def _demand_searchdisjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return the output of `_written` for successive shortest paths."""
     tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
-            paths = _successive(forward, weight, tree.distance, parent, source[k], target[k], count, work)
+            demand_search = _Search(forward, weight, tree.distance, parent, work)
+            paths = _successive(demand_search, source[k], target[k], count)
             link = _append(buffer, link, k, paths)
     return _written(buffer, link)
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+def _demand_searchmost_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return the output of `_written` for link-disjoint paths."""
     tree, parent, work, buffer, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
         if _is_in_reach(backward, weight, source, target, k, tree, parent):
-            paths = _suurballe(forward, weight, tree.distance.copy(), source[k], target[k], count, work)
+            demand_search = _Search(forward, weight, tree.distance.copy(), parent, work)
+            paths = _suurballe(demand_search, source[k], target[k], count)
             link = _append(buffer, link, k, paths)
     return _written(buffer, link)
 
 
 @njit(cache=True)
-def _astar(forward, weight, potential, source, target, limit, work):  # type: ignore[no-untyped-def]
+def _astar(search, source, target, limit):  # type: ignore[no-untyped-def]
     """Find the shortest path without closed nodes and banned links; return its length, inf for none.
 
     Nodes from which the target is out of reach, or only at a length above `limit`, are left out.
     """
+    forward, weight, potential, work = search.forward, search.weight, search.potential, search.work
     work.number[0] += 1
     now = work.number[0]
     heap, position, key = work.heap, work.place, work.key
@@ -269,128 +304,148 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
 
 
 @njit(cache=True)
-def _write_path(forward, work, source, target, path):  # type: ignore[no-untyped-def]
+def _write_path(search, source, target, path):  # type: ignore[no-untyped-def]
     """Write the links of the path that was found, in order; return their number."""
+    parent, tail = search.work.parent, search.forward.tail
     count, v = 0, target
     while v != source:
-        path[count] = work.parent[v]
+        path[count] = parent[v]
         count += 1
-        v = forward.tail[work.parent[v]]
+        v = tail[parent[v]]
     for i in range(count // 2):
         path[i], path[count - 1 - i] = path[count - 1 - i], path[i]
     return count
 
 
 @njit(cache=True)
-def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untyped-def]
+def _walk_tree(search, source, target, path):  # type: ignore[no-untyped-def]
+    """Write the links of the shortest path, by the tree of the target; return their number."""
+    parent, head = search.parent, search.forward.head
     count, v = 0, source
     while v != target:
         path[count] = parent[v]
         count += 1
-        v = forward.head[parent[v]]
+        v = head[parent[v]]
     return count
 
 
 @njit(cache=True)
-def _successive(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]
+def _successive(search, source, target, count):  # type: ignore[no-untyped-def]
     """Return the links of successive shortest paths without those before, and where each path ends."""
-    flat, size = np.empty(len(work.banned), np.int32), 0  # no link comes twice
+    banned = search.work.banned
+    flat, size = np.empty(len(banned), np.int32), 0  # no link comes twice
     ends, path_count = np.empty(count, np.int64), 0
-    path = np.empty(len(potential), np.int32)
+    path = np.empty(len(search.potential), np.int32)
     for number in range(count):
         if number == 0:
-            hops = _walk_tree(forward, parent, source, target, path)
-        elif _astar(forward, weight, potential, source, target, np.inf, work) < np.inf:
-            hops = _write_path(forward, work, source, target, path)
+            hops = _walk_tree(search, source, target, path)
+        elif _astar(search, source, target, np.inf) < np.inf:
+            hops = _write_path(search, source, target, path)
         else:
             break
         for i in range(hops):
             flat[size] = path[i]
-            work.banned[path[i]] = 1
+            banned[path[i]] = 1
             size += 1
         ends[path_count] = size
         path_count += 1
     for i in range(size):
-        work.banned[flat[i]] = 0
+        banned[flat[i]] = 0
     return flat[:size], ends[:path_count]
 
 
 @njit(cache=True)
-def _yen(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]  # noqa: C901
+def _yen(search, source, target, count):  # type: ignore[no-untyped-def]
     """Return the links of the `count` shortest paths, and where each ends."""
-    nodes = len(potential)
-    # found paths and candidates: links, number of links, length, and the place where each leaves its parent
-    size_limit = 8
-    path = np.empty((size_limit, nodes), np.int32)
-    hops, leaves = np.empty(size_limit, np.int64), np.empty(size_limit, np.int64)
-    length, rank = np.empty(size_limit), np.full(size_limit, -1, np.int64)
-    spur = np.empty(nodes, np.int32)
-    hops[0] = _walk_tree(forward, parent, source, target, path[0])
-    length[0], leaves[0], rank[0] = potential[source], 0, 0
+    nodes, size = len(search.potential), 8
+    paths = _Candidates(
+        np.empty((size, nodes), np.int32),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size),
+        np.full(size, -1, np.int64),
+    )
+    paths.hops[0] = _walk_tree(search, source, target, paths.path[0])
+    paths.length[0], paths.leaves[0], paths.rank[0] = search.potential[source], 0, 0
     size, path_count = 1, 1
     accepted = np.empty(count, np.int64)
     accepted[0] = 0
     while path_count < count:
-        newest = accepted[path_count - 1]
-        before, v = 0.0, source
-        for i in range(hops[newest]):
-            if i >= leaves[newest]:
-                for j in range(path_count):  # paths with the same beginning take no link twice from here
-                    p = accepted[j]
-                    same = hops[p] > i
-                    for h in range(i):
-                        if not same or path[p, h] != path[newest, h]:
-                            same = False
-                            break
-                    if same:
-                        work.banned[path[p, i]] = 1
-                limit = _candidate_limit(length, rank, size, count - path_count)
-                spur_cost = _astar(forward, weight, potential, v, target, limit - before, work)
-                if spur_cost < np.inf:
-                    if size == size_limit:
-                        size_limit *= 2
-                        path = _longer(path, size_limit)
-                        hops, leaves, rank = (
-                            grow(hops, size_limit),
-                            grow(leaves, size_limit),
-                            grow(rank, size_limit),
-                        )
-                        length = grow(length, size_limit)
-                    extra = _write_path(forward, work, v, target, spur)
-                    for h in range(i):
-                        path[size, h] = path[newest, h]
-                    for h in range(extra):
-                        path[size, i + h] = spur[h]
-                    hops[size], leaves[size] = i + extra, i
-                    length[size], rank[size] = before + spur_cost, -1
-                    size += 1
-                for j in range(path_count):
-                    if hops[accepted[j]] > i:
-                        work.banned[path[accepted[j], i]] = 0
-            work.closed[v] = 1
-            before += weight[path[newest, i]]
-            v = forward.head[path[newest, i]]
-        v = source
-        for i in range(hops[newest]):
-            work.closed[v] = 0
-            v = forward.head[path[newest, i]]
+        paths, size = _branch(search, paths, size, accepted[:path_count], source, target, count - path_count)
         best = -1
         for p in range(size):
-            if rank[p] < 0 and (best < 0 or length[p] < length[best]):
+            if paths.rank[p] < 0 and (best < 0 or paths.length[p] < paths.length[best]):
                 best = p
         if best < 0:
             break
-        rank[best] = path_count
+        paths.rank[best] = path_count
         accepted[path_count] = best
         path_count += 1
+    return _join(paths, accepted[:path_count])
+
+
+@njit(cache=True)
+def _branch(search, paths, size, accepted, source, target, missing):  # type: ignore[no-untyped-def]
+    """Add the shortest path that leaves the newest one at each of its nodes; return paths and their number.
+
+    size     number of paths, candidates and accepted ones
+    missing  number of paths that are still asked for
+    """
+    weight, head, work = search.weight, search.forward.head, search.work
+    newest = accepted[-1]
+    before, v = 0.0, source
+    for i in range(paths.hops[newest]):
+        if i >= paths.leaves[newest]:
+            _ban_continuations(paths, accepted, i, work.banned)
+            limit = _candidate_limit(paths.length, paths.rank, size, missing)
+            spur_cost = _astar(search, v, target, limit - before)
+            if spur_cost < np.inf:
+                if size == len(paths.hops):
+                    paths = _enlarge(paths)
+                extra = _write_path(search, v, target, paths.path[size, i:])
+                for h in range(i):
+                    paths.path[size, h] = paths.path[newest, h]
+                paths.hops[size], paths.leaves[size] = i + extra, i
+                paths.length[size], paths.rank[size] = before + spur_cost, -1
+                size += 1
+            for p in accepted:
+                if paths.hops[p] > i:
+                    work.banned[paths.path[p, i]] = 0
+        work.closed[v] = 1
+        before += weight[paths.path[newest, i]]
+        v = head[paths.path[newest, i]]
+    v = source
+    for i in range(paths.hops[newest]):
+        work.closed[v] = 0
+        v = head[paths.path[newest, i]]
+    return paths, size
+
+
+@njit(cache=True)
+def _ban_continuations(paths, accepted, i, banned):  # type: ignore[no-untyped-def]
+    """Ban link i of the accepted paths that begin like the newest: no path is found twice from there."""
+    newest = accepted[-1]
+    for p in accepted:
+        same = paths.hops[p] > i
+        for h in range(i):
+            if not same or paths.path[p, h] != paths.path[newest, h]:
+                same = False
+                break
+        if same:
+            banned[paths.path[p, i]] = 1
+
+
+@njit(cache=True)
+def _join(paths, accepted):  # type: ignore[no-untyped-def]
+    """Return the links of the accepted paths one after another, and where each ends."""
     total = 0
-    for j in range(path_count):
-        total += hops[accepted[j]]
-    flat, ends, position = np.empty(total, np.int32), np.empty(path_count, np.int64), 0
-    for j in range(path_count):
+    for p in accepted:
+        total += paths.hops[p]
+    flat, ends, position = np.empty(total, np.int32), np.empty(len(accepted), np.int64), 0
+    for j in range(len(accepted)):
         p = accepted[j]
-        flat[position : position + hops[p]] = path[p, : hops[p]]
-        position += hops[p]
+        flat[position : position + paths.hops[p]] = paths.path[p, : paths.hops[p]]
+        position += paths.hops[p]
         ends[j] = position
     return flat, ends
 
@@ -418,114 +473,140 @@ def grow(values, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _longer(path, size):  # type: ignore[no-untyped-def]
-    longer = np.empty((size, path.shape[1]), path.dtype)
-    longer[: len(path)] = path
-    return longer
+def _enlarge(paths):  # type: ignore[no-untyped-def]
+    """Return arrays for twice as many paths that begin with these."""
+    size, nodes = paths.path.shape
+    path = np.empty((2 * size, nodes), paths.path.dtype)
+    path[:size] = paths.path
+    return _Candidates(
+        path,
+        grow(paths.hops, 2 * size),
+        grow(paths.leaves, 2 * size),
+        grow(paths.length, 2 * size),
+        grow(paths.rank, 2 * size),
+    )
 
 
 @njit(cache=True)
-def _suurballe(forward, weight, potential, source, target, count, work):  # type: ignore  # noqa: C901
-    """Return the links of disjoint paths by minimum-cost flow, and where each ends; changes `potential`.
+def _suurballe(search, source, target, count):  # type: ignore[no-untyped-def]
+    """Return the links of disjoint paths by minimum-cost flow, and where each ends; changes the potentials.
 
-    `work.banned` is 1 on links with flow. A path of the residual network may run backwards over them.
+    `banned` is 1 on links with flow. A path of the residual network may run backwards over them.
     """
-    heap, position, key = work.heap, work.place, work.key
+    work, potential = search.work, search.potential
     flow, flows = np.empty(len(work.banned), np.int32), 0  # links with flow, and some without any more
     settled = np.empty(len(potential), np.int32)
     backward = np.zeros(len(potential), np.int8)
     path_count = 0
     while path_count < count:
-        work.number[0] += 1
-        now = work.number[0]
-        # Dijkstra on reduced lengths: weight + potential(head) - potential(tail), at least 0 but for rounding
-        work.distance[source], key[source] = 0.0, 0.0
-        work.stamp[source] = now
-        heap[0], size, settled_count = source, 1, 0
-        reached = False
-        while size > 0:
-            v, size = pop_heap(heap, key, position, size)
-            work.done[v] = now
-            settled[settled_count] = v
-            settled_count += 1
-            if v == target:
-                reached = True
-                break
-            first = forward.first[v]
-            degree = forward.first[v + 1] - first
-            for j in range(degree + flows):
-                if j < degree:
-                    arc = forward.leaving[first + j]
-                    if work.banned[arc]:
-                        continue
-                    u, cost, turn = forward.head[arc], weight[arc], 0
-                else:
-                    arc = flow[j - degree]
-                    if forward.head[arc] != v or not work.banned[arc]:
-                        continue
-                    u, cost, turn = forward.tail[arc], -weight[arc], 1
-                if work.done[u] == now or potential[u] == np.inf:
-                    continue
-                length = key[v] + max(cost + potential[u] - potential[v], 0.0)
-                if work.stamp[u] != now:
-                    work.stamp[u] = now
-                    i = size
-                    size += 1
-                elif length < key[u]:
-                    i = position[u]
-                else:
-                    continue
-                key[u] = length
-                work.parent[u] = arc
-                backward[u] = turn
-                rise(heap, key, position, i, u)
-        if not reached:
+        settled_count = _find_residual_path(search, source, target, flow[:flows], settled, backward)
+        if settled_count < 0:
             break
-        target_distance = key[target]
         for i in range(settled_count):
-            potential[settled[i]] += target_distance - key[settled[i]]
-        v = target
-        while v != source:
-            arc = work.parent[v]
-            if backward[v]:
-                work.banned[arc] = 0
-                v = forward.head[arc]
-            else:
-                work.banned[arc] = 1
-                v = forward.tail[arc]
-        # the links with flow: those before that still have it, and those of this path
-        next_count = 0
-        for i in range(flows):
-            if work.banned[flow[i]]:
-                flow[next_count] = flow[i]
-                next_count += 1
-        flows = next_count
-        v = target
-        while v != source:
-            arc = work.parent[v]
-            if not backward[v]:
-                flow[flows] = arc
-                flows += 1
-            v = forward.head[arc] if backward[v] else forward.tail[arc]
+            potential[settled[i]] += work.key[target] - work.key[settled[i]]
+        flows = _augment(search, source, target, flow, flows, backward)
         path_count += 1
-    # decompose: every link with flow is on one path
-    flat, size = np.empty(flows, np.int32), 0
+    return _decompose(search, source, target, flow[:flows], path_count)
+
+
+@njit(cache=True)
+def _find_residual_path(search, source, target, flow, settled, backward):  # type: ignore[no-untyped-def]
+    """Find the shortest path of the residual network; return the number of settled nodes, -1 for no path.
+
+    Dijkstra on reduced lengths: weight + potential(head) - potential(tail), at least 0 but for rounding.
+    """
+    forward, weight, potential, work = search.forward, search.weight, search.potential, search.work
+    heap, position, key = work.heap, work.place, work.key
+    work.number[0] += 1
+    now = work.number[0]
+    work.distance[source], key[source] = 0.0, 0.0
+    work.stamp[source] = now
+    heap[0], size, settled_count = source, 1, 0
+    while size > 0:
+        v, size = pop_heap(heap, key, position, size)
+        work.done[v] = now
+        settled[settled_count] = v
+        settled_count += 1
+        if v == target:
+            return settled_count
+        first = forward.first[v]
+        degree = forward.first[v + 1] - first
+        for j in range(degree + len(flow)):
+            if j < degree:
+                arc = forward.leaving[first + j]
+                if work.banned[arc]:
+                    continue
+                u, cost, turn = forward.head[arc], weight[arc], 0
+            else:
+                arc = flow[j - degree]
+                if forward.head[arc] != v or not work.banned[arc]:
+                    continue
+                u, cost, turn = forward.tail[arc], -weight[arc], 1
+            if work.done[u] == now or potential[u] == np.inf:
+                continue
+            length = key[v] + max(cost + potential[u] - potential[v], 0.0)
+            if work.stamp[u] != now:
+                work.stamp[u] = now
+                i = size
+                size += 1
+            elif length < key[u]:
+                i = position[u]
+            else:
+                continue
+            key[u] = length
+            work.parent[u] = arc
+            backward[u] = turn
+            rise(heap, key, position, i, u)
+    return -1
+
+
+@njit(cache=True)
+def _augment(search, source, target, flow, flows, backward):  # type: ignore[no-untyped-def]
+    """Send a unit along the path that was found; return the number of links in `flow`."""
+    forward, work = search.forward, search.work
+    v = target
+    while v != source:
+        arc = work.parent[v]
+        if backward[v]:
+            work.banned[arc] = 0
+            v = forward.head[arc]
+        else:
+            work.banned[arc] = 1
+            v = forward.tail[arc]
+    # the links with flow: those before that still have it, and those of this path
+    count = 0
+    for i in range(flows):
+        if work.banned[flow[i]]:
+            flow[count] = flow[i]
+            count += 1
+    v = target
+    while v != source:
+        arc = work.parent[v]
+        if not backward[v]:
+            flow[count] = arc
+            count += 1
+        v = forward.head[arc] if backward[v] else forward.tail[arc]
+    return count
+
+
+@njit(cache=True)
+def _decompose(search, source, target, flow, path_count):  # type: ignore[no-untyped-def]
+    """Return the links of the paths of a flow, the shortest path first, and where each ends."""
+    forward, weight, banned = search.forward, search.weight, search.work.banned
+    flat, size = np.empty(len(flow), np.int32), 0
     ends, length = np.zeros(path_count + 1, np.int64), np.zeros(path_count)
     for number in range(path_count):
         v = source
         while v != target:
-            for j in range(forward.first[v], forward.first[v + 1]):
-                arc = forward.leaving[j]
-                if work.banned[arc]:
-                    work.banned[arc] = 0
-                    flat[size] = arc
-                    size += 1
-                    length[number] += weight[arc]
-                    v = forward.head[arc]
-                    break
+            arc = _link_with_flow(forward, banned, v)
+            banned[arc] = 0  # every link with flow is on one path
+            flat[size] = arc
+            size += 1
+            length[number] += weight[arc]
+            v = forward.head[arc]
         ends[number + 1] = size
-    for i in range(flows):
-        work.banned[flow[i]] = 0
+    for i in range(len(flow)):
+        banned[flow[i]] = 0
     by_length, last, offset = np.empty(size, np.int32), np.empty(path_count, np.int64), 0
     order = np.argsort(length)
     for j in range(path_count):
@@ -537,8 +618,17 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
     return by_length, last
 
 
+@njit(cache=True)
+def _link_with_flow(forward, has_flow, v):  # type: ignore[no-untyped-def]
+    """Return the first link with flow that leaves a node which the flow passes."""
+    j = forward.first[v]
+    while not has_flow[forward.leaving[j]]:
+        j += 1
+    return forward.leaving[j]
+
+
 SEARCH: Final[dict[PathChoice, Callable[..., tuple[Ints, Ints, Ints32]]]] = {
-    "shortest": _search_shortest,
-    "disjoint": _search_disjoint,
-    "most_disjoint": _search_most_disjoint,
+    "shortest": _demand_searchshortest,
+    "disjoint": _demand_searchdisjoint,
+    "most_disjoint": _demand_searchmost_disjoint,
 }

@@ -164,13 +164,11 @@ def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[n
 
 @run_small_in_python(max_elements=20_000)
 @njit(cache=True)
-def load_by_group(legs, source, target, amount, lists, group, groups, links):  # type: ignore[no-untyped-def]
-    """Return the load of each group of demands, (G, E)."""
-    load = np.zeros((groups, links))
+def load_by_group(legs, source, target, amount, lists, group, load):  # type: ignore[no-untyped-def]
+    """Add the load of each group of demands to `load`, (G, E)."""
     for k in range(len(source)):
         if amount[k] > 0:
             add_list(legs, source[k], lists[k], target[k], amount[k], load[group[k]])
-    return load
 
 
 @run_small_in_python(max_elements=20_000)

@@ -189,15 +189,9 @@ class SplittableFlow:
 
     def _column_loads(self, lists: Ints32) -> Floats:
         items = self.items
-        load = segment_paths.load_by_group(
-            self.legs,
-            items.source,
-            items.target,
-            items.rate,
-            lists,
-            self.group,
-            len(self.sources),
-            len(self.capacity),
+        load = np.zeros((len(self.sources), len(self.capacity)))
+        segment_paths.load_by_group(
+            self.legs, items.source, items.target, items.rate, lists, self.group, load
         )
         return np.asarray(load / self.capacity)
 

@@ -18,8 +18,7 @@ def find(problem: Traffic, count: int, kind: PathChoice) -> FoundPaths:
         tail=problem.tail,
         head=problem.head,
         weight=problem.weight,
-        source=problem.source,
-        target=problem.target,
+        ends=(problem.source, problem.target),
         count=count,
         kind=kind,
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
-from planner_models.flows.fair_rates import fill_progressively
+from planner_models.flows.fair_rates import Caps, Shares, fill_progressively
 from planner_models.traffic.plan.delivery import PRECISION
 from planner_models.traffic.plan.verified_flow import TOLERANCE
 
@@ -451,4 +451,5 @@ def fair_rates(net, lists, is_reached):  # type: ignore[no-untyped-def]
                 entry = after[entry]
                 i += 1
     weight = np.ones(demands)
-    return fill_progressively(start, link, share, net.capacity, cap, weight, cap, np.argsort(cap))
+    shares, caps = Shares(start, link, share), Caps(cap, weight, cap, np.argsort(cap))
+    return fill_progressively(shares, net.capacity, caps)
