@@ -99,6 +99,50 @@ class Reservations(NamedTuple):
     after: Ints
 
 
+class _Window(NamedTuple):
+    """A window from one arrival to the next, with the network and its flows.
+
+    now, end             ms
+    source, target       (F,) racks of flows
+    racks, switches      their numbers; each rack has a sending and a receiving port at each switch
+    same_ms              difference of two times that are the same
+    peer, setup_left     (2 * ports,) rack that each port is connected to now, and the set-up that is left
+    """
+
+    now: float
+    end: float
+    source: Ints
+    target: Ints
+    sends: Ports
+    receives: Ports
+    racks: int
+    switches: int
+    setup_ms: float
+    same_ms: float
+    peer: Ints
+    setup_left: Floats
+
+
+class _Lists(NamedTuple):
+    """State of a schedule: the lists of ports' reservations, and how far flows are planned.
+
+    head              (2 * ports,) first reservation of each port
+    before, current   (2 * ports,) the last reservation that has ended, and the next one, as time goes on
+    queued            (2 * ports,) reservation at whose end the port is looked at
+    planned           (F,) what is not reserved yet of each flow, ms
+    served_until      (F,) end of each flow's last reservation
+    port_of           (2, racks) place of the coflow's sending and receiving ports in `Ports`
+    """
+
+    head: Ints
+    before: Ints
+    current: Ints
+    queued: Ints
+    planned: Floats
+    served_until: Floats
+    port_of: Ints
+
+
 def run_windows(
     problem: CoflowsInTime, groups: FlowGroups, *, rank: Floats | None
 ) -> tuple[Ints, Floats, Floats, Ints]:
@@ -112,9 +156,20 @@ def run_windows(
     need = groups.bits / rate
     arrivals = np.unique(problem.arrival_ms[problem.can_complete])
     ports = len(problem.racks) * problem.switches
-    peer = np.full(2 * ports, NONE)
-    setup_left = np.zeros(2 * ports)
-    same_ms = same_time_ms(problem)
+    window = _Window(
+        now=0.0,
+        end=NEVER,
+        source=groups.source,
+        target=groups.target,
+        sends=sends,
+        receives=receives,
+        racks=len(problem.racks),
+        switches=problem.switches,
+        setup_ms=problem.setup_ms,
+        same_ms=same_time_ms(problem),
+        peer=np.full(2 * ports, NONE),
+        setup_left=np.zeros(2 * ports),
+    )
     windows: list[tuple[Ints, Floats, Floats, Ints]] = []
     for index, now in enumerate(arrivals.tolist()):
         end = float(arrivals[index + 1]) if index + 1 < len(arrivals) else NEVER
@@ -123,22 +178,7 @@ def run_windows(
         active, length = active[length > 0], length[length > 0]
         key = length if rank is None else rank[active]
         windows.append(
-            _schedule_window(
-                now,
-                end,
-                active[np.lexsort((active, key))],
-                groups.source,
-                groups.target,
-                sends,
-                receives,
-                len(problem.racks),
-                problem.switches,
-                problem.setup_ms,
-                same_ms,
-                need,
-                peer,
-                setup_left,
-            )
+            _schedule_window(window._replace(now=now, end=end), active[np.lexsort((active, key))], need)
         )
     if not windows:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
@@ -185,31 +225,13 @@ def busiest_port_ms(
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _schedule_window(  # noqa: C901
-    now: float,
-    end: float,
-    order: Ints,
-    source: Ints,
-    target: Ints,
-    sends: Ports,
-    receives: Ports,
-    racks: int,
-    switches: int,
-    setup_ms: float,
-    same_ms: float,
-    need: Floats,
-    peer: Ints,
-    setup_left: Floats,
-) -> tuple[Ints, Floats, Floats, Ints]:
+def _schedule_window(window: _Window, order: Ints, need: Floats) -> tuple[Ints, Floats, Floats, Ints]:
     """Schedule until the next arrival, and return the services of flows as `run_windows` does.
 
-    order            coflows, the highest priority first
-    same_ms          difference of two times that are the same
-    need             (F,) what is left of each flow, ms; is reduced by what is served
-    peer, setup_left (2 * ports,) the rack that each port is connected to, and the set-up that is left
+    order  coflows, the highest priority first
+    need   (F,) what is left of each flow, ms; is reduced by what is served
     """
-    ports = racks * switches
-    head = np.full(2 * ports, NONE)
+    ports = window.racks * window.switches
     size = 1024
     nodes = Reservations(
         np.empty((2, size)),
@@ -218,185 +240,221 @@ def _schedule_window(  # noqa: C901
         np.empty(size, np.int64),
         np.empty((2, size), np.int64),
     )
+    lists = _Lists(
+        np.full(2 * ports, NONE),
+        np.full(2 * ports, NONE),
+        np.full(2 * ports, NONE),
+        np.full(2 * ports, NONE),
+        need.copy(),
+        np.zeros(len(need)),
+        np.full((2, window.racks), NONE),
+    )
     count = 0
-    before, current = np.full(2 * ports, NONE), np.full(2 * ports, NONE)
-    queued = np.full(2 * ports, NONE)
-    served_until = np.zeros(len(need))
-    planned = need.copy()
-    send_port, receive_port = np.full(racks, NONE), np.full(racks, NONE)
     for coflow in order:
-        # --- all ports of the coflow are tried once at the start, and then whenever one becomes free
-        heap = [(now, 0)]
+        # all ports of the coflow are tried once at the start, and then whenever one becomes free
+        heap = [(window.now, 0)]
         heap.pop()
         for side in range(2):
-            of = sends if side == 0 else receives
-            port_of = send_port if side == 0 else receive_port
-            for port in range(of.first[coflow], of.first[coflow + 1]):
-                rack = of.rack[port]
-                port_of[rack] = port
-                for switch in range(switches):
-                    number = side * ports + rack * switches + switch
-                    before[number], current[number], queued[number] = NONE, head[number], NONE
-                    heap.append((now, number))
+            _begin_side(window, lists, heap, coflow, side)
         heapq.heapify(heap)
-        # circuits that are up stay where this coflow wants them
-        for port in range(sends.first[coflow], sends.first[coflow + 1]):
-            for switch in range(switches):
-                out = sends.rack[port] * switches + switch
-                other = peer[out]
-                if (
-                    other == NONE
-                    or receive_port[other] == NONE
-                    or peer[ports + other * switches + switch] != sends.rack[port]
-                ):
-                    continue
-                into = ports + other * switches + switch
-                if not (_is_free(nodes, current, out, now) and _is_free(nodes, current, into, now)):
-                    continue
-                for k in range(sends.start[port], sends.start[port + 1]):
-                    f = sends.place[k]
-                    if target[f] == other and planned[f] > 0 and served_until[f] <= now + same_ms:
-                        if count + 1 >= size:
-                            nodes, size = _enlarge(nodes, size), 2 * size
-                        if _reserve(
-                            nodes,
-                            count,
-                            before,
-                            current,
-                            head,
-                            out,
-                            into,
-                            now,
-                            same_ms,
-                            setup_left[out],
-                            f,
-                            planned,
-                            served_until,
-                        ):
-                            count += 1
-                            heapq.heappush(heap, (nodes.span[1, count - 1], out))
-                            heapq.heappush(heap, (nodes.span[1, count - 1], into))
-                            queued[out] = queued[into] = count - 1
-                        break
-        while len(heap) > 0:
-            t, number = heapq.heappop(heap)
-            if t >= end:
-                break
-            side = 0 if number < ports else 1
-            _advance(nodes, before, current, number, t + same_ms, side)
-            if not _is_free(nodes, current, number, t + same_ms):
-                if queued[number] != current[number]:
-                    queued[number] = current[number]
-                    heapq.heappush(heap, (nodes.span[1, current[number]], number))
-                continue
-            rack, switch = (number - side * ports) // switches, (number - side * ports) % switches
-            of = sends if side == 0 else receives
-            port = send_port[rack] if side == 0 else receive_port[rack]
-            is_taken = False
-            for k in range(of.start[port], of.start[port + 1]):
-                f = of.place[k]
-                if planned[f] <= 0 or served_until[f] > t + same_ms:
-                    continue
-                far = target[f] if side == 0 else source[f]
-                other = (1 - side) * ports + far * switches + switch
-                _advance(nodes, before, current, other, t + same_ms, 1 - side)
-                if not _is_free(nodes, current, other, t + same_ms):
-                    continue
-                out, into = (number, other) if side == 0 else (other, number)
-                setup = setup_ms
-                if _is_connected(nodes, before, out, into, peer, source, target, f, now, t, same_ms):
-                    setup = 0.0 if before[out] != NONE else setup_left[out]
-                if count + 1 >= size:
-                    nodes, size = _enlarge(nodes, size), 2 * size
-                if _reserve(
-                    nodes,
-                    count,
-                    before,
-                    current,
-                    head,
-                    out,
-                    into,
-                    t,
-                    same_ms,
-                    setup,
-                    f,
-                    planned,
-                    served_until,
-                ):
-                    count += 1
-                    heapq.heappush(heap, (nodes.span[1, count - 1], out))
-                    heapq.heappush(heap, (nodes.span[1, count - 1], into))
-                    queued[out] = queued[into] = count - 1
-                    is_taken = True
-                    break
-            if not is_taken and current[number] != NONE and queued[number] != current[number]:
-                queued[number] = current[number]
-                heapq.heappush(heap, (nodes.span[1, current[number]], number))
-        for port in range(sends.first[coflow], sends.first[coflow + 1]):
-            send_port[sends.rack[port]] = NONE
-        for port in range(receives.first[coflow], receives.first[coflow + 1]):
-            receive_port[receives.rack[port]] = NONE
-    return _commit(nodes, count, head, end, source, target, switches, ports, need, peer, setup_left)
+        nodes, count = _keep_circuits(window, lists, nodes, count, heap, coflow)
+        nodes, count = _fill_ports(window, lists, nodes, count, heap)
+        for port in range(window.sends.first[coflow], window.sends.first[coflow + 1]):
+            lists.port_of[0, window.sends.rack[port]] = NONE
+        for port in range(window.receives.first[coflow], window.receives.first[coflow + 1]):
+            lists.port_of[1, window.receives.rack[port]] = NONE
+    return _commit(window, nodes, count, lists.head, need)
 
 
 @inner
-def _is_free(nodes: Reservations, current: Ints, number: int, t: float) -> bool:
+def _begin_side(
+    window: _Window, lists: _Lists, heap: list[tuple[float, int]], coflow: int, side: int
+) -> None:
+    """Put the sending or receiving ports of a coflow on the heap, each at the begin of its list."""
+    of = window.sends if side == 0 else window.receives
+    ports = window.racks * window.switches
+    for port in range(of.first[coflow], of.first[coflow + 1]):
+        rack = of.rack[port]
+        lists.port_of[side, rack] = port
+        for switch in range(window.switches):
+            number = side * ports + rack * window.switches + switch
+            lists.before[number], lists.queued[number] = NONE, NONE
+            lists.current[number] = lists.head[number]
+            heap.append((window.now, number))
+
+
+@inner
+def _keep_circuits(
+    window: _Window,
+    lists: _Lists,
+    nodes: Reservations,
+    count: int,
+    heap: list[tuple[float, int]],
+    coflow: int,
+) -> tuple[Reservations, int]:
+    """Reserve the circuits that are up where the coflow wants them; return reservations, and their number."""
+    sends, peer, now, switches = window.sends, window.peer, window.now, window.switches
+    ports = window.racks * switches
+    for port in range(sends.first[coflow], sends.first[coflow + 1]):
+        for switch in range(switches):
+            out = sends.rack[port] * switches + switch
+            other = peer[out]
+            if (
+                other == NONE
+                or lists.port_of[1, other] == NONE
+                or peer[ports + other * switches + switch] != sends.rack[port]
+            ):
+                continue
+            into = ports + other * switches + switch
+            if not (_is_free(nodes, lists, out, now) and _is_free(nodes, lists, into, now)):
+                continue
+            f = _next_flow(window, lists, port, other)
+            if f == NONE:
+                continue
+            if count + 1 >= len(nodes.setup):
+                nodes = _enlarge(nodes)
+            if _reserve(window, lists, nodes, count, (out, into), (now, window.setup_left[out]), f):
+                _queue(lists, nodes, heap, count, out, into)
+                count += 1
+    return nodes, count
+
+
+@inner
+def _next_flow(window: _Window, lists: _Lists, port: int, rack: int) -> int:
+    """Return the first flow from a sending port to a rack that is not planned to its end; NONE for none."""
+    sends, limit = window.sends, window.now + window.same_ms
+    for k in range(sends.start[port], sends.start[port + 1]):
+        f = sends.place[k]
+        if window.target[f] == rack and lists.planned[f] > 0 and lists.served_until[f] <= limit:
+            flow: int = f
+            return flow
+    return NONE
+
+
+@inner
+def _fill_ports(
+    window: _Window, lists: _Lists, nodes: Reservations, count: int, heap: list[tuple[float, int]]
+) -> tuple[Reservations, int]:
+    """Reserve ports for flows whenever they become free; return the reservations and their number."""
+    ports, same_ms = window.racks * window.switches, window.same_ms
+    current, queued = lists.current, lists.queued
+    while len(heap) > 0:
+        t, number = heapq.heappop(heap)
+        if t >= window.end:
+            break
+        _advance(nodes, lists, number, t + same_ms, 0 if number < ports else 1)
+        is_taken = False
+        if _is_free(nodes, lists, number, t + same_ms):
+            if count + 1 >= len(nodes.setup):
+                nodes = _enlarge(nodes)
+            is_taken = _try_port(window, lists, nodes, count, heap, t, number)
+            count += is_taken
+        if not is_taken and current[number] != NONE and queued[number] != current[number]:
+            queued[number] = current[number]
+            heapq.heappush(heap, (nodes.span[1, current[number]], number))
+    return nodes, count
+
+
+@inner
+def _try_port(
+    window: _Window,
+    lists: _Lists,
+    nodes: Reservations,
+    count: int,
+    heap: list[tuple[float, int]],
+    t: float,
+    number: int,
+) -> bool:
+    """Reserve a free port for its first flow whose other port is free too; return whether there is one."""
+    source, target, switches = window.source, window.target, window.switches
+    ports, later = window.racks * switches, t + window.same_ms
+    side = 0 if number < ports else 1
+    rack, switch = (number - side * ports) // switches, (number - side * ports) % switches
+    of = window.sends if side == 0 else window.receives
+    port = lists.port_of[side, rack]
+    for k in range(of.start[port], of.start[port + 1]):
+        f = of.place[k]
+        if lists.planned[f] <= 0 or lists.served_until[f] > later:
+            continue
+        far = target[f] if side == 0 else source[f]
+        other = (1 - side) * ports + far * switches + switch
+        _advance(nodes, lists, other, later, 1 - side)
+        if not _is_free(nodes, lists, other, later):
+            continue
+        out, into = (number, other) if side == 0 else (other, number)
+        setup = window.setup_ms
+        if _is_connected(window, lists, nodes, out, into, f, t):
+            setup = 0.0 if lists.before[out] != NONE else window.setup_left[out]
+        if _reserve(window, lists, nodes, count, (out, into), (t, setup), f):
+            _queue(lists, nodes, heap, count, out, into)
+            return True
+    return False
+
+
+@inner
+def _queue(
+    lists: _Lists, nodes: Reservations, heap: list[tuple[float, int]], node: int, out: int, into: int
+) -> None:
+    """Look at two ports again at the end of a reservation."""
+    heapq.heappush(heap, (nodes.span[1, node], out))
+    heapq.heappush(heap, (nodes.span[1, node], into))
+    lists.queued[out] = lists.queued[into] = node
+
+
+@inner
+def _is_free(nodes: Reservations, lists: _Lists, number: int, t: float) -> bool:
     """Return whether a port is free at a time; its list has been advanced to it."""
-    node = current[number]
+    node = lists.current[number]
     is_free: bool = node == NONE or nodes.span[0, node] > t
     return is_free
 
 
 @inner
-def _advance(nodes: Reservations, before: Ints, current: Ints, number: int, t: float, side: int) -> None:
+def _advance(nodes: Reservations, lists: _Lists, number: int, t: float, side: int) -> None:
     """Advance a port's list past the reservations that have ended."""
-    node = current[number]
+    node = lists.current[number]
     while node != NONE and nodes.span[1, node] <= t:
-        before[number] = node
+        lists.before[number] = node
         node = nodes.after[side, node]
-    current[number] = node
+    lists.current[number] = node
 
 
 @inner
 def _is_connected(
-    nodes: Reservations,
-    before: Ints,
-    out: int,
-    into: int,
-    peer: Ints,
-    source: Ints,
-    target: Ints,
-    flow: int,
-    now: float,
-    t: float,
-    same_ms: float,
+    window: _Window, lists: _Lists, nodes: Reservations, out: int, into: int, flow: int, t: float
 ) -> bool:
     """Return whether two ports are connected to each other at a time, with nothing since then."""
-    previous_out, other = before[out], before[into]
+    previous_out, other = lists.before[out], lists.before[into]
     if previous_out == NONE and other == NONE:
-        is_kept: bool = t <= now + same_ms and peer[out] == target[flow] and peer[into] == source[flow]
+        is_kept: bool = (
+            t <= window.now + window.same_ms
+            and window.peer[out] == window.target[flow]
+            and window.peer[into] == window.source[flow]
+        )
         return is_kept
-    is_last: bool = previous_out == other and nodes.span[1, previous_out] >= t - same_ms
+    is_last: bool = previous_out == other and nodes.span[1, previous_out] >= t - window.same_ms
     return is_last
 
 
 @inner
 def _reserve(
+    window: _Window,
+    lists: _Lists,
     nodes: Reservations,
-    count: int,
-    before: Ints,
-    current: Ints,
-    head: Ints,
-    out: int,
-    into: int,
-    t: float,
-    same_ms: float,
-    setup: float,
+    node: int,
+    ends: tuple[int, int],
+    begin: tuple[float, float],
     flow: int,
-    planned: Floats,
-    served_until: Floats,
 ) -> bool:
-    """Reserve two ports for a flow from a time on; return False where it has no time to carry anything."""
+    """Reserve two ports for a flow from a time on; return False where it has no time to carry anything.
+
+    node   number of the reservation
+    ends   sending and receiving port
+    begin  time and set-up time, ms
+    """
+    before, current, planned, same_ms = lists.before, lists.current, lists.planned, window.same_ms
+    out, into = ends
+    t, setup = begin
     limit = NEVER
     if current[out] != NONE:
         limit = nodes.span[0, current[out]]
@@ -407,24 +465,25 @@ def _reserve(
         return False
     served = planned[flow] if planned[flow] <= free_ms + same_ms else free_ms
     until = min(t + setup + served, limit)
-    nodes.span[0, count], nodes.span[1, count] = t, until
-    nodes.setup[count], nodes.need[count], nodes.flow[count] = setup, served, flow
+    nodes.span[0, node], nodes.span[1, node] = t, until
+    nodes.setup[node], nodes.need[node], nodes.flow[node] = setup, served, flow
     planned[flow] -= served
-    served_until[flow] = until
+    lists.served_until[flow] = until
     for side in range(2):
         number = out if side == 0 else into
-        nodes.after[side, count] = current[number]
+        nodes.after[side, node] = current[number]
         if before[number] == NONE:
-            head[number] = count
+            lists.head[number] = node
         else:
-            nodes.after[side, before[number]] = count
-        current[number] = count
+            nodes.after[side, before[number]] = node
+        current[number] = node
     return True
 
 
 @inner
-def _enlarge(nodes: Reservations, size: int) -> Reservations:
+def _enlarge(nodes: Reservations) -> Reservations:
     """Return the reservations in arrays twice as long."""
+    size = len(nodes.setup)
     span, after = np.empty((2, 2 * size)), np.empty((2, 2 * size), np.int64)
     setup, need, flow = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size, np.int64)
     span[:, :size], after[:, :size] = nodes.span, nodes.after
@@ -434,26 +493,17 @@ def _enlarge(nodes: Reservations, size: int) -> Reservations:
 
 @inner
 def _commit(
-    nodes: Reservations,
-    count: int,
-    head: Ints,
-    end: float,
-    source: Ints,
-    target: Ints,
-    switches: int,
-    ports: int,
-    need: Floats,
-    peer: Ints,
-    setup_left: Floats,
+    window: _Window, nodes: Reservations, count: int, head: Ints, need: Floats
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Return the services until `end`; update the remaining flows and the connections of ports."""
+    """Return the services until the end; update the remaining flows and the connections of ports."""
+    end, ports = window.end, window.racks * window.switches
     flow, switch = np.empty(count, np.int64), np.empty(count, np.int64)
     start, stop = np.empty(count), np.empty(count)
     of_node = np.full(count, NONE)
     for port in range(ports):
         node = head[port]
         while node != NONE:
-            of_node[node] = port % switches
+            of_node[node] = port % window.switches
             node = nodes.after[0, node]
     served = 0
     for node in range(count):
@@ -467,13 +517,17 @@ def _commit(
             need[f] = need[f] - carried if need[f] - carried > DONE * need[f] else 0.0
             served += 1
     for port in range(2 * ports):
-        side = 0 if port < ports else 1
-        node = head[port]
-        if node == NONE:
-            continue
-        while nodes.after[side, node] != NONE:
-            node = nodes.after[side, node]
-        f = nodes.flow[node]
-        peer[port] = target[f] if side == 0 else source[f]
-        setup_left[port] = max(0.0, nodes.span[0, node] + nodes.setup[node] - end)
+        if head[port] != NONE:
+            _connect(window, nodes, port, head[port])
     return flow[:served], start[:served], stop[:served], switch[:served]
+
+
+@inner
+def _connect(window: _Window, nodes: Reservations, port: int, node: int) -> None:
+    """Connect a port as its last reservation does, from its first one `node` on."""
+    side = 0 if port < window.racks * window.switches else 1
+    while nodes.after[side, node] != NONE:
+        node = nodes.after[side, node]
+    f = nodes.flow[node]
+    window.peer[port] = window.target[f] if side == 0 else window.source[f]
+    window.setup_left[port] = max(0.0, nodes.span[0, node] + nodes.setup[node] - window.end)

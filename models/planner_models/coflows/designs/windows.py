@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
@@ -156,16 +156,8 @@ def _run_windows(
         lasts = np.array([day.duration_us / US for day in made])
         windows.append(
             _serve_window(
-                now,
-                now + window_ms,
-                targets,
-                lasts,
-                problem.setup_ms,
-                same_ms,
-                first_of_pair,
-                by_pair,
-                rank[coflow],
-                need,
+                _Window(now, now + window_ms, problem.setup_ms, same_ms, targets, lasts),
+                _Flows(first_of_pair, by_pair, rank[coflow], need),
                 peer,
             )
         )
@@ -205,59 +197,67 @@ def admit_demand(
     return demand
 
 
+class _Window(NamedTuple):
+    """A window and its days.
+
+    now, end        ms
+    same_ms         difference of two times that are the same
+    targets, lasts  (days, n) target of each rack, and (days,) time of the days, ms
+    """
+
+    now: float
+    end: float
+    setup_ms: float
+    same_ms: float
+    targets: Ints
+    lasts: Floats
+
+
+class _Flows(NamedTuple):
+    """Flows by pair of racks: those of pair p are by_pair[first_of_pair[p] : first_of_pair[p + 1]].
+
+    rank  (F,) place of each flow's coflow in the order of service; `NONE` for those not there yet
+    need  (F,) what is left of flows, ms; is reduced
+    """
+
+    first_of_pair: Ints
+    by_pair: Ints
+    rank: Ints
+    need: Floats
+
+
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _serve_window(  # noqa: C901
-    now: float,
-    end: float,
-    targets: Ints,
-    lasts: Floats,
-    setup_ms: float,
-    same_ms: float,
-    first_of_pair: Ints,
-    by_pair: Ints,
-    rank: Ints,
-    need: Floats,
-    peer: Ints,
-) -> tuple[Ints, Floats, Floats]:
+def _serve_window(window: _Window, flows: _Flows, peer: Ints) -> tuple[Ints, Floats, Floats]:
     """Serve flows by the days of a window; return places of flows, start and end of each service, ms.
 
     Circuits that the next day keeps stay up in the night, and those of the last day until the end.
 
-    targets, lasts  (days, n) target of each rack, and (days,) time of the days, ms
-    same_ms         difference of two times that are the same
-    rank            (F,) place of each flow's coflow in the order of service; `NONE` for those not there yet
-    need            (F,) what is left of flows, ms; is reduced
-    peer            (2, n) the rack that each port is connected to, sending and receiving; is changed
+    peer  (2, n) the rack that each port is connected to, sending and receiving; is changed
     """
-    n = peer.shape[1]
+    n, need, same_ms = peer.shape[1], flows.need, window.same_ms
     flow, start, stop = [0], [0.0], [0.0]
     flow.pop()
     start.pop()
     stop.pop()
-    begin, until = now, now
-    days = len(lasts)
+    begin, until = window.now, window.now
+    days = len(window.lasts)
     for day in range(max(days, 1)):
         begin = until
         if days > 0:
-            until = min(begin + setup_ms + lasts[day], end)
+            until = min(begin + window.setup_ms + window.lasts[day], window.end)
         if day >= days - 1:
-            until = end
+            until = window.end
         for i in range(n):
-            j = targets[day, i] if days > 0 else peer[0, i]
+            j = window.targets[day, i] if days > 0 else peer[0, i]
             if j == NONE:
                 continue
             is_kept = peer[0, i] == j and peer[1, j] == i
             if days == 0 and not is_kept:
                 continue
-            t = begin if is_kept else begin + setup_ms
-            pair = i * n + j
+            t = begin if is_kept else begin + window.setup_ms
             while t < until - same_ms:
-                best = NONE
-                for k in range(first_of_pair[pair], first_of_pair[pair + 1]):
-                    f = by_pair[k]
-                    if need[f] > 0 and rank[f] != NONE and (best == NONE or rank[f] < rank[best]):
-                        best = f
+                best = _first_flow(flows, i * n + j)
                 if best == NONE:
                     break
                 remaining = need[best] - (until - t)
@@ -268,10 +268,27 @@ def _serve_window(  # noqa: C901
                 stop.append(t)
                 need[best] = remaining if remaining > same_ms else 0.0
         if days > 0:
-            for j in range(n):
-                peer[1, j] = NONE
-            for i in range(n):
-                peer[0, i] = targets[day, i]
-                if targets[day, i] != NONE:
-                    peer[1, targets[day, i]] = i
+            _connect(peer, window.targets[day])
     return np.array(flow), np.array(start), np.array(stop)
+
+
+@inner
+def _first_flow(flows: _Flows, pair: int) -> int:
+    """Return the flow of a pair that is served first; NONE for none."""
+    rank, best = flows.rank, NONE
+    for k in range(flows.first_of_pair[pair], flows.first_of_pair[pair + 1]):
+        f = flows.by_pair[k]
+        if flows.need[f] > 0 and rank[f] != NONE and (best == NONE or rank[f] < rank[best]):
+            best = f
+    return best
+
+
+@inner
+def _connect(peer: Ints, target: Ints) -> None:
+    """Connect the ports as a day does."""
+    for j in range(len(target)):
+        peer[1, j] = NONE
+    for i in range(len(target)):
+        peer[0, i] = target[i]
+        if target[i] != NONE:
+            peer[1, target[i]] = i

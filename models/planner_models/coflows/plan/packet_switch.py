@@ -119,8 +119,18 @@ class PacketSwitch:
         """
         limits = np.full(len(self.state.unsent), np.inf) if most_sent is None else most_sent
         return float(
-            _run(now, until, order, self.is_fair, self.interval_ms, self.link_rate, limits, self.state)
+            _run(
+                now, until, order, limits, _Rules(self.is_fair, self.interval_ms, self.link_rate), self.state
+            )
         )
+
+
+class _Rules(NamedTuple):
+    """How the switch shares its links, as in `PacketSwitch`."""
+
+    is_fair: bool
+    interval_ms: float
+    link_rate: Floats
 
 
 @run_small_in_python(max_elements=500)
@@ -129,13 +139,12 @@ def _run(
     now: float,
     until: float,
     order: Ints,
-    is_fair: bool,
-    interval_ms: float,
-    link_rate: Floats,
     most_sent: Floats,
+    rules: _Rules,
     state: State,
 ) -> float:
     """Send flows as `PacketSwitch.run` does; rates change when a flow ends, but for the least interval."""
+    is_fair, interval_ms, link_rate = rules
     racks = len(link_rate)
     links = Links(
         np.append(NO_RATE * link_rate, NO_RATE * link_rate),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof
@@ -14,6 +17,22 @@ from planner_models.rotors.plan.timetable import Timetable
 from planner_models.rotors.problem.problem import RotorNetwork
 
 
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """What is proven of a decision.
+
+    bound    Mbit/s that no routing over the plans of `scope` delivers more than; None for unknown
+    backend  solver of the bound
+    """
+
+    bound: float | None = None
+    scope: str | None = None
+    backend: str | None = None
+
+
+UNPROVEN: Final = Proven()
+
+
 def decide(
     problem: RotorNetwork,
     timetable: Timetable,
@@ -21,15 +40,13 @@ def decide(
     *,
     options: Options,
     expander: Floats | None = None,
-    bound: float | None = None,
-    scope: str | None = None,
-    backend: str | None = None,
+    proven: Proven = UNPROVEN,
 ) -> Decision[Routing]:
     """Return the decision for some circuits and the traffic over them.
 
     expander  (n, n) urgent traffic that does not wait, Mbit/s
-    bound     Mbit/s that no routing over the plans of `scope` delivers more than; None for unknown
     """
+    bound, scope = proven.bound, proven.scope
     plan = make_plan(problem, timetable, paths, expander)
     delivered = float(plan.routes["rate_mbps"].sum() + plan.expander["rate_mbps"].sum())
     if bound is not None:
@@ -45,7 +62,7 @@ def decide(
         consistency=INTERIOR_POINT,
         bound_scope=scope,
         metric="delivered_mbps",
-        backend=backend,
+        backend=proven.backend,
     )
     return Decision(plan=plan, proof=proof)
 

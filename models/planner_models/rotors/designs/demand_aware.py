@@ -37,7 +37,7 @@ from planner_models.circuits.designs import day_program, eclipse, optimum, solst
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, switch_table
-from planner_models.rotors.designs.decision import decide
+from planner_models.rotors.designs.decision import UNPROVEN, Proven, decide
 from planner_models.rotors.plan.plan import Paths, Routing
 from planner_models.rotors.plan.timetable import SAME_TIME, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import RotorNetwork
@@ -97,7 +97,7 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
                 better, bound = proven
                 plans += better
     best = max(plans, key=partial(_delivered_mbps, problem))
-    return _decide(problem, best, options, bound=bound, scope=SCHEDULE_SCOPE, backend=backend)
+    return _decide(problem, best, options, Proven(bound=bound, scope=SCHEDULE_SCOPE, backend=backend))
 
 
 def build_model(problem: RotorNetwork) -> LinearProgram:
@@ -167,24 +167,11 @@ def _schedule(problem: RotorNetwork, algorithm: Algorithm, options: Options) -> 
 
 
 def _decide(
-    problem: RotorNetwork,
-    timetable: Timetable,
-    options: Options,
-    *,
-    bound: float | None = None,
-    scope: str | None = None,
-    backend: str | None = None,
+    problem: RotorNetwork, timetable: Timetable, options: Options, proven: Proven = UNPROVEN
 ) -> Decision[Routing]:
     """Return the decision for some circuits with direct traffic over them."""
-    return decide(
-        problem,
-        timetable,
-        Paths.direct(_direct_mbps(problem, timetable)),
-        options=options,
-        bound=bound,
-        scope=scope,
-        backend=backend,
-    )
+    paths = Paths.direct(_direct_mbps(problem, timetable))
+    return decide(problem, timetable, paths, options=options, proven=proven)
 
 
 def _direct_mbps(problem: RotorNetwork, timetable: Timetable) -> Floats:

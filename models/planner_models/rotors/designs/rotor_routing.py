@@ -38,7 +38,7 @@ from planner.backends.solution import Solution
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.rotors.designs.decision import decide
+from planner_models.rotors.designs.decision import Proven, decide
 from planner_models.rotors.plan.expander import load_expander
 from planner_models.rotors.plan.plan import Paths, Routing
 from planner_models.rotors.plan.timetable import rotate
@@ -90,7 +90,7 @@ def route_valiant(problem: RotorNetwork, *, options: Options = Options()) -> Dec
     # a unit that goes to its target first is direct
     via = np.where(via == target[pair], source[pair], via)
     paths = Paths(source[pair], via, target[pair], rate[source, target][pair] / max(racks - 1, 1))
-    return decide(problem, timetable, paths, options=options, backend=backend)
+    return decide(problem, timetable, paths, options=options, proven=Proven(backend=backend))
 
 
 def route_two_links(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
@@ -107,9 +107,7 @@ def route_two_links(problem: RotorNetwork, *, options: Options = Options()) -> D
         timetable,
         delivery.paths,
         options=options,
-        bound=delivery.bound,
-        scope=ROTATION_SCOPE,
-        backend=delivery.backend,
+        proven=Proven(bound=delivery.bound, scope=ROTATION_SCOPE, backend=delivery.backend),
     )
 
 
@@ -136,9 +134,7 @@ def route_expander(problem: RotorNetwork, *, options: Options = Options()) -> De
         delivery.paths,
         options=options,
         expander=at_once,
-        bound=bound,
-        scope=URGENT_SCOPE,
-        backend=delivery.backend,
+        proven=Proven(bound=bound, scope=URGENT_SCOPE, backend=delivery.backend),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel, run_small_in_python
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.tolerances import ROUNDING
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.problem.problem import DARK, RotorNetwork
@@ -180,16 +180,32 @@ def _waits(
             # the second wait: of data that comes in the gap, from the begin; of other data, from any time
             for second in range(low2, high2):
                 before2 = end[second - 1] if second > low2 else end[high2 - 1] - period
+                gap2 = before2, start[second]
                 for turn in range(
                     2
                 ):  # the gap before the first stretch lies on both sides of the period's end
-                    from2, to2 = before2 + turn * period, start[second] + turn * period
-                    if from2 <= begin < to2:
-                        mean[path] += gap * (to2 - begin)
-                        worst[path] = max(worst[path], gap + to2 - begin)
-                    overlap_start, right = max(from2, begin), min(to2, finish)
-                    if right > overlap_start:
-                        mean[path] += 0.5 * ((to2 - overlap_start) ** 2 - (to2 - right) ** 2)
-                        worst[path] = max(worst[path], to2 - overlap_start)
+                    stretch = begin, finish, gap
+                    mean[path], worst[path] = _add_wait(mean[path], worst[path], stretch, gap2, turn * period)
         mean[path] /= period
+    return mean, worst
+
+
+@inner
+def _add_wait(
+    mean: float, worst: float, stretch: tuple[float, float, float], gap: tuple[float, float], shift: float
+) -> tuple[float, float]:
+    """Return the sum and the longest of waits, with those in a gap of the second pair after the first.
+
+    stretch  begin and end of a stretch of the first pair, and the gap before it
+    gap      begin and end of a gap of the second pair, which `shift` is added to
+    """
+    begin, finish, before = stretch
+    from2, to2 = gap[0] + shift, gap[1] + shift
+    if from2 <= begin < to2:
+        mean += before * (to2 - begin)
+        worst = max(worst, before + to2 - begin)
+    overlap_start, right = max(from2, begin), min(to2, finish)
+    if right > overlap_start:
+        mean += 0.5 * ((to2 - overlap_start) ** 2 - (to2 - right) ** 2)
+        worst = max(worst, to2 - overlap_start)
     return mean, worst

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Concatenate, Final, ParamSpec
 
 import numpy as np
@@ -75,24 +76,34 @@ def route_servable(plan: Plan[P]) -> Plan[P]:
     return plan_for_servable
 
 
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """What is proven of a decision.
+
+    bound          demand scale that no plan exceeds; None for unknown
+    least_transit  the least traffic by transit blocks of plans that reach the bound, Mbit/s; None for unknown
+    is_cut         whether a time limit ended the search
+    """
+
+    bound: float | None = None
+    least_transit: float | None = None
+    backend: str | None = None
+    is_cut: bool = False
+
+
 def decide(
     problem: Fabric,
     links: Ints,
     routing: Routing | None = None,
     *,
     options: Options,
-    bound: float | None = None,
-    least_transit: float | None = None,
-    backend: str | None = None,
-    is_cut: bool = False,
+    proven: Proven = Proven(),
 ) -> Decision[Topology]:
     """Return the decision for (n, n) links.
 
-    routing        default: one with the largest demand scale, and less transit
-    bound          demand scale that no plan exceeds; None for unknown
-    least_transit  the least traffic by transit blocks of plans that reach the bound, Mbit/s; None for unknown
-    is_cut         whether a time limit ended the search
+    routing  default: one with the largest demand scale, and less transit
     """
+    bound = proven.bound
     if routing is None:
         routing = shorten(problem, links, route(problem, links))
     plan = make_plan(problem, links, routing.shares)
@@ -110,9 +121,9 @@ def decide(
         gap=gap_of(options),
         notes=notes,
         metric="demand_scale",
-        ranks=_prove_ranks(problem, plan, objective, bound, least_transit),
-        backend=backend,
-        is_cut=is_cut,
+        ranks=_prove_ranks(problem, plan, objective, bound, proven.least_transit),
+        backend=proven.backend,
+        is_cut=proven.is_cut,
     )
     # a demand without a path at all is a result: its ports have no link, or too few
     return Decision(plan=plan, proof=proof, guarantees=KEPT if objective > 0 else KEPT - {"routes"})

@@ -20,7 +20,7 @@ from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import OPTIMALITY, STATED_GAP
-from planner_models.topology.designs.decision import decide, route, route_servable
+from planner_models.topology.designs.decision import Proven, decide, route, route_servable
 from planner_models.topology.designs.fixed_rules import (
     approach,
     count_made,
@@ -88,7 +88,9 @@ def plan(
 
     bound = port_bound(problem)
     if bound <= 0:
-        return decide(problem, approach(problem, mesh(problem.ports)), options=options, bound=0.0)
+        return decide(
+            problem, approach(problem, mesh(problem.ports)), options=options, proven=Proven(bound=0.0)
+        )
     spread = _spread(problem)
     best = _Incumbent.choose(
         problem, [approach(problem, round_links(problem, spread))], deadline.share(FIRST_SHARE)
@@ -120,10 +122,12 @@ def plan(
         best.links,
         best.shortest,
         options=options,
-        bound=max(bound, 0.0),
-        least_transit=least_transit,
-        backend=backend,
-        is_cut=deadline.is_over,
+        proven=Proven(
+            bound=max(bound, 0.0),
+            least_transit=least_transit,
+            backend=backend,
+            is_cut=deadline.is_over,
+        ),
     )
 
 

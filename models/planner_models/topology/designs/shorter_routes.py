@@ -10,7 +10,7 @@ import numpy as np
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner.contract.ranking import EQUAL
 from planner.options import Options
 from planner_models.topology.designs.joint_program import JointProgram, Paths, every_path
@@ -96,19 +96,25 @@ def _go_direct(flow: Floats, residual: Floats, passes: int, min_move: float) -> 
         moved = 0.0
         for i in range(count):
             for j in range(count):
-                if residual[i, j] <= 0.0:
-                    continue
-                for k in range(count):
-                    if k in (i, j) or flow[i, j, k] <= 0.0:
-                        continue
-                    amount = min(flow[i, j, k], residual[i, j])
-                    flow[i, j, k] -= amount
-                    flow[i, j, i] += amount
-                    residual[i, j] -= amount
-                    residual[i, k] += amount
-                    residual[k, j] += amount
-                    moved += amount
-                    if residual[i, j] <= 0.0:
-                        break
+                if residual[i, j] > 0.0:
+                    moved = _fill_link(flow, residual, i, j, moved)
         if moved <= min_move:
             break
+
+
+@inner
+def _fill_link(flow: Floats, residual: Floats, i: int, j: int, moved: float) -> float:
+    """Move flows of a pair to its direct link while that has capacity left; return `moved` and what moves."""
+    for k in range(len(residual)):
+        if k in (i, j) or flow[i, j, k] <= 0.0:
+            continue
+        amount = min(flow[i, j, k], residual[i, j])
+        flow[i, j, k] -= amount
+        flow[i, j, i] += amount
+        residual[i, j] -= amount
+        residual[i, k] += amount
+        residual[k, j] += amount
+        moved += amount
+        if residual[i, j] <= 0.0:
+            break
+    return moved

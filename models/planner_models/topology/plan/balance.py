@@ -8,7 +8,7 @@ so that the penalty comes near to the largest utilization.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -188,8 +188,22 @@ def _add_load(
     price[link] = _price(load[link], capacity[link], rise, top)
 
 
+class _Links(NamedTuple):
+    """Links from row to column, (n, n) each, in one pass.
+
+    rise  of the price, per unit of utilization
+    top   largest utilization when the pass began
+    """
+
+    load: Floats
+    price: Floats
+    capacity: Floats
+    rise: float
+    top: float
+
+
 @njit(cache=True, error_model="numpy")
-def _descend(  # noqa: C901
+def _descend(  # noqa: C901 - one compiled loop
     demand: Floats, capacity: Floats, flow: Floats, sharpness: float, passes: int, enough: float
 ) -> float:
     """Lower the penalty of (n, n, n) flows in place; return the largest utilization.
@@ -197,7 +211,35 @@ def _descend(  # noqa: C901
     enough  utilization at which it stops
     """
     count = len(demand)
-    load, price = np.zeros((count, count)), np.full((count, count), np.inf)
+    load, price = _load_of(flow), np.full((count, count), np.inf)
+    top = _largest_utilization(load, capacity)
+    before = top
+    for number in range(passes):
+        if top <= enough:
+            break
+        rise = sharpness / top
+        links = _Links(load, price, capacity, rise, top)
+        for i in range(count):
+            for j in range(count):
+                if capacity[i, j] > 0:
+                    price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
+        for i in range(count):
+            for j in range(count):
+                if demand[i, j] > 0:
+                    _balance_pair(links, flow, i, j)
+        top = _largest_utilization(load, capacity)
+        if number % CHECKED_PASSES == CHECKED_PASSES - 1:
+            if before - top < STALL * top:
+                break
+            before = top
+    return top
+
+
+@inner
+def _load_of(flow: Floats) -> Floats:
+    """Return the (n, n) load of flows by transit block."""
+    count = len(flow)
+    load = np.zeros((count, count))
     for i in range(count):
         for j in range(count):
             for k in range(count):
@@ -207,69 +249,58 @@ def _descend(  # noqa: C901
                     else:
                         load[i, k] += flow[i, j, k]
                         load[k, j] += flow[i, j, k]
+    return load
+
+
+@inner
+def _largest_utilization(load: Floats, capacity: Floats) -> float:
     top = 0.0
-    for i in range(count):
-        for j in range(count):
+    for i in range(len(load)):
+        for j in range(len(load)):
             if capacity[i, j] > 0:
                 top = max(top, load[i, j] / capacity[i, j])
-    before = top
-    for number in range(passes):
-        if top <= enough:
-            break
-        rise = sharpness / top
-        for i in range(count):
-            for j in range(count):
-                if capacity[i, j] > 0:
-                    price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
-        for i in range(count):
-            for j in range(count):
-                if demand[i, j] <= 0:
-                    continue
-                cheap, dear, low, high = -1, -1, np.inf, -1.0
-                for k in range(count):
-                    if k == j:
-                        continue
-                    cost = price[i, j] if k == i else price[i, k] + price[k, j]
-                    if cost < low:
-                        low, cheap = cost, k
-                    if flow[i, j, k] > 0 and cost > high:
-                        high, dear = cost, k
-                if cheap < 0 or dear < 0 or cheap == dear or high - low <= 1e-9 * high:
-                    continue
-                lower, upper = 0.0, flow[i, j, dear]
-                amount = upper
-                for _ in range(BISECTIONS):
-                    old = _path_price(load, capacity, (i, j, dear), -amount, rise, top)
-                    new = _path_price(load, capacity, (i, j, cheap), amount, rise, top)
-                    if old >= new:
-                        lower = amount
-                        if amount == upper:
-                            break
-                    else:
-                        upper = amount
-                    amount = 0.5 * (lower + upper)
-                if lower <= 0:
-                    continue
-                flow[i, j, dear] -= lower
-                flow[i, j, cheap] += lower
-                for turn in range(2):
-                    k = dear if turn == 0 else cheap
-                    change = -lower if turn == 0 else lower
-                    if k == i:
-                        _add_load(load, price, capacity, (i, j), change, rise, top)
-                    else:
-                        _add_load(load, price, capacity, (i, k), change, rise, top)
-                        _add_load(load, price, capacity, (k, j), change, rise, top)
-        top = 0.0
-        for i in range(count):
-            for j in range(count):
-                if capacity[i, j] > 0:
-                    top = max(top, load[i, j] / capacity[i, j])
-        if number % CHECKED_PASSES == CHECKED_PASSES - 1:
-            if before - top < STALL * top:
-                break
-            before = top
     return top
+
+
+@inner
+def _balance_pair(links: _Links, flow: Floats, i: int, j: int) -> None:  # noqa: C901 - one compiled loop
+    """Move flow of a pair from its dearest path to its cheapest one, until their prices are equal."""
+    load, price, capacity, rise, top = links
+    cheap, dear, low, high = -1, -1, np.inf, -1.0
+    for k in range(len(load)):
+        if k == j:
+            continue
+        cost = price[i, j] if k == i else price[i, k] + price[k, j]
+        if cost < low:
+            low, cheap = cost, k
+        if flow[i, j, k] > 0 and cost > high:
+            high, dear = cost, k
+    if cheap < 0 or dear < 0 or cheap == dear or high - low <= 1e-9 * high:
+        return
+    lower, upper = 0.0, flow[i, j, dear]
+    amount = upper
+    for _ in range(BISECTIONS):
+        old = _path_price(load, capacity, (i, j, dear), -amount, rise, top)
+        new = _path_price(load, capacity, (i, j, cheap), amount, rise, top)
+        if old >= new:
+            lower = amount
+            if amount == upper:
+                break
+        else:
+            upper = amount
+        amount = 0.5 * (lower + upper)
+    if lower <= 0:
+        return
+    flow[i, j, dear] -= lower
+    flow[i, j, cheap] += lower
+    for turn in range(2):
+        k = dear if turn == 0 else cheap
+        change = -lower if turn == 0 else lower
+        if k == i:
+            _add_load(load, price, capacity, (i, j), change, rise, top)
+        else:
+            _add_load(load, price, capacity, (i, k), change, rise, top)
+            _add_load(load, price, capacity, (k, j), change, rise, top)
 
 
 def capacity_of(links: Ints | Floats, link_mbps: Floats) -> Floats:
