@@ -23,15 +23,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner.arrays import Floats, Ints32
+from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
@@ -136,30 +136,43 @@ class Phases(ABC):
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Approximation:
+    """How close to the optimum the scheme gets, and when it ends.
+
+    epsilon   of the lengths' growth: the plan is at least (1 - epsilon)^3 of the optimum
+    gap       relative, at which the search ends
+    deadline  at which it ends
+    """
+
+    epsilon: float
+    gap: float
+    deadline: Deadline
+
+    @property
+    def backend(self) -> str:
+        """Return the name of the scheme."""
+        return f"Garg-Könemann-Fleischer, epsilon {self.epsilon:g}"
+
+
 def route_over_choice(
     problem: Traffic,
     routes: RouteChoice,
     *,
     objective: MinMaxObjective,
-    epsilon: float,
-    gap: float,
-    deadline: Deadline,
+    accuracy: Approximation,
     options: Options,
-    backend: str,
 ) -> Decision[Routing]:
-    """Return the decision for demands that all have a route; the bound holds for the routes of `routes`.
-
-    gap    relative, at which the search ends
-    deadline  at which it ends
-    """
+    """Return the decision for demands that all have a route; the bound holds for the routes of `routes`."""
     if not (problem.rate_mbps > 0).any():
         return decide_without_demand(problem, objective)
-    scheme = _RouteScheme(problem, routes, epsilon, deadline)
+    scheme = _RouteScheme(problem, routes, accuracy.epsilon, accuracy.deadline)
     for iteration in scheme.iterate():
-        if iteration.utilization - iteration.bound <= gap * iteration.utilization:
+        if iteration.utilization - iteration.bound <= accuracy.gap * iteration.utilization:
             break
     limit = (1 / scheme.bound if scheme.bound > 0 else None) if objective == "concurrent" else scheme.bound
-    proof = undecided(bound=limit, metric=METRIC_OF[objective], bound_scope=routes.scope, backend=backend)
+    metric, backend = METRIC_OF[objective], accuracy.backend
+    proof = undecided(bound=limit, metric=metric, bound_scope=routes.scope, backend=backend)
     if np.isinf(scheme.utilization):
         return Decision(plan=None, proof=proof)
     # the ratio alone makes no plan optimal: that takes a gap in the options
@@ -197,18 +210,8 @@ class _RouteScheme(Phases):
         uses, demand = self.routes.uses, self.routes.demand
         order = np.argsort(demand, kind="stable")
         first = np.r_[np.searchsorted(demand[order], self.wanted), len(order)]
-        _send(
-            first,
-            order,
-            uses.indptr.astype(np.int64),
-            uses.indices.astype(np.int64),
-            uses.data,
-            self.capacity,
-            scale * self.rate,
-            self.epsilon,
-            self.length,
-            self.amount,
-        )
+        routes = _Routes(first, order, uses.indptr.astype(np.int64), uses.indices.astype(np.int64), uses.data)
+        _send(routes, self.capacity, scale * self.rate, self.epsilon, self.length, self.amount)
         self.times += scale
         self._scale_lengths()
         load = uses.T @ self.amount / self.times
@@ -237,13 +240,25 @@ class _RouteScheme(Phases):
         return SolvedFlows(np.where(sent > 0, problem.rate_mbps, 0.0), make_plan)
 
 
+class _Routes(NamedTuple):
+    """Routes of demands: those of demand k are order[first[k] : first[k + 1]].
+
+    start        (P + 1,) where the links of each route begin
+    link, share  links of all routes, and the share of the traffic on each
+    """
+
+    first: Ints
+    order: Ints
+    start: Ints
+    link: Ints
+    share: Floats
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _send(first, order, start, link, share, capacity, rate, epsilon, length, amount):  # type: ignore[no-untyped-def]
-    """Send each demand over its shortest routes, in parts that fill a link; lengths grow in place.
-
-    first  (K + 1,): the routes of demand k are order[first[k] : first[k + 1]]
-    """
+def _send(routes, capacity, rate, epsilon, length, amount):  # type: ignore[no-untyped-def]
+    """Send each demand over its shortest routes, in parts that fill a link; lengths grow in place."""
+    first, order, start, link, share = routes
     for k in range(len(rate)):
         remaining = rate[k]
         while remaining > 0.0:
@@ -293,20 +308,12 @@ def route(
     refuse_solver_options("fptas", options)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    deadline = Deadline.of(options)
     gap = 1 - (1 - epsilon) ** 3 if options.gap is None else options.gap
-    backend = f"Garg-Könemann-Fleischer, epsilon {epsilon:g}"
+    accuracy = Approximation(epsilon=epsilon, gap=gap, deadline=Deadline.of(options))
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
     if routes is not None:
         search_routes = partial(
-            route_over_choice,
-            routes=routes,
-            objective=objective,
-            epsilon=epsilon,
-            gap=gap,
-            deadline=deadline,
-            options=options,
-            backend=backend,
+            route_over_choice, routes=routes, objective=objective, accuracy=accuracy, options=options
         )
         return limit_scope(routes.route_rest(search_routes, options, max_hops))
     demands = int((problem.rate_mbps > 0).sum())
@@ -315,7 +322,7 @@ def route(
         decision = fitted_plan.route_in_time(problem, objective, options.time_limit_s, needed_s)
         return limit_scope(decision)
     reduced = ReducedProblem.of(problem)
-    result = search(reduced, epsilon=epsilon, gap=gap, deadline=deadline)
+    result = search(reduced, epsilon=epsilon, gap=gap, deadline=accuracy.deadline)
     decision = make_decision(
         problem,
         reduced,
@@ -324,7 +331,7 @@ def route(
         bound=result.bound,
         # the ratio alone makes no plan optimal: that takes a gap in the options
         gap=options.gap or 0.0,
-        backend=backend,
+        backend=accuracy.backend,
     )
     return limit_scope(decision)
 
@@ -395,16 +402,9 @@ class _Scheme(Phases):
             while remaining > 0:
                 if self._is_late():
                     return False
+                links = _Links(reduced.capacity_mbps, self.length, self.sent[r], self.epsilon)
                 parent, value, sent_share = _send_over_shortest_tree(
-                    reduced.graph,
-                    reduced.capacity_mbps,
-                    root,
-                    reduced.amount_mbps[r],
-                    scale,
-                    remaining,
-                    self.epsilon,
-                    self.length,
-                    self.sent[r],
+                    reduced.graph, links, root, reduced.amount_mbps[r], scale, remaining
                 )
                 if is_first:  # lengths only grow: at most the distances at the end of the phase
                     dual_value += value
@@ -431,16 +431,24 @@ class _Scheme(Phases):
         return len(self.owner)
 
 
+class _Links(NamedTuple):
+    """Links, (E,) each, and the traffic of a root that was sent over them; lengths grow by epsilon."""
+
+    capacity: Floats
+    length: Floats
+    sent: Floats
+    epsilon: float
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _send_over_shortest_tree(  # type: ignore[no-untyped-def]
-    graph, capacity, root, amount, scale, remaining, epsilon, length, sent
-):
+def _send_over_shortest_tree(graph, links, root, amount, scale, remaining):  # type: ignore[no-untyped-def]
     """Send as much of the remaining demands as the tightest link allows; lengths grow in place.
 
     Returns the tree, the cost of the demands over it, and the part sent.
     """
     nodes, head = graph.nodes, graph.head
+    capacity, length, sent, epsilon = links
     passing, parent, work = amount.copy(), np.empty(nodes, np.int32), allocate(nodes)
     reached = dijkstra(graph, length, root, work, parent)
     fraction = remaining

@@ -6,13 +6,13 @@ Two schedulers: global first fit, and simulated annealing.
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner.arrays import Floats, read_only
+from planner.arrays import Floats, Ints, read_only
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner_models.flows import next_hops
@@ -98,16 +98,10 @@ def route_annealing(
     random = np.random.default_rng(seed)
     hashed = next_hops.draw_paths(hops, random)
     demand = _demand_mbps(problem, rates)
-    start, link = _anneal(
-        hops,
-        problem.capacity_mbps,
-        demand,
-        hashed.indptr.astype(np.int64),
-        hashed.indices.astype(np.int64),
-        iterations * len(hops.demand),
-        temperature * float(demand[hops.demand].mean()) if len(hops.demand) else 0.0,
-        random,
-    )
+    first = _Paths(hashed.indptr.astype(np.int64), hashed.indices.astype(np.int64))
+    initial = temperature * float(demand[hops.demand].mean()) if len(hops.demand) else 0.0
+    moves = iterations * len(hops.demand)
+    start, link = _anneal(hops, problem.capacity_mbps, demand, first, moves, initial, random)
     return route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
@@ -192,32 +186,26 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
     return start, links[:size].copy()
 
 
+class _Paths(NamedTuple):
+    """A path of each demand: that of demand k is link[begin[k] : begin[k + 1]]."""
+
+    begin: Ints
+    link: Ints
+
+
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Return start and links of each demand's path after so many moves."""
-    first_node, first_link, head = hops.first_node, hops.first_link, hops.head
-    # nodes of each target sorted by number, to find a node's place by bisection
-    order = np.empty(len(hops.node), dtype=np.int64)
-    for d in range(len(hops.targets)):
-        low, high = first_node[d], first_node[d + 1]
-        order[low:high] = low + np.argsort(hops.node[low:high])
-    sorted_node = hops.node[order]
-
-    longest = 1
-    for d in range(len(hops.targets)):
-        depth = np.zeros(hops.nodes, dtype=np.int64)
-        for i in range(first_node[d + 1] - 1, first_node[d] - 1, -1):
-            v = hops.node[i]
-            for e in hops.link[first_link[i] : first_link[i + 1]]:
-                depth[v] = max(depth[v], depth[head[e]] + 1)
-            longest = max(longest, depth[v])
+def _anneal(hops, capacity, demand, first, moves, initial_temperature, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return start and links of each demand's path after so many moves from the first paths."""
+    order = _order_nodes(hops)
+    by_number = hops.node[order]
+    longest = _count_longest(hops)
     load = np.zeros(len(capacity))
     path = np.full((len(hops.row), longest), -1)
     for k in hops.demand:
-        for j in range(begin[k], begin[k + 1]):
-            path[k, j - begin[k]] = hashed[j]
-            load[hashed[j]] += demand[k]
+        for j in range(first.begin[k], first.begin[k + 1]):
+            path[k, j - first.begin[k]] = first.link[j]
+            load[first.link[j]] += demand[k]
     excess = 0.0
     for e in range(len(capacity)):
         excess += max(load[e] - capacity[e], 0.0)
@@ -227,17 +215,8 @@ def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, r
         if best_excess <= 0:
             break
         k = hops.demand[min(int(random.random() * len(hops.demand)), len(hops.demand) - 1)]
-        d = hops.row[k]
-        low, high = first_node[d], first_node[d + 1]
-        v, size = hops.source[k], 0
-        while v != hops.targets[d]:
-            i = order[low + np.searchsorted(sorted_node[low:high], v)]
-            candidate[size] = draw_link(hops, i, random)
-            v = head[candidate[size]]
-            size += 1
-        old_size = 0
-        while old_size < longest and path[k, old_size] >= 0:
-            old_size += 1
+        size = _draw_path(hops, order, by_number, k, random, candidate)
+        old_size = _count_links(path[k])
         change = _add_load(path[k, :old_size], -demand[k], load, capacity, 0.0)
         change = _add_load(candidate[:size], demand[k], load, capacity, change)
         temperature = initial_temperature * (1 - move / moves)
@@ -260,6 +239,52 @@ def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, r
     for k in range(len(hops.row)):
         links[start[k] : start[k + 1]] = best[k, : start[k + 1] - start[k]]
     return start, links
+
+
+@njit(cache=True)
+def _order_nodes(hops):  # type: ignore[no-untyped-def]
+    """Return the places of each target's nodes, sorted by the nodes' numbers, for bisection."""
+    order = np.empty(len(hops.node), dtype=np.int64)
+    for d in range(len(hops.targets)):
+        low, high = hops.first_node[d], hops.first_node[d + 1]
+        order[low:high] = low + np.argsort(hops.node[low:high])
+    return order
+
+
+@njit(cache=True)
+def _count_longest(hops):  # type: ignore[no-untyped-def]
+    """Return the largest number of links of a path, at least 1."""
+    longest = 1
+    for d in range(len(hops.targets)):
+        depth = np.zeros(hops.nodes, dtype=np.int64)
+        for i in range(hops.first_node[d + 1] - 1, hops.first_node[d] - 1, -1):
+            v = hops.node[i]
+            for e in hops.link[hops.first_link[i] : hops.first_link[i + 1]]:
+                depth[v] = max(depth[v], depth[hops.head[e]] + 1)
+            longest = max(longest, depth[v])
+    return longest
+
+
+@njit(cache=True)
+def _draw_path(hops, order, by_number, k, random, path):  # type: ignore[no-untyped-def]
+    """Write the links of a random path of demand k; return their number."""
+    d = hops.row[k]
+    low, high = hops.first_node[d], hops.first_node[d + 1]
+    v, size = hops.source[k], 0
+    while v != hops.targets[d]:
+        i = order[low + np.searchsorted(by_number[low:high], v)]
+        path[size] = draw_link(hops, i, random)
+        v = hops.head[path[size]]
+        size += 1
+    return size
+
+
+@njit(cache=True)
+def _count_links(path):  # type: ignore[no-untyped-def]
+    size = 0
+    while size < len(path) and path[size] >= 0:
+        size += 1
+    return size
 
 
 @njit(cache=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -161,12 +161,21 @@ ORDER_CODES: Final[dict[Order, int]] = {"increasing": 0, "decreasing": 1, "given
 # --- Algorithm 1, compiled ----------------------------------------------------------------
 
 
+class _Subflows(NamedTuple):
+    """Flow, bin and amount of subflows: at most F + 2 B of them, of F flows in B bins."""
+
+    flow: Ints
+    bin: Ints
+    amount: Floats
+
+
 @njit(cache=True)
-def _bin_pack(rate, size, delta, order, residual, flow, bin_, amount):  # type: ignore[no-untyped-def]
+def _bin_pack(rate, size, delta, order, residual, packed):  # type: ignore[no-untyped-def]
     """Pack flows of `rate` (F,) into bins of `size` (B,) (BINPACK); return the number of subflows.
 
-    Writes residual (B,), and flow, bin and amount of each subflow, at most F + 2 B of them.
+    Writes residual (B,), and the subflows to `packed`.
     """
+    flow, bin_, amount = packed
     count, bins = len(rate), len(size)
     tolerance = 0.0
     for b in range(bins):
@@ -256,9 +265,8 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
         if len(rates) == 0:
             continue
         size[:] = add_up(rates) / links
-        new = _bin_pack(
-            rates, size, delta, order, residual, flow[subflows:], link[subflows:], amount[subflows:]
-        )
+        packed = _Subflows(flow[subflows:], link[subflows:], amount[subflows:])
+        new = _bin_pack(rates, size, delta, order, residual, packed)
         _match_bins(size, size - residual, load, random, link_of)
         for j in range(subflows, subflows + new):
             flow[j] += first[d]
@@ -268,85 +276,136 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
     return flow[:subflows].copy(), link[:subflows].copy(), amount[:subflows].copy()
 
 
+class _Demands(NamedTuple):
+    """Demands of a target that start at a node: linked lists of places in `demand`."""
+
+    demand: Ints
+    first: Ints
+    following: Ints
+
+
+class _Arrivals(NamedTuple):
+    """Subflows so far, and linked lists of those that arrived at each node.
+
+    demand, link, amount  of each subflow
+    earlier               the subflow that arrived at the same node before
+    latest                (N,) last subflow that arrived at each node; -1: none
+    """
+
+    demand: Ints
+    link: Ints
+    amount: Floats
+    earlier: Ints
+    latest: Ints
+
+
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]
     """Run Algorithm 1 at every switch, destination by destination, farthest switch first.
 
     Returns demand, link and rate of each subflow.
     """
-    nodes, head, source = hops.nodes, hops.head, hops.source
-    demand_of, link_of, amount_of = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
+    nodes, head = hops.nodes, hops.head
+    arrivals = _Arrivals(
+        np.empty(1024, np.int64),
+        np.empty(1024, np.int64),
+        np.empty(1024),
+        np.empty(1024, np.int64),
+        np.full(nodes, -1),
+    )
     subflows = 0
     load = np.zeros(len(capacity))
     capacity_to_target = np.zeros(nodes)  # of each node's next hops
-    latest = np.full(nodes, -1)  # last subflow that arrived at each node; -1: none
-    earlier = np.empty(1024, dtype=np.int64)  # the subflow that arrived at the same node before
     slot = np.full(len(rate), -1)
     for d in range(len(hops.targets)):
         target = hops.targets[d]
         for i in range(hops.first_node[d], hops.first_node[d + 1]):
             v = hops.node[i]
-            latest[v] = -1
+            arrivals.latest[v] = -1
             capacity_to_target[v] = 0.0
             for e in hops.link[hops.first_link[i] : hops.first_link[i + 1]]:
                 capacity_to_target[v] += capacity[e]
-        demands = hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]
-        # demands that start at a node, as a linked list of places in `demands`
-        first = np.full(nodes if len(demands) else 0, -1)
-        following = np.empty(len(demands), dtype=np.int64)
-        for j in range(len(demands)):
-            following[j] = first[source[demands[j]]]
-            first[source[demands[j]]] = j
+        demands = _list_by_source(hops, hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]])
         for i in range(hops.first_node[d], hops.first_node[d + 1]):
             links = hops.link[hops.first_link[i] : hops.first_link[i + 1]]
-            flows, rates = _gather_flows(
-                hops.node[i], demands, first, following, latest, earlier, demand_of, amount_of, slot, rate
-            )
+            flows, rates = _gather_flows(hops.node[i], demands, arrivals, slot, rate)
             if len(flows) == 0:
                 continue
-            bins = len(links)
-            size, present_load = np.empty(bins), np.empty(bins)
-            smallest_capacity = np.inf
-            largest_next = 0.0
-            for b in range(bins):
-                smallest_capacity = min(smallest_capacity, capacity[links[b]])
-                present_load[b] = load[links[b]]
-                if head[links[b]] != target:
-                    largest_next = max(largest_next, capacity_to_target[head[links[b]]])
-            for b in range(bins):
-                size[b] = 1.0
-                if rebalance:
-                    size[b] = capacity[links[b]]
-                    if head[links[b]] != target:
-                        size[b] *= capacity_to_target[head[links[b]]] / largest_next
+            size, smallest_capacity = _size_bins(links, head, target, capacity, capacity_to_target, rebalance)
             size *= add_up(rates) / add_up(size)
+            bins = len(links)
             residual = np.empty(bins)
             bin_link = np.empty(bins, dtype=np.int64)
             limit = len(flows) + 2 * bins
-            flow, bin_, amount = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit)
-            new = _bin_pack(rates, size, delta * smallest_capacity, order, residual, flow, bin_, amount)
-            _match_bins(size, size - residual, present_load, random, bin_link)
-            demand_of = enlarge(demand_of, subflows + new)
-            link_of = enlarge(link_of, subflows + new)
-            amount_of = enlarge(amount_of, subflows + new)
-            earlier = enlarge(earlier, subflows + new)
+            packed = _Subflows(np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit))
+            new = _bin_pack(rates, size, delta * smallest_capacity, order, residual, packed)
+            _match_bins(size, size - residual, load[links], random, bin_link)
+            arrivals = _enlarge(arrivals, subflows + new)
             for j in range(new):
-                if amount[j] <= 0:
+                if packed.amount[j] <= 0:
                     continue
-                e = links[bin_link[bin_[j]]]
-                demand_of[subflows], link_of[subflows], amount_of[subflows] = flows[flow[j]], e, amount[j]
-                earlier[subflows] = latest[head[e]]
-                latest[head[e]] = subflows
-                load[e] += amount[j]
+                e = links[bin_link[packed.bin[j]]]
+                arrivals.demand[subflows], arrivals.link[subflows] = flows[packed.flow[j]], e
+                arrivals.amount[subflows] = packed.amount[j]
+                arrivals.earlier[subflows] = arrivals.latest[head[e]]
+                arrivals.latest[head[e]] = subflows
+                load[e] += packed.amount[j]
                 subflows += 1
-        latest[target] = -1
-    return demand_of[:subflows].copy(), link_of[:subflows].copy(), amount_of[:subflows].copy()
+        arrivals.latest[target] = -1
+    return (
+        arrivals.demand[:subflows].copy(),
+        arrivals.link[:subflows].copy(),
+        arrivals.amount[:subflows].copy(),
+    )
 
 
 @njit(cache=True)
-def _gather_flows(v, demands, first, following, latest, earlier, demand_of, amount_of, slot, rate):  # type: ignore[no-untyped-def]
+def _list_by_source(hops, demands):  # type: ignore[no-untyped-def]
+    """Return the demands of a target by the node where they start."""
+    first = np.full(hops.nodes if len(demands) else 0, -1)
+    following = np.empty(len(demands), dtype=np.int64)
+    for j in range(len(demands)):
+        following[j] = first[hops.source[demands[j]]]
+        first[hops.source[demands[j]]] = j
+    return _Demands(demands, first, following)
+
+
+@njit(cache=True)
+def _size_bins(links, head, target, capacity, capacity_to_target, rebalance):  # type: ignore[no-untyped-def]
+    """Return the relative sizes of the next hops' bins, and the smallest capacity of their links."""
+    size = np.empty(len(links))
+    smallest_capacity = np.inf
+    largest_next = 0.0
+    for e in links:
+        smallest_capacity = min(smallest_capacity, capacity[e])
+        if head[e] != target:
+            largest_next = max(largest_next, capacity_to_target[head[e]])
+    for b in range(len(links)):
+        size[b] = 1.0
+        if rebalance:
+            size[b] = capacity[links[b]]
+            if head[links[b]] != target:
+                size[b] *= capacity_to_target[head[links[b]]] / largest_next
+    return size, smallest_capacity
+
+
+@njit(cache=True)
+def _enlarge(arrivals, size):  # type: ignore[no-untyped-def]
+    """Return the subflows in arrays of at least this size."""
+    return _Arrivals(
+        enlarge(arrivals.demand, size),
+        enlarge(arrivals.link, size),
+        enlarge(arrivals.amount, size),
+        enlarge(arrivals.earlier, size),
+        arrivals.latest,
+    )
+
+
+@njit(cache=True)
+def _gather_flows(v, demands, arrivals, slot, rate):  # type: ignore[no-untyped-def]
     """Return the flows at node v and their rates; subflows of one flow that meet again are merged."""
+    first, following, latest, earlier = demands.first, demands.following, arrivals.latest, arrivals.earlier
     count = 0
     j = first[v]
     while j >= 0:
@@ -360,18 +419,19 @@ def _gather_flows(v, demands, first, following, latest, earlier, demand_of, amou
     count = 0
     j = first[v]
     while j >= 0:
-        flows[count], rates[count] = demands[j], rate[demands[j]]
-        slot[demands[j]] = count
+        k = demands.demand[j]
+        flows[count], rates[count] = k, rate[k]
+        slot[k] = count
         count += 1
         j = following[j]
     i = latest[v]
     while i >= 0:
-        k = demand_of[i]
+        k = arrivals.demand[i]
         if slot[k] < 0:
             slot[k] = count
             flows[count], rates[count] = k, 0.0
             count += 1
-        rates[slot[k]] += amount_of[i]
+        rates[slot[k]] += arrivals.amount[i]
         i = earlier[i]
     for j in range(count):
         slot[flows[j]] = -1

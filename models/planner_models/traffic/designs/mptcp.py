@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.errors import InputError
@@ -123,16 +123,15 @@ def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: flo
     """
     unit = float(np.median(cap)) if len(cap) else 1.0
     transposed = sp.csr_array(uses.T)
-    rate, proven_gap = _hybrid_gradient(
+    net = _Subflows(
         uses.indptr.astype(np.int64),
         uses.indices.astype(np.int64),
         transposed.indptr.astype(np.int64),
         transposed.indices.astype(np.int64),
         capacity / unit,
         cap / unit,
-        gap,
-        MAX_ITERATIONS,
     )
+    rate, proven_gap = _hybrid_gradient(net, gap, MAX_ITERATIONS)
     if len(cap) and proven_gap > gap:
         log.warning(
             "mptcp: after %d iterations, utility per demand may be %.1e below the optimum",
@@ -142,43 +141,42 @@ def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: flo
     return np.asarray(rate * unit, dtype=float)
 
 
+class _Subflows(NamedTuple):
+    """Links of subflows, which stand side by side by demand, and subflows of links.
+
+    first, link       links of subflow r: link[first[r] : first[r + 1]]
+    first_user, user  subflows of link e: user[first_user[e] : first_user[e + 1]]
+    capacity, cap     of links, and of the subflows of each demand together
+    """
+
+    first: Ints
+    link: Ints
+    first_user: Ints
+    user: Ints
+    capacity: Floats
+    cap: Floats
+
+
 @njit(cache=True)
-def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _hybrid_gradient(net, wanted_gap, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return rates, and the duality gap per demand that is proven for them."""
-    count, links, groups = len(first) - 1, len(capacity), len(cap)
+    count, links, groups = len(net.first) - 1, len(net.capacity), len(net.cap)
     subflows = count // max(groups, 1)
     x, z = np.empty(count), np.zeros(links)
-    longest, busiest = 1, 1
     for r in range(count):
-        longest = max(longest, first[r + 1] - first[r])
-    for e in range(links):
-        busiest = max(busiest, first_user[e + 1] - first_user[e])
-    for r in range(count):
-        x[r] = cap[r // subflows] / subflows
+        x[r] = net.cap[r // subflows] / subflows
     # a feasible start
-    _scale_to_capacity(x, first, link, first_user, user, capacity)
+    _scale_to_capacity(x, net)
     mean_x, mean_z = x.copy(), z.copy()
-    extrapolated, cost = np.empty(count), np.empty(count)
+    extrapolated = np.empty(count)
     best, best_gap = x.copy(), np.inf
     trial = np.empty(count)
     # steps of the two sides: their product within the norm of the matrix, their ratio adapted
     step_ratio, since, last_gap = 1.0, 0, np.inf
-    step_size = 0.95 / np.sqrt(longest * busiest)
+    step_size = 0.95 / np.sqrt(_longest_row(net.first) * _longest_row(net.first_user))
     start_x, start_z = x.copy(), z.copy()
     for step in range(1, rounds + 1):
-        tau, sigma = step_size / step_ratio, step_size * step_ratio
-        for r in range(count):
-            cost[r] = 0.0
-            for e in link[first[r] : first[r + 1]]:
-                cost[r] += z[e]
-        for g in range(groups):
-            low, high = g * subflows, (g + 1) * subflows
-            _proximal_step(x, cost, extrapolated, low, high, tau, cap[g])
-        for e in range(links):
-            load = 0.0
-            for r in user[first_user[e] : first_user[e + 1]]:
-                load += extrapolated[r]
-            z[e] = max(0.0, z[e] + sigma * (load - capacity[e]))
+        _step(x, z, net, step_size / step_ratio, step_size * step_ratio, extrapolated)
         since += 1
         for r in range(count):
             mean_x[r] += (x[r] - mean_x[r]) / since
@@ -191,8 +189,8 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
         for which in range(2):
             point, price = (x, z) if which == 0 else (mean_x, mean_z)
             trial[:] = point
-            _scale_to_capacity(trial, first, link, first_user, user, capacity)
-            gap = _duality_gap(trial, price, first, link, capacity, cap, subflows) / max(groups, 1)
+            _scale_to_capacity(trial, net)
+            gap = _duality_gap(trial, price, net) / max(groups, 1)
             if gap < smallest:
                 smallest, branch = gap, which
             if gap < best_gap:
@@ -213,6 +211,35 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
             mean_z[:] = z
             since, last_gap = 0, smallest
     return best, best_gap
+
+
+@njit(cache=True)
+def _longest_row(first):  # type: ignore[no-untyped-def]
+    """Return the largest number of entries of a row, at least 1."""
+    longest = 1
+    for r in range(len(first) - 1):
+        longest = max(longest, first[r + 1] - first[r])
+    return longest
+
+
+@njit(cache=True)
+def _step(x, z, net, tau, sigma, extrapolated):  # type: ignore[no-untyped-def]
+    """Take a step of the rates x, of length tau, and of the prices z, of length sigma."""
+    count, groups = len(x), len(net.cap)
+    subflows = count // max(groups, 1)
+    cost = np.empty(count)
+    for r in range(count):
+        cost[r] = 0.0
+        for e in net.link[net.first[r] : net.first[r + 1]]:
+            cost[r] += z[e]
+    for g in range(groups):
+        low, high = g * subflows, (g + 1) * subflows
+        _proximal_step(x, cost, extrapolated, low, high, tau, net.cap[g])
+    for e in range(len(z)):
+        load = 0.0
+        for r in net.user[net.first_user[e] : net.first_user[e + 1]]:
+            load += extrapolated[r]
+        z[e] = max(0.0, z[e] + sigma * (load - net.capacity[e]))
 
 
 @njit(cache=True)
@@ -252,8 +279,9 @@ def _proximal_step(x, cost, extrapolated, low, high, tau, cap):  # type: ignore[
 
 
 @njit(cache=True)
-def _scale_to_capacity(x, first, link, first_user, user, capacity):  # type: ignore[no-untyped-def]
+def _scale_to_capacity(x, net):  # type: ignore[no-untyped-def]
     """Reduce rates, in place, so that no link is above its capacity."""
+    first, link, first_user, user, capacity, _ = net
     links = len(capacity)
     overload = np.empty(links)
     for e in range(links):
@@ -269,8 +297,10 @@ def _scale_to_capacity(x, first, link, first_user, user, capacity):  # type: ign
 
 
 @njit(cache=True)
-def _duality_gap(x, price, first, link, capacity, cap, subflows):  # type: ignore[no-untyped-def]
+def _duality_gap(x, price, net):  # type: ignore[no-untyped-def]
     """Return the duality gap: the dual bound on the utility less the utility of x."""
+    first, link, capacity, cap = net.first, net.link, net.capacity, net.cap
+    subflows = len(x) // max(len(cap), 1)
     gap = 0.0
     for e in range(len(capacity)):
         gap += price[e] * capacity[e]

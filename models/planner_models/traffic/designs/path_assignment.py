@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,16 +85,11 @@ def anneal(
     mean = float(demand_mbps[path_of >= 0].mean())
     return np.asarray(
         _anneal(
-            first,
-            uses.indptr.astype(np.int64),
-            uses.indices.astype(np.int64),
-            uses.data,
+            _Paths(first, uses.indptr.astype(np.int64), uses.indices.astype(np.int64), uses.data),
             problem.capacity_mbps,
             demand_mbps,
             path_of,
-            free,
-            iterations * len(free),
-            temperature * mean,
+            _Moves(iterations * len(free), temperature * mean, free),
             random,
         )
     )
@@ -153,16 +148,39 @@ def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ign
     return path_of
 
 
+class _Paths(NamedTuple):
+    """Paths of demands: those of demand k are first[k] to first[k + 1].
+
+    start        (P + 1,) where the links of each path begin
+    link, share  links of all paths, and the share of the traffic on each
+    """
+
+    first: Ints
+    start: Ints
+    link: Ints
+    share: Floats
+
+
+class _Moves(NamedTuple):
+    """Moves of the annealing: their number, the initial temperature, and the demands with several paths."""
+
+    number: int
+    initial: float
+    free: Ints
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _anneal(first, start, link, share, capacity, demand, path_of, free, moves, initial, random):  # type: ignore[no-untyped-def]
+def _anneal(paths, capacity, demand, path_of, moves, random):  # type: ignore[no-untyped-def]
+    """Return the paths of the least load above capacity after so many moves; changes `path_of`."""
+    first, free = paths.first, moves.free
     load = np.zeros(len(capacity))
     for k in range(len(path_of)):
         if path_of[k] >= 0:
-            _add_load(start, link, share, path_of[k], demand[k], load, capacity)
+            _add_load(paths, path_of[k], demand[k], load, capacity)
     excess = np.maximum(load - capacity, 0.0).sum()
     best, best_excess = path_of.copy(), excess
-    for move in range(moves):
+    for move in range(moves.number):
         if best_excess <= 0.0:
             break
         k = free[min(int(random.random() * len(free)), len(free) - 1)]
@@ -171,9 +189,9 @@ def _anneal(first, start, link, share, capacity, demand, path_of, free, moves, i
         p = first[k] + min(int(random.random() * (count - 1)), count - 2)
         if p >= path_of[k]:
             p += 1
-        change = _add_load(start, link, share, path_of[k], -demand[k], load, capacity)
-        change += _add_load(start, link, share, p, demand[k], load, capacity)
-        temperature = initial * (1 - move / moves)
+        change = _add_load(paths, path_of[k], -demand[k], load, capacity)
+        change += _add_load(paths, p, demand[k], load, capacity)
+        temperature = moves.initial * (1 - move / moves.number)
         if change <= 0 or (temperature > 0 and random.random() < math.exp(-change / temperature)):
             path_of[k] = p
             excess += change
@@ -181,18 +199,18 @@ def _anneal(first, start, link, share, capacity, demand, path_of, free, moves, i
                 best_excess = excess
                 best[:] = path_of
         else:
-            _add_load(start, link, share, p, -demand[k], load, capacity)
-            _add_load(start, link, share, path_of[k], demand[k], load, capacity)
+            _add_load(paths, p, -demand[k], load, capacity)
+            _add_load(paths, path_of[k], demand[k], load, capacity)
     return best
 
 
 @njit(cache=True)
-def _add_load(start, link, share, p, rate, load, capacity):  # type: ignore[no-untyped-def]
+def _add_load(paths, p, rate, load, capacity):  # type: ignore[no-untyped-def]
     """Add a rate to the links of a path; return the change of the load above capacity."""
     change = 0.0
-    for j in range(start[p], start[p + 1]):
-        e = link[j]
+    for j in range(paths.start[p], paths.start[p + 1]):
+        e = paths.link[j]
         change -= max(load[e] - capacity[e], 0.0)
-        load[e] += share[j] * rate
+        load[e] += paths.share[j] * rate
         change += max(load[e] - capacity[e], 0.0)
     return change

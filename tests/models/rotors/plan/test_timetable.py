@@ -57,7 +57,8 @@ def test_the_compiled_waits_are_those_in_python() -> None:
     item = timetables()[0]
     first, second = np.array([1, 2]), np.array([-1, 2 * item.racks + 3])
     compiled = module._waits(*item._up_times, item.period_us, first, second)
-    plain = module._waits.py_func(*item._up_times, item.period_us, first, second)  # type: ignore[attr-defined]
+    arguments = (*item._up_times, item.period_us, first, second)
+    plain = module._waits.call_in_python(arguments)  # type: ignore[attr-defined]
     assert np.allclose(compiled, plain)
 
 
