@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -345,25 +345,34 @@ def _draw_move(network, rules, weight, total, only_random, random):  # type: ign
     return e, new
 
 
+class _Trial(NamedTuple):
+    """A trial of other weights.
+
+    total, load  (E,) loads now and in the trial
+    is_affected  (D,) targets whose routes change
+    """
+
+    total: Floats
+    load: Floats
+    is_affected: Bools
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _local_search(network, rules, state, evaluations, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    weight, bank, distance, load = state.weight, state.bank, state.distance, state.load
-    score, best_score, stalled = state.score, state.best_score, state.stalled
+def _local_search(network, rules, state, evaluations, random):  # type: ignore[no-untyped-def]
+    """Try moves, and keep those that are no worse; after a stall, perturb the incumbent."""
+    weight, score, best_score, stalled = state.weight, state.score, state.best_score, state.stalled
     links, count = len(network.tail), len(network.targets)
     total = np.zeros(links)
     if np.isinf(score[0]):
-        for d in range(count):
-            _route_target(network, weight, d, distance[0, d], load[0, d])
-    for d in range(count):
-        total += load[bank[d], d]
+        _route_all(network, state)
+    _sum_loads(state, total)
     if np.isinf(score[0]):
         score[0] = (total / network.capacity).max()
         score[1] = _congestion(total, network.capacity)
         best_score[:] = score
-    is_affected = np.zeros(count, dtype=np.bool_)
     changed = (weight != state.origin).sum()
-    trial = total.copy()
+    trial = _Trial(total, total.copy(), np.zeros(count, dtype=np.bool_))
     stall_limit = max(MIN_STALL_LIMIT, STALL_LIMIT_PER_LINK * links)
     for _ in range(evaluations):
         perturb = stalled[0] >= stall_limit
@@ -372,10 +381,8 @@ def _local_search(network, rules, state, evaluations, random):  # type: ignore[n
             stalled[0] = 0
             weight[:] = state.best
             changed = (weight != state.origin).sum()
-            total[:] = 0.0
-            for d in range(count):
-                _route_target(network, weight, d, distance[bank[d], d], load[bank[d], d])
-                total += load[bank[d], d]
+            _route_all(network, state)
+            _sum_loads(state, total)
         for _ in range(moves):
             e, new = _draw_move(network, rules, weight, total, perturb, random)
             new_changed = changed + (new != state.origin[e]) - (weight[e] != state.origin[e])
@@ -383,46 +390,82 @@ def _local_search(network, rules, state, evaluations, random):  # type: ignore[n
                 continue
             old = weight[e]
             weight[e] = new
-            trial[:] = total
-            for d in range(count):
-                now, other = bank[d], 1 - bank[d]
-                at_tail, at_head = distance[now, d, network.tail[e]], distance[now, d, network.head[e]]
-                is_affected[d] = at_tail == at_head + old if new > old else at_head + new <= at_tail
-                if is_affected[d] and network.tail[e] != network.targets[d]:
-                    _route_target(network, weight, d, distance[other, d], load[other, d])
-                    trial += load[other, d] - load[now, d]
-                else:
-                    is_affected[d] = False
-            utilization = (trial / network.capacity).max()
-            cost = _congestion(trial, network.capacity)
-            if rules.by_utilization:
-                same = abs(utilization - score[0]) <= 1e-12 * score[0]
-                better = (utilization < score[0] and not same) or (same and cost < score[1])
-                accept = better or (same and cost == score[1])
-            else:
-                better = cost < score[1] * (1 - 1e-12)
-                accept = cost <= score[1]
+            _try_weight(network, state, trial, e, old)
+            utilization = (trial.load / network.capacity).max()
+            cost = _congestion(trial.load, network.capacity)
+            better, accept = _compare(rules, score, utilization, cost)
             if perturb or accept:
-                for d in range(count):
-                    if is_affected[d]:
-                        bank[d] = 1 - bank[d]
-                total[:] = trial
+                _accept(state, trial)
                 changed = new_changed
                 score[0], score[1] = utilization, cost
                 stalled[0] = 0 if better else stalled[0] + 1
-                if rules.by_utilization:
-                    is_best = utilization < best_score[0] * (1 - 1e-12) or (
-                        utilization <= best_score[0] * (1 + 1e-12) and cost < best_score[1] * (1 - 1e-12)
-                    )
-                else:
-                    is_best = cost < best_score[1] * (1 - 1e-12)
-                if is_best:
+                if _is_best(rules, best_score, utilization, cost):
                     best_score[:] = score
                     state.best[:] = weight
             else:
                 weight[e] = old
                 stalled[0] += 1
         if not perturb and random.random() < RECOMPUTE_PROBABILITY:
-            total[:] = 0.0
-            for d in range(count):
-                total += load[bank[d], d]
+            _sum_loads(state, total)
+
+
+@njit(cache=True)
+def _route_all(network, state):  # type: ignore[no-untyped-def]
+    """Write the distances and loads of all targets under the present weights."""
+    for d in range(len(network.targets)):
+        b = state.bank[d]
+        _route_target(network, state.weight, d, state.distance[b, d], state.load[b, d])
+
+
+@njit(cache=True)
+def _sum_loads(state, total):  # type: ignore[no-untyped-def]
+    """Write the present load of links, the sum over targets."""
+    total[:] = 0.0
+    for d in range(len(state.bank)):
+        total += state.load[state.bank[d], d]
+
+
+@njit(cache=True)
+def _try_weight(network, state, trial, e, old):  # type: ignore[no-untyped-def]
+    """Write the loads with the new weight of link e, and the routes of the targets that it affects."""
+    weight, bank, distance, load = state.weight, state.bank, state.distance, state.load
+    new, is_affected = weight[e], trial.is_affected
+    trial.load[:] = trial.total
+    for d in range(len(bank)):
+        now, other = bank[d], 1 - bank[d]
+        at_tail, at_head = distance[now, d, network.tail[e]], distance[now, d, network.head[e]]
+        is_affected[d] = at_tail == at_head + old if new > old else at_head + new <= at_tail
+        if is_affected[d] and network.tail[e] != network.targets[d]:
+            _route_target(network, weight, d, distance[other, d], load[other, d])
+            trial.load[:] += load[other, d] - load[now, d]
+        else:
+            is_affected[d] = False
+
+
+@njit(cache=True)
+def _accept(state, trial):  # type: ignore[no-untyped-def]
+    """Make the trial the present state."""
+    for d in range(len(state.bank)):
+        if trial.is_affected[d]:
+            state.bank[d] = 1 - state.bank[d]
+    trial.total[:] = trial.load
+
+
+@njit(cache=True)
+def _compare(rules, score, utilization, cost):  # type: ignore[no-untyped-def]
+    """Return whether a trial is better than the present weights, and whether it is at least no worse."""
+    if not rules.by_utilization:
+        return cost < score[1] * (1 - 1e-12), cost <= score[1]
+    same = abs(utilization - score[0]) <= 1e-12 * score[0]
+    better = (utilization < score[0] and not same) or (same and cost < score[1])
+    return better, better or (same and cost == score[1])
+
+
+@njit(cache=True)
+def _is_best(rules, best_score, utilization, cost):  # type: ignore[no-untyped-def]
+    """Return whether a trial is better than the incumbent."""
+    if not rules.by_utilization:
+        return cost < best_score[1] * (1 - 1e-12)
+    return utilization < best_score[0] * (1 - 1e-12) or (
+        utilization <= best_score[0] * (1 + 1e-12) and cost < best_score[1] * (1 - 1e-12)
+    )

@@ -13,13 +13,13 @@ source  largest flow by shortest augmenting paths: Edmonds and Karp 1972
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SOLVER
 from planner_models.flows import split_ratios
@@ -173,11 +173,8 @@ def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:
     capacity.sum_duplicates()
     return np.asarray(
         _largest_flows(
-            capacity.indptr.astype(np.int64),
-            capacity.indices.astype(np.int64),
-            capacity.data,
-            problem.tail,
-            problem.head,
+            Capacities.of(capacity),
+            Links(problem.tail, problem.head),
             problem.source,
             problem.target,
             len(problem.nodes),
@@ -193,41 +190,70 @@ def _count_entries(problem: Traffic, plan: Routing) -> int:
     return by_target * len(problem.demands)
 
 
+class Capacities(NamedTuple):
+    """Capacities of each demand's own: link[start[k]:start[k + 1]] have amount[start[k]:start[k + 1]]."""
+
+    start: Ints
+    link: Ints
+    amount: Floats
+
+    @classmethod
+    def of(cls, capacity: sp.csr_array) -> Capacities:
+        """Return the rows of a matrix, (K, E)."""
+        return cls(capacity.indptr.astype(np.int64), capacity.indices.astype(np.int64), capacity.data)
+
+
+class Links(NamedTuple):
+    """Ends of links, (E,)."""
+
+    tail: Ints
+    head: Ints
+
+
+class Residual(NamedTuple):
+    """A demand's flow within its capacities, by entry.
+
+    link, limit  links and their capacities
+    flow         on each; changes
+    threshold    less than this is nothing
+    """
+
+    link: Ints
+    limit: Floats
+    flow: Floats
+    threshold: float
+
+
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  # type: ignore[no-untyped-def]
+def _largest_flows(capacities, ends, source, target, nodes):  # type: ignore[no-untyped-def]
     """Return the largest flow of each row of capacities, by shortest augmenting paths."""
     value = np.zeros(len(source))
-    came_by, queue = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
+    work = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
+    came_by = work[0]
     for k in range(len(source)):
-        links, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
-        if len(links) == 0:
+        low, high = capacities.start[k], capacities.start[k + 1]
+        if low == high:
             continue
-        flow, threshold = np.zeros(len(links)), 1e-12 * limit.max()
-        while _find_path(links, limit, flow, threshold, tail, head, source[k], target[k], came_by, queue):
-            step, node = np.inf, target[k]
-            while node != source[k]:
-                i = came_by[node] // 2
-                if came_by[node] % 2:
-                    step, node = min(step, flow[i]), head[links[i]]
-                else:
-                    step, node = min(step, limit[i] - flow[i]), tail[links[i]]
+        limit = capacities.amount[low:high]
+        residual = Residual(capacities.link[low:high], limit, np.zeros(high - low), 1e-12 * limit.max())
+        while _find_path(residual, ends, source[k], target[k], work):
+            step = np.inf
             node = target[k]
             while node != source[k]:
-                i = came_by[node] // 2
-                if came_by[node] % 2:
-                    flow[i] -= step
-                    node = head[links[i]]
-                else:
-                    flow[i] += step
-                    node = tail[links[i]]
+                free, node = step_back(residual, ends, came_by[node])
+                step = min(step, free)
+            send_along(residual, ends, came_by, source[k], target[k], step)
             value[k] += step
     return value
 
 
 @njit(cache=True)
-def _find_path(links, limit, flow, threshold, tail, head, source, target, came_by, queue):  # type: ignore[no-untyped-def]
+def _find_path(residual, ends, source, target, work):  # type: ignore[no-untyped-def]
     """Return whether a path has residual capacity; entry i leads to a node as 2 i, backwards as 2 i + 1."""
+    links, limit, flow, threshold = residual
+    tail, head = ends
+    came_by, queue = work
     for e in links:
         came_by[tail[e]] = came_by[head[e]] = -1
     came_by[source], came_by[target] = -2, -1
@@ -246,3 +272,26 @@ def _find_path(links, limit, flow, threshold, tail, head, source, target, came_b
                 queue[last] = after
                 last += 1
     return came_by[target] != -1
+
+
+@njit(cache=True)
+def step_back(residual, ends, code):  # type: ignore[no-untyped-def]
+    """Return the residual capacity of an entry by which a node was reached, and the node before it."""
+    i = code // 2
+    if code % 2:
+        return residual.flow[i], ends.head[residual.link[i]]
+    return residual.limit[i] - residual.flow[i], ends.tail[residual.link[i]]
+
+
+@njit(cache=True)
+def send_along(residual, ends, came_by, source, target, step):  # type: ignore[no-untyped-def]
+    """Send an amount along the path by which a target was reached."""
+    node = target
+    while node != source:
+        i = came_by[node] // 2
+        if came_by[node] % 2:
+            residual.flow[i] -= step
+            node = ends.head[residual.link[i]]
+        else:
+            residual.flow[i] += step
+            node = ends.tail[residual.link[i]]

@@ -12,7 +12,7 @@ source  successive shortest paths: Ahuja, Magnanti and Orlin 1993, section 9.7
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,14 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.tolerances import SUM_ROUNDING
 from planner_models.graphs.indexing import sum_by_index
-from planner_models.traffic.plan.moved_traffic import PresentFlow
+from planner_models.traffic.plan.moved_traffic import (
+    Capacities,
+    Links,
+    PresentFlow,
+    Residual,
+    send_along,
+    step_back,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 LEAST_AMOUNT: Final = SUM_ROUNDING  # of a demand's present flow; less on a path is rounding
@@ -55,17 +62,11 @@ class CheapestWays:
         present_flow = sp.csr_array(present.flow)
         present_flow.sum_duplicates()
         count, demand, amount, cost = _keep_cheapest(
-            present_flow.indptr.astype(np.int64),
-            present_flow.indices.astype(np.int64),
-            present_flow.data,
-            problem.tail,
-            problem.head,
-            problem.source,
-            problem.target,
-            len(problem.nodes),
+            Capacities.of(present_flow),
+            Links(problem.tail, problem.head),
+            _Demands(problem.source, problem.target, anew + move_price, present.stays),
             length,
-            anew + move_price,
-            present.stays,
+            len(problem.nodes),
         )
         new = np.maximum(rate - present.stays, 0.0)[demands]
         demand = np.concatenate([demand[:count], demands, demands])
@@ -99,66 +100,88 @@ class CheapestWays:
         return float(prices + gain)
 
 
+class _Demands(NamedTuple):
+    """Demands, (K,) each: a piece costs less than the ceiling, and all add up to at most `max_amount`."""
+
+    source: Ints
+    target: Ints
+    ceiling: Floats
+    max_amount: Floats
+
+
+class _Tree(NamedTuple):
+    """Costs of paths to nodes, (N,), and the entries by which they lead there: see `step_back`."""
+
+    distance: Floats
+    came_by: Ints
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, max_amount):  # type: ignore  # noqa: C901
-    """Return (number, demand, amount, cost) of the pieces of the cheapest flow within each row of capacities.
-
-    A piece costs less than the ceiling of its demand, (K,), and those of a demand add up to at most
-    `max_amount`.
-    """
-    size = 2 * len(source) + 16
+def _keep_cheapest(capacities, ends, demands, length, nodes):  # type: ignore[no-untyped-def]
+    """Return (number, demand, amount, cost) of the pieces of the cheapest flow within the capacities."""
+    count_demands = len(demands.source)
+    size = 2 * count_demands + 16
     demand, amount, cost = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
-    distance, came_by = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
+    tree = _Tree(np.full(nodes, np.inf), np.full(nodes, -1, np.int64))
     count = 0
-    for k in range(len(source)):
-        links, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
-        if len(links) == 0 or max_amount[k] <= 0.0:
+    for k in range(count_demands):
+        low, high = capacities.start[k], capacities.start[k + 1]
+        remaining, source, target = demands.max_amount[k], demands.source[k], demands.target[k]
+        if low == high or remaining <= 0.0:
             continue
-        flow, threshold, remaining = np.zeros(len(links)), LEAST_AMOUNT * limit.max(), max_amount[k]
-        while remaining > threshold:
-            for e in links:
-                distance[tail[e]] = distance[head[e]] = np.inf
-            distance[source[k]] = 0.0
-            is_changed, rounds = True, 0
-            while is_changed and rounds <= len(links):
-                is_changed, rounds = False, rounds + 1
-                for i in range(len(links)):
-                    e = links[i]
-                    u, v = tail[e], head[e]
-                    margin = 1e-12 * length[e]
-                    if limit[i] - flow[i] > threshold and distance[u] + length[e] < distance[v] - margin:
-                        distance[v], came_by[v], is_changed = distance[u] + length[e], 2 * i, True
-                    if flow[i] > threshold and distance[v] - length[e] < distance[u] - margin:
-                        distance[u], came_by[u], is_changed = distance[v] - length[e], 2 * i + 1, True
-            if not distance[target[k]] < ceiling[k]:
+        limit = capacities.amount[low:high]
+        residual = Residual(
+            capacities.link[low:high], limit, np.zeros(high - low), LEAST_AMOUNT * limit.max()
+        )
+        while remaining > residual.threshold:
+            _find_cheapest(residual, ends, length, source, tree)
+            if not tree.distance[target] < demands.ceiling[k]:
                 break
-            step, node, hops = remaining, target[k], 0
-            while node != source[k] and hops <= 2 * len(links):
-                i = came_by[node] // 2
-                if came_by[node] % 2:
-                    step, node = min(step, flow[i]), head[links[i]]
-                else:
-                    step, node = min(step, limit[i] - flow[i]), tail[links[i]]
-                hops += 1
-            is_path = node == source[k]
-            step = step if is_path else remaining  # rounding: no more of it costs less
-            node = target[k] if is_path else source[k]
-            while node != source[k]:
-                i = came_by[node] // 2
-                if came_by[node] % 2:
-                    flow[i] -= step
-                    node = head[links[i]]
-                else:
-                    flow[i] += step
-                    node = tail[links[i]]
+            step = _send_piece(residual, ends, tree.came_by, source, target, remaining)
             if count == size:
                 size *= 2
                 demand, amount, cost = _lengthen(demand, size), _lengthen(amount, size), _lengthen(cost, size)
-            demand[count], amount[count], cost[count] = k, step, distance[target[k]]
+            demand[count], amount[count], cost[count] = k, step, tree.distance[target]
             count += 1
             remaining -= step
     return count, demand, amount, cost
+
+
+@njit(cache=True)
+def _find_cheapest(residual, ends, length, source, tree):  # type: ignore[no-untyped-def]
+    """Write the cheapest paths from a node over residual capacities (Bellman and Ford)."""
+    links, limit, flow, threshold = residual
+    tail, head = ends
+    distance, came_by = tree
+    for e in links:
+        distance[tail[e]] = distance[head[e]] = np.inf
+    distance[source] = 0.0
+    is_changed, rounds = True, 0
+    while is_changed and rounds <= len(links):
+        is_changed, rounds = False, rounds + 1
+        for i in range(len(links)):
+            e = links[i]
+            u, v = tail[e], head[e]
+            margin = 1e-12 * length[e]
+            if limit[i] - flow[i] > threshold and distance[u] + length[e] < distance[v] - margin:
+                distance[v], came_by[v], is_changed = distance[u] + length[e], 2 * i, True
+            if flow[i] > threshold and distance[v] - length[e] < distance[u] - margin:
+                distance[u], came_by[u], is_changed = distance[v] - length[e], 2 * i + 1, True
+
+
+@njit(cache=True)
+def _send_piece(residual, ends, came_by, source, target, most):  # type: ignore[no-untyped-def]
+    """Send what the path to a target has capacity for, at most `most`; return the amount."""
+    step, node, hops = most, target, 0
+    while node != source and hops <= 2 * len(residual.link):
+        free, node = step_back(residual, ends, came_by[node])
+        step = min(step, free)
+        hops += 1
+    if node != source:  # rounding: no more of it costs less
+        return most
+    send_along(residual, ends, came_by, source, target, step)
+    return step
 
 
 @njit(cache=True)

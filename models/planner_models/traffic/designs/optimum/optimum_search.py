@@ -258,10 +258,7 @@ class OptimumSearch:
         elif self.found is None:
             solution, flows = solve_over_links(problem, unit, objective, options, least_mbps)
         else:
-            by_lp = self.method == "lp" or least_mbps is not None
-            solution, flows = solve_over_paths(
-                problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp, previous=self.previous
-            )
+            solution, flows = self._solve_over_paths(unit, objective, self.found, options, least_mbps)
         solution = rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
         proof = of_solution(
             solution,
@@ -274,6 +271,31 @@ class OptimumSearch:
         if flows is None:
             return Decision(plan=None, proof=proof)
         return decide_by_plan(problem, objective, flows, proof, options)
+
+    def _solve_over_paths(
+        self,
+        unit: float,
+        objective: Objective,
+        paths: path_flow_program.CandidatePaths,
+        options: Options,
+        least_mbps: float | None,
+    ) -> tuple[Solution, SolvedFlows | None]:
+        """Return the solution over given paths, and its flows; None where it has none.
+
+        unit        factor of the demands at which it is solved
+        least_mbps  traffic that the plan delivers at least
+        """
+        scaled = self.problem.scale_demands(unit)
+        by_lp = self.method == "lp" or least_mbps is not None
+        solution = None if by_lp else _solve_by_paths(scaled, objective, paths, options, self.previous)
+        if solution is None:
+            program = path_flow_program.build(scaled, objective, paths, least_mbps=least_mbps)
+            solution = backends.solve(program, options)
+        if solution.x is None:
+            return solution, None
+        is_partial = objective == "total" or least_mbps is not None
+        x = solution.x[: len(paths.demand)] / unit
+        return solution, flows_over_paths(self.problem, paths, x, is_partial=is_partial)
 
     def prove_infeasible(self, objective: Objective, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision where not all demand fits, with the reason; undecided without proof."""
@@ -374,36 +396,6 @@ def _solve_formulation(
         return solution, None, problem.rate_mbps
     served = rates_mbps(problem, m) if objective == "total" or least_mbps is not None else problem.rate_mbps
     return solution, flow_mbps(problem, m), served
-
-
-def solve_over_paths(
-    problem: Traffic,
-    unit: float,
-    objective: Objective,
-    paths: path_flow_program.CandidatePaths,
-    options: Options,
-    least_mbps: float | None,
-    *,
-    by_lp: bool,
-    previous: Decision[Routing] | None,
-) -> tuple[Solution, SolvedFlows | None]:
-    """Return the solution over given paths, and its flows; None where it has none.
-
-    unit        factor of the demands at which it is solved
-    least_mbps  traffic that the plan delivers at least
-    by_lp       by the linear program, however many paths there are
-    previous    decision whose routes the search over many paths starts from
-    """
-    scaled = problem.scale_demands(unit)
-    solution = None if by_lp else _solve_by_paths(scaled, objective, paths, options, previous)
-    if solution is None:
-        program = path_flow_program.build(scaled, objective, paths, least_mbps=least_mbps)
-        solution = backends.solve(program, options)
-    if solution.x is None:
-        return solution, None
-    is_partial = objective == "total" or least_mbps is not None
-    x = solution.x[: len(paths.demand)] / unit
-    return solution, flows_over_paths(problem, paths, x, is_partial=is_partial)
 
 
 def _solve_by_paths(

@@ -110,8 +110,12 @@ def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[n
     link, begin, end = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     enter = np.zeros((stop_layer - first_layer, size))
     following, shares = np.empty(2 * size + nodes, dtype=np.int64), np.empty(2 * size + nodes)
-    from_node, to_node = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    scratch, touched = np.zeros(size), np.empty(size, dtype=np.int64)
+    work = _PassageWork(
+        np.zeros(nodes, dtype=np.int64),
+        np.zeros(nodes, dtype=np.int64),
+        np.zeros(size),
+        np.empty(size, dtype=np.int64),
+    )
     amount_at, used = np.zeros(nodes), 0
     for t in range(targets):
         if first[t] == first[t + 1]:
@@ -121,24 +125,39 @@ def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[n
             longer = 2 * len(shares) + max_new
             following = np.append(following, np.empty(longer, dtype=np.int64))
             shares = np.append(shares, np.empty(longer))
-        used = _link_passages(
-            net, routes, over, t, first[t], link, begin, end, following, shares, used, from_node, to_node,
-            scratch, touched,
-        )  # fmt: skip
+        passages = Passages(first, link, enter, begin, end, following, shares)
+        used = _link_passages(net, routes, over, t, passages, used, work)
         for g in range(first_layer, stop_layer):
-            _enter_passages(net, routes, over, t, g, first[t + 1], amount_at, enter[g - first_layer])
+            amount_at[:] = net.rate[g, t]
+            _enter_passages(net, routes, over, t, passages, g - first_layer, amount_at)
     return Passages(first, link, enter, begin, end, following, shares)
 
 
-@njit(cache=True, nogil=True)
-def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    net, routes, over, t, p, link, begin, end, following, shares, used, from_node, to_node, scratch, touched
-):
-    """Write the passages of a target from place p on, nearest first; return the entries of `shares` in use.
+class _PassageWork(NamedTuple):
+    """Arrays of the search for passages.
 
     from_node, to_node  (N,) entries with the first overloaded links on the way from each node
+    scratch, touched    (P,) sums by passage, and the passages that have one
     """
-    tail, head = net.tail, net.head
+
+    from_node: Ints
+    to_node: Ints
+    scratch: Floats
+    touched: Ints
+
+
+@njit(cache=True, nogil=True)
+def _link_passages(net, routes, over, t, passages, used, work):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Write the passages of a target, nearest first; return the entries of `part` in use, `used` before."""
+    tail, head, p = net.tail, net.head, passages.first[t]
+    link, begin, end, following, shares = (
+        passages.link,
+        passages.begin,
+        passages.end,
+        passages.next,
+        passages.part,
+    )
+    from_node, to_node, scratch, touched = work
     hops, share = routes.hops, routes.share
     from_node[:] = 0
     to_node[:] = 0
@@ -188,11 +207,15 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
 
 
 @njit(cache=True, nogil=True)
-def _enter_passages(net, routes, over, t, g, p, amount_at, enter):  # type: ignore[no-untyped-def]
-    """Add the traffic of a layer that gets to each passage of a target first; p follows the last of them."""
+def _enter_passages(net, routes, over, t, passages, layer, amount_at):  # type: ignore[no-untyped-def]
+    """Add the traffic of a layer that gets to each passage of a target first.
+
+    layer      row of `enter`
+    amount_at  (N,) traffic of the layer to the target, which is overwritten
+    """
     tail, head = net.tail, net.head
     hops, share = routes.hops, routes.share
-    amount_at[:] = net.rate[g, t]
+    enter, p = passages.enter[layer], passages.first[t + 1]  # p follows the last of them
     i, stop = routes.start[t], routes.stop[t]
     while i < stop:
         e = hops[i]
@@ -236,15 +259,31 @@ def _load_of_passages(passages, g, passed, amount_at, load):  # type: ignore[no-
                 amount_at[following[i]] += amount * shares[i]
 
 
+class Loads(NamedTuple):
+    """Loads of links and what they pass, in layers of traffic.
+
+    total    (G, E) loads where no link drops traffic
+    used     (E,) what lower levels take of the links
+    passed   (G, E) share that each link passes
+    load     (G, E) loads where links drop traffic
+    granted  (G,) amounts of the layers on one link
+    """
+
+    total: Floats
+    used: Floats
+    passed: Floats
+    load: Floats
+    granted: Floats
+
+
 @njit(cache=True, nogil=True)
-def solve_drops(net, routes, total, used, passed, first, stop_layer, load, granted):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def solve_drops(net, routes, loads, first, stop_layer):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the share that links pass of the traffic of a level's layers; return the error of the last step.
 
-    total  (G, E) loads of the layers where no link drops traffic
-    used   (E,) what the levels before take of the links; that of this level is added
+    What the level takes of the links is added to `used`.
     """
-    links, layers = len(net.tail), stop_layer - first
-    capacity, layer_weight = net.capacity, net.layer_weight
+    total, used, passed, load, _ = loads
+    links, layers, capacity = len(net.tail), stop_layer - first, net.capacity
     over = np.zeros(links, dtype=np.bool_)
     is_any = False
     for e in range(links):
@@ -262,21 +301,9 @@ def solve_drops(net, routes, total, used, passed, first, stop_layer, load, grant
         full = np.flatnonzero(over)
         damping, best, stalled = 1.0, np.inf, 0
         for _ in range(MOST_STEPS):
-            error = 0.0
             for g in range(layers):
                 _load_of_passages(passages, g, passed[first + g], amount_at, load[first + g])
-            for i in range(len(full)):
-                e = full[i]
-                _share_link(
-                    max(capacity[e] - used[e], 0.0), load[:, e], layer_weight, first, stop_layer, granted
-                )
-                for g in range(first, stop_layer):
-                    new = min(granted[g] / load[g, e], 1.0) if load[g, e] > 0 else 1.0
-                    old = passed[g, e]
-                    error = max(error, abs(new - old) / max(new, 1e-300) if new > 0 else old)
-                    if damping < 1.0 and new > 0 and old > 0:
-                        new = old * (new / old) ** damping
-                    passed[g, e] = new
+            error = _update_shares(net, loads, full, first, stop_layer, damping)
             if error <= PRECISION:
                 error = 0.0
                 break
@@ -293,6 +320,25 @@ def solve_drops(net, routes, total, used, passed, first, stop_layer, load, grant
         load[g] = 0.0
         arriving_load(net, g, routes, passed[g], at_node, load[g])
         used += load[g] * passed[g]
+    return error
+
+
+@njit(cache=True, nogil=True)
+def _update_shares(net, loads, full, first, stop_layer, damping):  # type: ignore[no-untyped-def]
+    """Update the shares that overloaded links pass by their loads; return the largest relative change."""
+    _, used, passed, load, granted = loads
+    capacity, error = net.capacity, 0.0
+    for i in range(len(full)):
+        e = full[i]
+        available = max(capacity[e] - used[e], 0.0)
+        _share_link(available, load[:, e], net.layer_weight, first, stop_layer, granted)
+        for g in range(first, stop_layer):
+            new = min(granted[g] / load[g, e], 1.0) if load[g, e] > 0 else 1.0
+            old = passed[g, e]
+            error = max(error, abs(new - old) / max(new, 1e-300) if new > 0 else old)
+            if damping < 1.0 and new > 0 and old > 0:
+                new = old * (new / old) ** damping
+            passed[g, e] = new
     return error
 
 
@@ -341,7 +387,7 @@ def allocate_lists(targets, nodes, links):  # type: ignore[no-untyped-def]
 def list_overloaded(net, routes, over, lists):  # type: ignore[no-untyped-def]
     """Return the lists of overloaded links, (E,), in the arrays of `lists`, or in longer ones if need be."""
     head, link, shares, after = lists.head, lists.link, lists.share, lists.after
-    scratch, touched = np.zeros(len(over)), np.empty(len(over), dtype=np.int64)
+    work = np.zeros(len(over)), np.empty(len(over), dtype=np.int64)
     size, max_new = 0, head.shape[1] * over.sum() + 1  # most new entries for a target
     for t in range(len(head)):
         if size + max_new > len(link):
@@ -349,16 +395,20 @@ def list_overloaded(net, routes, over, lists):  # type: ignore[no-untyped-def]
             link = np.append(link, np.zeros(longer, dtype=np.int64))
             after = np.append(after, np.zeros(longer, dtype=np.int64))
             shares = np.append(shares, np.zeros(longer))
-        size = _list_of_target(net, routes, over, t, head[t], link, shares, after, size, scratch, touched)
+        lists = OverloadedLinks(head, link, shares, after)
+        size = _list_of_target(net, routes, over, t, lists, size, work)
     return OverloadedLinks(head, link, shares, after)
 
 
 @njit(cache=True, nogil=True)
-def _list_of_target(  # type: ignore[no-untyped-def]
-    net, routes, over, t, first_entry, link, shares, after, size, scratch, touched
-):
-    """Write the lists of one target from place `size` on, nearest nodes first; return the entries in use."""
+def _list_of_target(net, routes, over, t, lists, size, work):  # type: ignore[no-untyped-def]
+    """Write the lists of one target from place `size` on, nearest nodes first; return the entries in use.
+
+    work  sums by link, zero before and after, and the links that have one
+    """
     tail, head = net.tail, net.head
+    first_entry, link, shares, after = lists.head[t], lists.link, lists.share, lists.after
+    scratch, touched = work
     hops, share, start = routes.hops, routes.share, routes.start[t]
     first_entry[:] = -1
     last = routes.stop[t] - 1

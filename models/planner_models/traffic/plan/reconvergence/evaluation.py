@@ -19,6 +19,7 @@ from planner.search.tolerances import ROUNDING
 from planner.sums import add_up
 from planner_models.traffic.plan.reconvergence.drops import (
     MOST_STEPS,
+    Loads,
     Routes,
     admit_in_order,
     allocate_lists,
@@ -29,8 +30,11 @@ from planner_models.traffic.plan.reconvergence.drops import (
 )
 from planner_models.traffic.plan.reconvergence.shortest_paths import (
     MAX_MIN,
+    Hops,
     Network,
     Trees,
+    Ways,
+    Work,
     find_trees,
     follow_paths,
     network_of,
@@ -73,16 +77,38 @@ class Outcomes(NamedTuple):
     served: Floats
 
 
-class _Work(NamedTuple):
-    """Arrays that the search for new paths overwrites: see `update_paths` and `follow_paths`."""
+class Failures(NamedTuple):
+    """Failures: failure s takes link[first_link[s]:first_link[s + 1]] down.
 
-    distance: Floats
-    settled: Ints
-    affected: Bools
-    heap: Ints
-    place: Ints
-    at: Floats
-    load: Floats
+    probability  (S,) of each, or () where it is unknown
+    """
+
+    first_link: Ints
+    link: Ints
+    probability: Floats
+
+
+class Requested(NamedTuple):
+    """What is requested besides totals: loads of links, traffic of demands, admission in order."""
+
+    load: bool
+    demands: bool
+    admission: bool
+
+
+class _State(NamedTuple):
+    """The network after a failure.
+
+    down     (E,) failed links
+    reached  (T, N) which nodes have a path
+    is_cut   (T,) whether this is not as without failures
+    summed   (E,) load of each link
+    """
+
+    down: Bools
+    reached: Bools
+    is_cut: Bools
+    summed: Floats
 
 
 class _Base(NamedTuple):
@@ -102,7 +128,7 @@ class _Base(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _allocate(nodes, links):  # type: ignore[no-untyped-def]
-    return _Work(
+    return Work(
         np.empty(nodes),
         np.empty(nodes, dtype=np.int64),
         np.zeros(nodes, dtype=np.bool_),
@@ -132,19 +158,17 @@ def _base_routes(net, trees):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reroute(net, trees, base, failed, down, work, reached, is_cut, summed):  # type: ignore[no-untyped-def]
+def _reroute(net, trees, base, failed, state, work):  # type: ignore[no-untyped-def]
     """Write the routes and loads without the failed links; return the traffic that has no path any more.
 
-    failed   links by row, and `down` (E,) whether each has failed
-    reached  (T, N) which nodes have a path; is_cut (T,) becomes true where this is not as without failures
-    summed   (E,) becomes the load of each link
+    failed  links by row, which are `down`
     """
-    routes, first, tree_load, far = base.routes, base.first, trees.load, trees.distance
+    routes, first, tree_load = base.routes, base.first, trees.load
     hops, share, start, stop = routes.hops, routes.share, routes.start, routes.stop
-    settled, rate, row_load = work.settled, net.rate, work.load
-    targets, end, cut = len(net.targets), first[-1], 0.0
+    down, summed = state.down, state.summed
+    end, cut = first[-1], 0.0
     summed[:] = 0.0
-    for t in range(targets):
+    for t in range(len(net.targets)):
         is_changed = False
         for e in failed:
             if tree_load[t, e] > 0:
@@ -154,26 +178,30 @@ def _reroute(net, trees, base, failed, down, work, reached, is_cut, summed):  # 
             start[t], stop[t] = first[t], first[t + 1]
             summed += tree_load[t]
             continue
-        count = update_paths(
-            net, trees, t, down, work.distance, work.affected, work.heap, work.place, settled
-        )
+        count = update_paths(net, trees, t, down, work)
         start[t] = end
-        end += follow_paths(
-            net, t, work.distance, settled, count, down, work.affected, trees.first_way[t], trees.way,
-            work.at, hops[end:], share[end:], row_load,
-        )  # fmt: skip
+        ways = Ways(trees.first_way[t], trees.way)
+        end += follow_paths(net, t, work, count, down, ways, Hops(hops[end:], share[end:]))
         stop[t] = end
         work.affected[:] = False
-        summed += row_load
+        summed += work.load
         if count < trees.number[t]:
-            is_cut[t] = True
-            reached[t] = False
-            for i in range(count):
-                reached[t, settled[i]] = True
-            for v in range(reached.shape[1]):
-                if not reached[t, v] and far[t, v] < np.inf:
-                    for g in range(len(rate)):
-                        cut += rate[g, t, v]
+            cut = _cut_nodes(net, trees, t, work.settled[:count], state, cut)
+    return cut
+
+
+@njit(cache=True, nogil=True)
+def _cut_nodes(net, trees, t, settled, state, cut):  # type: ignore[no-untyped-def]
+    """Write which nodes still have a path to target t; return `cut` and the traffic of the others."""
+    reached, rate = state.reached, net.rate
+    state.is_cut[t] = True
+    reached[t] = False
+    for v in settled:
+        reached[t, v] = True
+    for v in range(reached.shape[1]):
+        if not reached[t, v] and trees.distance[t, v] < np.inf:
+            for g in range(len(rate)):
+                cut += rate[g, t, v]
     return cut
 
 
@@ -192,13 +220,13 @@ def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyp
         total[:] = 0.0
         for g in range(layers):
             arriving_load(net, g, routes, passed[g], amount_at, total[g])
-    used, granted, load = np.zeros(links), np.zeros(layers), np.zeros((layers, links))
+    loads = Loads(total, np.zeros(links), passed, np.zeros((layers, links)), np.zeros(layers))
     first, largest = np.int64(0), 0.0  # a plain 0 would compile `solve_drops` once more, for that constant
     while first < layers:
         stop = first
         while stop < layers and net.level[stop] == net.level[first]:
             stop += 1
-        error = solve_drops(net, routes, total, used, passed, first, stop, load, granted)
+        error = solve_drops(net, routes, loads, first, stop)
         largest = max(largest, error)
         first = stop
     return largest
@@ -252,47 +280,44 @@ def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: i
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
-def evaluate(net, trees, first_link, link, probability, with_load, with_demands, with_admission):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Return the outcomes of failures: failure s takes link[first_link[s]:first_link[s + 1]] down.
-
-    probability  (S,) of each, or () where it is unknown
-    """
-    failures, links, targets = len(first_link) - 1, len(net.tail), len(net.targets)
-    nodes, layers, demands = len(net.first_leaving) - 1, net.rate.shape[0], len(net.source)
-    out = Outcomes(
-        np.zeros(failures), np.zeros(failures), np.zeros(failures), np.zeros(failures),
-        np.zeros(failures, dtype=np.int64), np.zeros(failures), np.full(failures, -1), np.ones(failures),
-        np.zeros(failures), np.zeros((failures if with_load else 0, links)),
-        np.zeros((failures if with_demands else 0, demands)),
-        np.zeros(demands), np.zeros(demands),
-    )  # fmt: skip
+def evaluate(net, trees, failures, requested):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return the outcomes of failures."""
+    first_link, probability = failures.first_link, failures.probability
+    links, targets, demands = len(net.tail), len(net.targets), len(net.source)
+    nodes, layers = len(net.first_leaving) - 1, net.rate.shape[0]
+    out = _allocate_outcomes(len(first_link) - 1, links, demands, requested)
     work, base = _allocate(nodes, links), _base_routes(net, trees)
-    reached, is_cut = base.reached.copy(), np.zeros(targets, dtype=np.bool_)
-    down, summed = np.zeros(links, dtype=np.bool_), np.zeros(links)
+    state = _State(
+        np.zeros(links, dtype=np.bool_),
+        base.reached.copy(),
+        np.zeros(targets, dtype=np.bool_),
+        np.zeros(links),
+    )
+    reached, summed = state.reached, state.summed
     total, passed = np.zeros((layers, links)), np.ones((layers, links))
     arrives = np.zeros((layers, targets, nodes))
     slowed, share = np.zeros(0), np.zeros(demands)
     lists = allocate_lists(targets, nodes, links)
     offered = add_up(net.demand_rate)
     limit = net.capacity * (1 + TOLERANCE)
-    for s in range(failures):
-        failed = link[first_link[s] : first_link[s + 1]]
-        down[failed] = True
-        cut = _reroute(net, trees, base, failed, down, work, reached, is_cut, summed)
+    for s in range(len(first_link) - 1):
+        failed = failures.link[first_link[s] : first_link[s + 1]]
+        state.down[failed] = True
+        cut = _reroute(net, trees, base, failed, state, work)
         sent = max(base.sent - cut, 0.0)
         out.sent[s], out.disconnected[s] = sent, max(offered - sent, 0.0)
         for e in range(links):
             if summed[e] > out.max_utilization[s] * net.capacity[e]:
                 out.max_utilization[s], out.busiest[s] = summed[e] / net.capacity[e], e
-        if with_load:
+        if requested.load:
             out.load[s] = summed
         out.delivered[s] = out.admitted[s] = sent
         over = summed > limit
         out.overloaded_links[s] = over.sum()
         overload = net.overload if out.overloaded_links[s] else -1
-        if overload >= 0 and (with_admission or overload == MAX_MIN):
+        if overload >= 0 and (requested.admission or overload == MAX_MIN):
             lists = list_overloaded(net, base.routes, over, lists)
-        if overload >= 0 and with_admission:
+        if overload >= 0 and requested.admission:
             out.admitted[s] = admit_in_order(net, lists, reached, net.capacity.copy())
         if overload == MAX_MIN:
             slowed = fair_rates(net, lists, reached)
@@ -301,19 +326,36 @@ def evaluate(net, trees, first_link, link, probability, with_load, with_demands,
             out.error[s] = _drop_overload(net, base.routes, summed, total, passed)
             delivered, out.min_share[s] = _find_arriving(net, base.routes, passed, reached, arrives)
             out.delivered[s] = min(delivered, sent)
-        if with_demands or len(probability) or overload == MAX_MIN:
+        if requested.demands or len(probability) or overload == MAX_MIN:
             out.min_share[s] = _share_by_demand(net, reached, overload, arrives, slowed, share)
-        if with_demands:
+        if requested.demands:
             out.by_demand[s] = share * net.demand_rate
         if len(probability):
             out.lost[:] += probability[s] * (1 - share) * net.demand_rate
             out.served[:] += probability[s] * (share >= 1 - TOLERANCE)
-        down[failed] = False
-        for t in range(targets):
-            if is_cut[t]:
-                is_cut[t] = False
-                reached[t] = base.reached[t]
+        _restore(base, state, failed)
     return out
+
+
+@njit(cache=True, nogil=True)
+def _allocate_outcomes(failures, links, demands, requested):  # type: ignore[no-untyped-def]
+    return Outcomes(
+        np.zeros(failures), np.zeros(failures), np.zeros(failures), np.zeros(failures),
+        np.zeros(failures, dtype=np.int64), np.zeros(failures), np.full(failures, -1), np.ones(failures),
+        np.zeros(failures), np.zeros((failures if requested.load else 0, links)),
+        np.zeros((failures if requested.demands else 0, demands)),
+        np.zeros(demands), np.zeros(demands),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _restore(base, state, failed):  # type: ignore[no-untyped-def]
+    """Make the state that without failures again."""
+    state.down[failed] = False
+    for t in range(len(state.is_cut)):
+        if state.is_cut[t]:
+            state.is_cut[t] = False
+            state.reached[t] = base.reached[t]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -353,10 +395,12 @@ class ShortestPathRouting:
         probability = np.zeros(0) if failures.probability is None else failures.probability
         outcomes = Outcomes(
             *evaluate(
-                self.network, self.trees, failures.start, failures.link, probability, with_loads,
-                with_demands, with_admission,
+                self.network,
+                self.trees,
+                Failures(failures.start, failures.link, probability),
+                Requested(with_loads, with_demands, with_admission),
             )
-        )  # fmt: skip
+        )
         error = float(outcomes.error.max(initial=0.0))
         if error > PRECISION:
             name = failures.names[int(np.argmax(outcomes.error))]

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints, read_only
+from planner.arrays import Bools, Floats, Ints, read_only
 from planner.compiled import njit, run_small_in_python
 from planner_models.flows.split_ratios import WEIGHT_TOLERANCE
 from planner_models.graphs.binary_heap import pop_heap, push_heap
@@ -47,19 +47,48 @@ class Trees(NamedTuple):
     load: Floats
 
 
+class Work(NamedTuple):
+    """Arrays of the search for the paths to one target.
+
+    distance  (N,) weight of each node's path
+    settled   (N,) nodes with a path, nearest first
+    affected  (N,) nodes whose distance is another one than in the trees
+    heap, place  (N,) of the search
+    at, load  (N,) traffic at each node, and (E,) on each link
+    """
+
+    distance: Floats
+    settled: Ints
+    affected: Bools
+    heap: Ints
+    place: Ints
+    at: Floats
+    load: Floats
+
+
+class Ways(NamedTuple):
+    """Links that leave each node on shortest paths to a target, as in `Trees`."""
+
+    first: Ints
+    link: Ints
+
+
+class Hops(NamedTuple):
+    """Links that traffic takes, and the share of the traffic at their tail that they get."""
+
+    link: Ints
+    share: Floats
+
+
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def find_trees(net):  # type: ignore[no-untyped-def]
     """Return the shortest paths to each target, and the traffic on them."""
-    tail, head, weight = net.tail, net.head, net.weight
-    leaving, first_leaving = net.leaving, net.first_leaving
-    entering, first_entering = net.entering, net.first_entering
-    nodes, links, targets = len(first_leaving) - 1, len(tail), len(net.targets)
+    nodes, links, targets = len(net.first_leaving) - 1, len(net.tail), len(net.targets)
     distance = np.full((targets, nodes), np.inf)
     settled = np.zeros((targets, nodes), dtype=np.int64)
     first_way = np.zeros((targets, nodes + 1), dtype=np.int64)
     way = np.empty(targets * nodes + links, dtype=np.int64)
-    ways = 0
     parent = np.full(nodes, -1)
     count = np.zeros(targets, dtype=np.int64)
     hops = np.zeros((targets, links), dtype=np.int64)
@@ -69,64 +98,74 @@ def find_trees(net):  # type: ignore[no-untyped-def]
     heap, position = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
     down, no_node = np.zeros(links, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
     amount_at = np.zeros(nodes)
+    ways = 0
     for t in range(targets):
-        key = distance[t]
-        key[net.targets[t]] = 0.0
-        length = push_heap(heap, key, position, 0, net.targets[t])
-        while length:
-            v, length = pop_heap(heap, key, position, length)
-            settled[t, count[t]] = v
-            count[t] += 1
-            for i in range(first_entering[v], first_entering[v + 1]):
-                e = entering[i]
-                u = tail[e]
-                if key[v] + weight[e] < key[u]:
-                    key[u] = key[v] + weight[e]
-                    parent[u] = e
-                    length = push_heap(heap, key, position, length, u)
+        work = Work(distance[t], settled[t], no_node, heap, position, amount_at, load[t])
+        count[t] = _find_tree(net, net.targets[t], work, parent)
         if ways + links > len(way):
             way = np.append(way, np.empty(len(way) + links, dtype=np.int64))
-        for v in range(nodes):
-            first_way[t, v] = ways
-            if v != net.targets[t] and key[v] < np.inf:
-                way[ways] = parent[v]
-                ways += 1
-                for j in range(first_leaving[v], first_leaving[v + 1]):
-                    e = leaving[j]
-                    near = key[head[e]]
-                    if (
-                        e != parent[v]
-                        and near < np.inf
-                        and near + weight[e] - key[v] <= WEIGHT_TOLERANCE * key[v]
-                    ):
-                        way[ways] = e
-                        ways += 1
-        first_way[t, nodes] = ways
-        size[t] = follow_paths(
-            net,
-            t,
-            key,
-            settled[t],
-            count[t],
-            down,
-            no_node,
-            first_way[t],
-            way,
-            amount_at,
-            hops[t],
-            share[t],
-            load[t],
-        )
+        ways = _write_ways(net, net.targets[t], distance[t], parent, first_way[t], way, ways)
+        size[t] = follow_paths(net, t, work, count[t], down, Ways(first_way[t], way), Hops(hops[t], share[t]))
     return Trees(distance, settled, count, first_way, way[:ways].copy(), hops, share, size, load)
 
 
 @njit(cache=True, nogil=True)
-def follow_paths(net, t, distance, settled, count, down, affected, first_way, way, flows, hops, share, load):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _find_tree(net, target, work, parent):  # type: ignore[no-untyped-def]
+    """Write distances, settled nodes and the first links of paths; return the number of settled nodes."""
+    tail, weight, entering, first_entering = net.tail, net.weight, net.entering, net.first_entering
+    key, heap, position = work.distance, work.heap, work.place
+    key[target] = 0.0
+    length = push_heap(heap, key, position, 0, target)
+    count = 0
+    while length:
+        v, length = pop_heap(heap, key, position, length)
+        work.settled[count] = v
+        count += 1
+        for i in range(first_entering[v], first_entering[v + 1]):
+            e = entering[i]
+            u = tail[e]
+            if key[v] + weight[e] < key[u]:
+                key[u] = key[v] + weight[e]
+                parent[u] = e
+                length = push_heap(heap, key, position, length, u)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _write_ways(net, target, distance, parent, first_way, way, ways):  # type: ignore[no-untyped-def]
+    """Write the links that leave nodes on shortest paths, from place `ways` on; return where they end."""
+    head, weight, leaving, first_leaving = net.head, net.weight, net.leaving, net.first_leaving
+    for v in range(len(distance)):
+        first_way[v] = ways
+        if v == target or not distance[v] < np.inf:
+            continue
+        way[ways] = parent[v]
+        ways += 1
+        for j in range(first_leaving[v], first_leaving[v + 1]):
+            e = leaving[j]
+            near = distance[head[e]]
+            if (
+                e != parent[v]
+                and near < np.inf
+                and near + weight[e] - distance[v] <= WEIGHT_TOLERANCE * distance[v]
+            ):
+                way[ways] = e
+                ways += 1
+    first_way[len(distance)] = ways
+    return ways
+
+
+@njit(cache=True, nogil=True)
+def follow_paths(net, t, work, count, down, ways, out):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the hops of all traffic to a target, the shares and the loads; return the number of hops.
 
-    affected        (N,) nodes whose distance is another one than in the trees
-    first_way, way  of the trees
+    count  settled nodes
+    ways   of the trees
+    out    `Hops` to write
     """
+    distance, settled, affected, flows, load = work.distance, work.settled, work.affected, work.at, work.load
+    first_way, way = ways
+    hops, share = out
     head, weight, leaving, first_leaving = net.head, net.weight, net.leaving, net.first_leaving
     is_single = net.is_single
     size = 0
@@ -174,19 +213,30 @@ def follow_paths(net, t, distance, settled, count, down, affected, first_way, wa
 
 
 @njit(cache=True, nogil=True)
-def update_paths(net, trees, t, down, distance, affected, heap, position, settled):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def update_paths(net, trees, t, down, work):  # type: ignore[no-untyped-def]
     """Write distances and settled nodes of a target without failed links; return the number of settled ones.
 
-    affected  (N,) false; becomes true for nodes with another distance
+    The arrays of `work` are written; `affected`, which is false before, becomes true for nodes with another
+    distance.
     """
-    tail, head, weight = net.tail, net.head, net.weight
-    leaving, first_leaving = net.leaving, net.first_leaving
-    entering, first_entering = net.entering, net.first_entering
+    distance, settled, old, number = work.distance, work.settled, trees.settled[t], trees.number[t]
+    distance[:] = trees.distance[t]
+    first = _mark_affected(net, trees, t, down, work.affected)
+    if first < 0:
+        settled[:] = old
+        return number
+    length = _reach_affected(net, old[first:number], down, work)
+    settled[:first] = old[:first]
+    return _merge_settled(net, old[:number], first, down, work, length)
+
+
+@njit(cache=True, nogil=True)
+def _mark_affected(net, trees, t, down, affected):  # type: ignore[no-untyped-def]
+    """Mark the nodes that lose all shortest paths; return the place of the first one, -1 for none."""
+    head, weight = net.head, net.weight
     far, old, way, first_way = trees.distance[t], trees.settled[t], trees.way, trees.first_way[t]
-    number = trees.number[t]
-    distance[:] = far
-    length, changed, first = 0, 0, 0
-    for i in range(1, number):
+    first = -1
+    for i in range(1, trees.number[t]):
         v = old[i]
         begin, end = first_way[v], first_way[v + 1]
         e = way[begin]
@@ -199,14 +249,18 @@ def update_paths(net, trees, t, down, distance, affected, heap, position, settle
             keeps = not down[e] and not affected[w] and far[w] < far[v] and far[w] + weight[e] == far[v]
         if not keeps:
             affected[v] = True
-            changed += 1
-            if changed == 1:
+            if first < 0:
                 first = i
-    if not changed:
-        settled[:] = old
-        return number
-    for i in range(first, number):
-        v = old[i]
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _reach_affected(net, nodes, down, work):  # type: ignore[no-untyped-def]
+    """Put the affected ones of some nodes on the heap, by their distance over others; return its length."""
+    head, weight, leaving, first_leaving = net.head, net.weight, net.leaving, net.first_leaving
+    distance, affected = work.distance, work.affected
+    length = 0
+    for v in nodes:
         if not affected[v]:
             continue
         distance[v] = np.inf
@@ -216,10 +270,28 @@ def update_paths(net, trees, t, down, distance, affected, heap, position, settle
             if not down[e] and not affected[w] and distance[w] + weight[e] < distance[v]:
                 distance[v] = distance[w] + weight[e]
         if distance[v] < np.inf:
-            length = push_heap(heap, distance, position, length, v)
-    settled[:first] = old[:first]
+            length = push_heap(work.heap, distance, work.place, length, v)
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _merge_settled(net, old, first, down, work, length):  # type: ignore[no-untyped-def]
+    """Merge the nodes that keep their distance with those that are reached again; return their number.
+
+    old     settled nodes of the trees; those before `first` keep their places
+    length  of the heap
+    """
+    tail, weight, entering, first_entering = net.tail, net.weight, net.entering, net.first_entering
+    distance, settled, affected, heap, position = (
+        work.distance,
+        work.settled,
+        work.affected,
+        work.heap,
+        work.place,
+    )
+    number = len(old)
     count = i = first
-    while True:  # merge the nodes that keep their distance with those that are reached anew
+    while True:
         while i < number and affected[old[i]]:
             i += 1
         if i < number and (length == 0 or distance[old[i]] <= distance[heap[0]]):
@@ -228,7 +300,7 @@ def update_paths(net, trees, t, down, distance, affected, heap, position, settle
             count += 1
             continue
         if length == 0:
-            break
+            return count
         v, length = pop_heap(heap, distance, position, length)
         settled[count] = v
         count += 1
@@ -238,7 +310,6 @@ def update_paths(net, trees, t, down, distance, affected, heap, position, settle
             if affected[u] and not down[e] and distance[v] + weight[e] < distance[u]:
                 distance[u] = distance[v] + weight[e]
                 length = push_heap(heap, distance, position, length, u)
-    return count
 
 
 class Network(NamedTuple):
