@@ -135,6 +135,15 @@ def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
             _text(constant) for constant in code.co_consts if not isinstance(constant, CodeType)
         )
         texts.append(f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}")
+    for name, value in sorted(_values_of(function, names).items(), key=lambda item: item[0]):
+        if isinstance(value, Kernel | CPUDispatcher):
+            called.append(cast("FunctionType", value.py_func))
+        texts.append(f"{name} = {_text(value)}")
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest(), tuple(called)
+
+
+def _values_of(function: FunctionType, names: set[str]) -> dict[str, Any]:
+    """Return the values that a function may read, by name: globals, those of our modules, and its cells."""
     values = {name: function.__globals__[name] for name in names if name in function.__globals__}
     modules = [value for value in values.values() if isinstance(value, ModuleType)]
     for module in modules:  # numpy and the like are versions, not code that changes
@@ -143,13 +152,7 @@ def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
                 f"{module.__name__}.{name}": vars(module)[name] for name in names & vars(module).keys()
             }
     cells = function.__closure__ or ()
-    values |= {f"cell {index_of}": cell.cell_contents for index_of, cell in enumerate(cells)}
-    for name in sorted(values):
-        value = values[name]
-        if isinstance(value, Kernel | CPUDispatcher):
-            called.append(cast("FunctionType", value.py_func))
-        texts.append(f"{name} = {_text(value)}")
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest(), tuple(called)
+    return values | {f"cell {number}": cell.cell_contents for number, cell in enumerate(cells)}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

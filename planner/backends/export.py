@@ -81,15 +81,7 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
     objective += [(model.offset, "offset")] if model.offset else []
     yield from _expression("obj", objective or [(0.0, idle)])
     yield "Subject To"
-    starts, indices = model.matrix.indptr.tolist(), model.matrix.indices.tolist()
-    values = model.matrix.data.tolist()
-    for i, (low, high) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
-        entries = slice(starts[i], starts[i + 1])
-        terms = [(a, columns[j]) for a, j in zip(values[entries], indices[entries], strict=True)] or [
-            (0.0, idle)
-        ]
-        for name, limit in _lp_limits(rows[i], low, high):
-            yield from _expression(name, terms, limit)
+    yield from _lp_rows(model, columns, rows, idle)
     yield "Bounds"
     for name, low, high in zip(columns, model.lower.tolist(), model.upper.tolist(), strict=True):
         yield from _lp_bounds(name, low, high)
@@ -99,6 +91,17 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
         yield "General"
         yield from (f" {columns[j]}" for j in np.flatnonzero(model.integer).tolist())
     yield "End"
+
+
+def _lp_rows(model: LinearProgram, columns: Sequence[str], rows: Sequence[str], idle: str) -> Iterator[str]:
+    """Yield the lines of the rows; a row without terms has one of `idle`."""
+    starts, indices = model.matrix.indptr.tolist(), model.matrix.indices.tolist()
+    values = model.matrix.data.tolist()
+    for i, (low, high) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
+        entries = slice(starts[i], starts[i + 1])
+        terms = [(a, columns[j]) for a, j in zip(values[entries], indices[entries], strict=True)]
+        for name, limit in _lp_limits(rows[i], low, high):
+            yield from _expression(name, terms or [(0.0, idle)], limit)
 
 
 def _comments(model: LinearProgram) -> Iterator[str]:
@@ -135,6 +138,11 @@ def _lp_bounds(name: str, low: float, high: float) -> Iterator[str]:
         yield f" {low_text} <= {name}" + (f" <= {high!r}" if np.isfinite(high) else "")
 
 
+def _mps_kind(low: float, high: float) -> str:
+    """Return the letter of a row with these limits."""
+    return "E" if low == high else "L" if np.isfinite(high) else "G"
+
+
 def mps_lines(model: LinearProgram) -> Iterator[str]:
     """Yield the lines of the free MPS format."""
     columns, rows = file_names(model)
@@ -147,9 +155,7 @@ def mps_lines(model: LinearProgram) -> Iterator[str]:
         yield from ("OBJSENSE", "    MAX")
     yield "ROWS"
     yield " N obj"
-    for i in limited_rows:
-        kind = "E" if low[i] == high[i] else "L" if np.isfinite(high[i]) else "G"
-        yield f" {kind} {rows[i]}"
+    yield from (f" {_mps_kind(low[i], high[i])} {rows[i]}" for i in limited_rows)
     yield "COLUMNS"
     yield from _mps_columns(model, columns, rows, set(limited_rows), is_integer)
     if model.offset:
@@ -158,9 +164,8 @@ def mps_lines(model: LinearProgram) -> Iterator[str]:
     for i in limited_rows:
         yield f" RHS {rows[i]} {high[i] if np.isfinite(high[i]) else low[i]!r}"
     yield "RANGES"
-    for i in limited_rows:
-        if low[i] != high[i] and np.isfinite(high[i] - low[i]):
-            yield f" RANGE {rows[i]} {high[i] - low[i]!r}"
+    ranges = [(i, high[i] - low[i]) for i in limited_rows if low[i] != high[i]]
+    yield from (f" RANGE {rows[i]} {width!r}" for i, width in ranges if np.isfinite(width))
     yield "BOUNDS"
     bounds = zip(columns, model.lower.tolist(), model.upper.tolist(), is_integer, strict=True)
     for name, low_limit, high_limit, is_column_integer in bounds:

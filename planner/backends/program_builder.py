@@ -736,10 +736,10 @@ class ProgramBuilder:
         """
         width = self._width
         blocks = self._blocks
+        named = [variables.block for variables in self._variables.values() if variables.block is not None]
         columns = [
             Columns(block.name, block.stop - block.start, labels=block.labels, shape=block.shape)
-            for block in (variables.block for variables in self._variables.values())
-            if block is not None
+            for block in named
         ]
         rows = [
             Rows(name, block.entries.matrix((len(block.lower), width)), lower=block.lower, upper=block.upper,

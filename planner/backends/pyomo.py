@@ -146,6 +146,21 @@ def solve(model: LinearProgram, options: Options) -> Solution:
     )
 
 
+def _require_capable(model: pyo.ConcreteModel, name: str, options: Options) -> bool:
+    """Return whether a model has integer variables; raise InputError where the solver cannot take it."""
+    integers = [variable.is_integer() for variable in model.component_data_objects(pyo.Var)]
+    faults = refusals(
+        options.backend,
+        capabilities(name),
+        options,
+        integer_count=sum(integers),
+        continuous_count=len(integers) - sum(integers),
+    )
+    if faults:
+        raise InputError(*faults)
+    return any(integers)
+
+
 def solve_model(model: pyo.ConcreteModel, options: Options = Options()) -> Solution:
     """Solve a Pyomo model, linear or not, and leave the values in it where there are any.
 
@@ -159,23 +174,15 @@ def solve_model(model: pyo.ConcreteModel, options: Options = Options()) -> Solut
     family, _, name = options.backend.partition(":")
     if family != "pyomo":
         return _solve_as_arrays(model, options)
-    integers = [variable.is_integer() for variable in model.component_data_objects(pyo.Var)]
-    integer = any(integers)
-    if faults := refusals(
-        options.backend,
-        capabilities(name),
-        options,
-        integer_count=sum(integers),
-        continuous_count=len(integers) - sum(integers),
-    ):
-        raise InputError(*faults)
+    is_integer = _require_capable(model, name, options)
     with _run(model, name, options) as (claimed, has_values, bound, backend):
         pass
     if claimed == AMBIGUOUS:
         return replace(_resolve_ambiguity(model, options, backend), seconds=time.perf_counter() - started)
     assert isinstance(claimed, Status)
-    if claimed in (Status.INFEASIBLE, Status.UNBOUNDED) or not has_values:
-        status = claimed if claimed in (Status.INFEASIBLE, Status.UNBOUNDED) else Status.UNDECIDED
+    has_no_optimum = claimed in (Status.INFEASIBLE, Status.UNBOUNDED)
+    if has_no_optimum or not has_values:
+        status = claimed if has_no_optimum else Status.UNDECIDED
         return Solution(
             status=status,
             backend=backend,
@@ -184,7 +191,7 @@ def solve_model(model: pyo.ConcreteModel, options: Options = Options()) -> Solut
             seconds=time.perf_counter() - started,
         )
     objective = float(pyo.value(only_objective(model)))
-    if claimed is Status.OPTIMAL and not integer:
+    if claimed is Status.OPTIMAL and not is_integer:
         bound = objective
     return Solution(
         status=Status.OPTIMAL if claimed is Status.OPTIMAL else Status.FEASIBLE,

@@ -105,19 +105,24 @@ def capability_faults(
     )
 
 
+def _refused_variables(
+    full_name: str, capabilities: Capabilities, integer_count: int, continuous_count: int
+) -> list[str]:
+    """Return the fault of a model whose variables a backend does not take; [] for none."""
+    if integer_count and not capabilities.integer:
+        others = _alternatives(full_name, lambda other: other.integer)
+        return [f"{full_name} solves no integer programs: {others}"]
+    if continuous_count and not (capabilities.continuous if integer_count else capabilities.linear):
+        others = _alternatives(full_name, lambda other: other.linear and other.integer and other.continuous)
+        return [f"{full_name} takes integer variables only, and {continuous_count} are continuous: {others}"]
+    return []
+
+
 def refusals(
     full_name: str, capabilities: Capabilities, options: Options, *, integer_count: int, continuous_count: int
 ) -> list[str]:
     """Return `capability_faults` of a model with these numbers of variables."""
-    faults = []
-    if integer_count and not capabilities.integer:
-        others = _alternatives(full_name, lambda other: other.integer)
-        faults.append(f"{full_name} solves no integer programs: {others}")
-    elif continuous_count and not (capabilities.continuous if integer_count else capabilities.linear):
-        others = _alternatives(full_name, lambda other: other.linear and other.integer and other.continuous)
-        faults.append(
-            f"{full_name} takes integer variables only, and {continuous_count} are continuous: {others}"
-        )
+    faults = _refused_variables(full_name, capabilities, integer_count, continuous_count)
     faults += [
         f"{full_name} takes no '{option}': leave it unset"
         for option in LIMITS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
+from planner.arrays import Floats
 from planner.backends.linear_program import Columns, Labels, LinearProgram, Rows
 
 Item = TypeVar("Item")
@@ -26,6 +27,13 @@ def from_pyomo(model: pyo.ConcreteModel) -> LinearProgram:
     ValueError where the model is not linear or has not exactly one objective.
     """
     return to_arrays(model)[0]
+
+
+def _variable_limits(variables: Sequence[Any]) -> tuple[Floats, Floats]:
+    """Return the lower and upper limits of variables."""
+    lower = [-math.inf if variable.lb is None else variable.lb for variable in variables]
+    upper = [math.inf if variable.ub is None else variable.ub for variable in variables]
+    return np.array(lower, dtype=float), np.array(upper, dtype=float)
 
 
 def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
@@ -50,6 +58,7 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
             Rows(component.name, matrix[block], lower=low[block], upper=high[block], labels=_labels(members))
         )
         start += len(members)
+    lower, upper = _variable_limits(variables)
     sense: Literal["min", "max"] = "min" if objective.is_minimizing() else "max"
     program = LinearProgram.build(
         sense=sense,
@@ -60,8 +69,8 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
             Columns(name=component.name, count=len(members), labels=_labels(members))
             for component, members in _group_by(variables, lambda variable: variable.parent_component())
         ],
-        lower=np.array([-math.inf if v.lb is None else v.lb for v in variables], dtype=float),
-        upper=np.array([math.inf if v.ub is None else v.ub for v in variables], dtype=float),
+        lower=lower,
+        upper=upper,
         integer=np.array([not v.is_continuous() for v in variables], dtype=bool),
         name=model.name,
     )

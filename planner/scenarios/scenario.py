@@ -391,6 +391,12 @@ def _find_file(source: str | Path) -> Path:
     names = scenario_names()
     if str(source) in names:
         return scenario_file(str(source))
+    raise InputError(f"{source}: no such scenario{_nearest_scenarios(source, names)}")
+
+
+def _nearest_scenarios(source: str | Path, names: Sequence[str]) -> str:
+    """Return the end of an error line about a scenario that does not exist: names near it."""
+    path = Path(source)
     nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*names, *nearby])
     system = str(source).partition("/")[0]
@@ -399,7 +405,7 @@ def _find_file(source: str | Path) -> Path:
         hint = f"; those of {system} that ship with planner: {', '.join(system_scenarios)}"
     elif "did you mean" not in hint:
         hint = "; planner list SYSTEM names those that ship with planner"
-    raise InputError(f"{source}: no such scenario{hint}")
+    return hint
 
 
 def _refuse_table(path: Path) -> None:

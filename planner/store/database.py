@@ -180,11 +180,7 @@ class Database:
             if head and head != b"SQLite format 3\0":
                 raise InputError(f"{store_path}: is no store: it is no SQLite database")
         elif not self.file.exists() and not write:
-            if not store_path.exists():
-                near = [str(other) for other in store_path.parent.glob("*") if (other / STORE_FILE).is_file()]
-                hint = did_you_mean(str(store_path), near)
-                raise InputError(f"{store_path}: no such store" + (hint if "'" in hint else ""))
-            raise InputError(f"{store_path}: is no store: it has no {STORE_FILE}")
+            raise _absent_store(store_path)
         elif self.file.is_dir():
             raise InputError(f"{self.file}: is a folder, must be the file of a store")
 
@@ -376,3 +372,12 @@ def _describe_schema(connection: sqlite3.Connection) -> dict[str, Description]:
             tuple(connection.execute(columns, (name,))) if is_plain and kind == "table" else (),
         )
     return described
+
+
+def _absent_store(path: Path) -> InputError:
+    """Return the error of a folder that has no store, or does not exist."""
+    if path.exists():
+        return InputError(f"{path}: is no store: it has no {STORE_FILE}")
+    near = [str(other) for other in path.parent.glob("*") if (other / STORE_FILE).is_file()]
+    hint = did_you_mean(str(path), near)
+    return InputError(f"{path}: no such store" + (hint if "'" in hint else ""))
