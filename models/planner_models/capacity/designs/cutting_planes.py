@@ -14,6 +14,7 @@ Source: Iri 1971, Onaga and Kakusho 1971 (metric inequalities); Benders 1962; Da
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -136,12 +137,7 @@ class Master:
         if problem.one_module:
             m.constrain("one_module", in_all_years.sum_by(modules.link, len(problem.lines)), upper=1.0)
         if problem.budget is not None:
-            scale = problem.budget or 1.0
-            spent = [
-                np.where(cost <= budget, cost / scale, 0.0).reshape(1, -1) @ variables.reshape(-1)
-                for cost, variables in ((buying, bought), (setting_up, setup))
-            ]
-            m.constrain("budget", sum(spent), upper=problem.budget / scale)
+            _limit_spending(m, problem.budget, ((buying, bought), (setting_up, setup)))
         # a link pays its setup with its first module
         first = np.flatnonzero(np.isin(modules.link, setups) & (largest > 0))
         link_setup = setup.T[np.searchsorted(setups, modules.link[first])]
@@ -271,3 +267,13 @@ class Master:
             if not added or self.deadline.is_over:
                 return last
         return last
+
+
+def _limit_spending(m: ProgramBuilder, budget: float, purchases: Sequence[tuple[Floats, Variables]]) -> None:
+    """Add the row of the budget, in its unit; what costs more than all of it cannot be bought at all."""
+    scale = budget or 1.0
+    spent = [
+        np.where(cost <= budget, cost / scale, 0.0).reshape(1, -1) @ variables.reshape(-1)
+        for cost, variables in purchases
+    ]
+    m.constrain("budget", sum(spent), upper=budget / scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from planner.arrays import Floats
@@ -21,24 +22,51 @@ BUDGET_SCOPE: Final = "plans within the budget"
 EQUAL: Final = ROUNDING
 
 
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """What is proven of a decision.
+
+    least_unserved  bound of the worst shed rate, Mbit/s; None for unknown
+    least_cost      bound of the total cost among plans that reach that rate; None for unknown
+    gap             relative gap of the cost at which a plan counts as optimal
+    is_cut          whether a time limit ended the search
+    """
+
+    least_unserved: float | None = None
+    least_cost: float | None = None
+    gap: float = 0.0
+    backend: str | None = None
+    is_cut: bool = False
+
+    def rank(self, offered: float, delivered: float, cost: float) -> tuple[RankProof, ...]:
+        """Return the proofs of delivered traffic and of cost, or of the first alone; () for none."""
+        if self.least_unserved is None:
+            return ()
+        upper = max(offered - self.least_unserved, delivered)
+        if upper - delivered <= FITS * offered:
+            upper = delivered
+        of_traffic = RankProof("delivered_mbps", delivered, upper)
+        if self.least_cost is None or upper != delivered:
+            return (of_traffic,)
+        lower = min(self.least_cost, cost)
+        lower = cost if cost - lower <= EQUAL * max(abs(cost), 1.0) else lower
+        return of_traffic, RankProof("total_cost", cost, lower)
+
+
+UNPROVEN: Final = Proven()
+
+
 def decide(
     problem: CapacityPlanning,
     counts: Floats,
     *,
     options: Options,
-    least_unserved: float | None = None,
-    least_cost: float | None = None,
     guarantees: frozenset[str] | None = None,
-    gap: float = 0.0,
-    backend: str | None = None,
-    is_cut: bool = False,
+    proven: Proven = UNPROVEN,
 ) -> Decision[Purchases]:
     """Return the decision to buy (Y, M) modules in each year.
 
-    options         where service is "all", a plan that leaves demand unserved is none
-    least_unserved  bound of the worst shed rate, Mbit/s; None for unknown
-    least_cost      bound of the total cost among plans that reach that rate; None for unknown
-    gap             relative gap of the cost at which a plan counts as optimal
+    options  where service is "all", a plan that leaves demand unserved is none
     """
     plan = make_plan(problem, counts)
     figures = measure(problem, plan, None)
@@ -50,29 +78,22 @@ def decide(
         unserved = amount_of(offered - delivered, offered, "Mbit/s")
         reason = f"the purchases that were found leave {unserved} unserved in the worst case"
         return Decision(plan=None, proof=undecided(reason))
-    metric = "cost_of_all" if delivers_all else "delivered_mbps"
-    ranks: tuple[RankProof, ...] = ()
+    ranks = proven.rank(offered, delivered, cost)
     bound, is_optimal = None, False
-    if least_unserved is not None:
-        upper = max(offered - least_unserved, delivered)
-        if upper - delivered <= FITS * offered:
-            upper = delivered
-        bound = None if delivers_all else upper
-        if least_cost is not None and upper == delivered:
-            lower = min(least_cost, cost)
-            lower = cost if cost - lower <= EQUAL * max(abs(cost), 1.0) else lower
-            bound = lower if delivers_all else upper
-            ranks = (RankProof("delivered_mbps", delivered, upper), RankProof("total_cost", cost, lower))
-            is_optimal = (relative_gap(cost, lower) or 0.0) <= max(gap, EQUAL)
+    if len(ranks) == 2:
+        is_optimal = (relative_gap(cost, ranks[1].bound) or 0.0) <= max(proven.gap, EQUAL)
+        bound = ranks[1].bound if delivers_all else ranks[0].bound
+    elif ranks and not delivers_all:
+        bound = ranks[0].bound
     proof = judged(
         "min" if delivers_all else "max",
         cost if delivers_all else delivered,
         bound,
         is_optimal=is_optimal,
-        metric=metric,
-        ranks=ranks,
+        metric="cost_of_all" if delivers_all else "delivered_mbps",
+        ranks=ranks if len(ranks) == 2 else (),
         bound_scope=None if problem.budget is None else BUDGET_SCOPE,
-        backend=backend,
-        is_cut=is_cut,
+        backend=proven.backend,
+        is_cut=proven.is_cut,
     )
     return Decision(plan=plan, proof=proof, guarantees=guarantees)

@@ -14,7 +14,7 @@ from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
-from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.decision import Proven, decide
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
@@ -41,7 +41,9 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     search = PurchaseSearch.start(problem, deadline=Deadline.of(options))
     search.climb()
     search.drop()
-    return decide(problem, search.counts, options=options, guarantees=KEPT, is_cut=search.is_cut)
+    return decide(
+        problem, search.counts, options=options, guarantees=KEPT, proven=Proven(is_cut=search.is_cut)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

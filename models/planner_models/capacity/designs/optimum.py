@@ -19,7 +19,7 @@ from planner.search.deadline import Deadline
 from planner.search.judged import infeasible
 from planner.search.tolerances import STATED_GAP
 from planner_models.capacity.designs.cutting_planes import Master
-from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.decision import Proven, decide
 from planner_models.capacity.designs.greedy import PurchaseSearch, serve_small_demands
 from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
 from planner_models.capacity.designs.rounding import round_up
@@ -75,11 +75,13 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         problem,
         serve_small_demands(problem, answer.counts),
         options=options,
-        least_unserved=answer.least_unserved,
-        least_cost=answer.least_cost,
-        gap=gap,
-        backend="cutting planes",
-        is_cut=master.deadline.is_over,
+        proven=Proven(
+            least_unserved=answer.least_unserved,
+            least_cost=answer.least_cost,
+            gap=gap,
+            backend="cutting planes",
+            is_cut=master.deadline.is_over,
+        ),
     )
 
 
@@ -96,11 +98,13 @@ def _network_design(
         problem,
         serve_small_demands(problem, solution.counts[None, :]),
         options=options,
-        least_unserved=must,
-        least_cost=lower_bound,
-        gap=gap,
-        backend="network design",
-        is_cut=deadline.is_over,
+        proven=Proven(
+            least_unserved=must,
+            least_cost=lower_bound,
+            gap=gap,
+            backend="network design",
+            is_cut=deadline.is_over,
+        ),
     )
 
 

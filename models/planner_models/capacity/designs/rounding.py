@@ -10,7 +10,7 @@ from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.capacity.designs.cutting_planes import Master
-from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.decision import Proven, decide
 from planner_models.capacity.designs.greedy import PurchaseSearch
 from planner_models.capacity.designs.module_choice import cheapest_modules
 from planner_models.capacity.plan.check import least_shed
@@ -42,11 +42,13 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         problem,
         search.counts,
         options=options,
-        least_unserved=float(must.max(initial=0.0)) if problem.budget is None else None,
-        least_cost=relaxed.bound,
         guarantees=KEPT,
-        backend="cutting planes",
-        is_cut=master.deadline.is_over,
+        proven=Proven(
+            least_unserved=float(must.max(initial=0.0)) if problem.budget is None else None,
+            least_cost=relaxed.bound,
+            backend="cutting planes",
+            is_cut=master.deadline.is_over,
+        ),
     )
 
 

@@ -23,6 +23,34 @@ def draw(problem: CapacityPlanning) -> Sequence[Drawing]:
     return (draw_network(problem, "Links and candidates by capacity", problem.installed_mbps),)
 
 
+def _draw_nodes(problem: CapacityPlanning, unserved: Floats | None) -> pd.DataFrame:
+    """Return the nodes with what starts and ends there, and what is lost, all with a position."""
+    rate = problem.rate_mbps[-1]
+    count = len(problem.nodes)
+    sent = np.bincount(problem.source, weights=rate, minlength=count)
+    received = np.bincount(problem.target, weights=rate, minlength=count)
+    nodes = problem.nodes.dropna(axis="columns", how="all").reset_index(drop=True)
+    if not {"x", "y"} <= set(nodes):
+        nodes = nodes.assign(size=sent + received)
+    nodes = nodes.assign(
+        note=[
+            f"{amount(out, 'Mbit/s')} start here, {amount(into, 'Mbit/s')} end here"
+            for out, into in zip(sent.tolist(), received.tolist(), strict=True)
+        ]
+    )
+    if unserved is not None:
+        nodes["lost"] = np.bincount(problem.source, weights=unserved, minlength=count)
+        no_path = np.bincount(problem.source, weights=unserved * problem.cut_off[0], minlength=count)
+        nodes["lost_as"] = np.select(
+            [no_path == 0, no_path >= nodes["lost"]],
+            ["not served (capacity)", "not served (no path)"],
+            "not served (capacity, no path)",
+        )
+    if not {"latitude", "longitude"} <= set(nodes):
+        nodes[["x", "y"]] = place_nodes(nodes, problem.lines).to_numpy()
+    return nodes
+
+
 def draw_network(
     problem: CapacityPlanning,
     title: str,
@@ -60,29 +88,7 @@ def draw_network(
             "note": notes,
         }
     )
-    rate = problem.rate_mbps[-1]
-    count = len(problem.nodes)
-    sent = np.bincount(problem.source, weights=rate, minlength=count)
-    received = np.bincount(problem.target, weights=rate, minlength=count)
-    nodes = problem.nodes.dropna(axis="columns", how="all").reset_index(drop=True)
-    if not {"x", "y"} <= set(nodes):
-        nodes = nodes.assign(size=sent + received)
-    nodes = nodes.assign(
-        note=[
-            f"{amount(out, 'Mbit/s')} start here, {amount(into, 'Mbit/s')} end here"
-            for out, into in zip(sent.tolist(), received.tolist(), strict=True)
-        ]
-    )
-    if unserved is not None:
-        nodes["lost"] = np.bincount(problem.source, weights=unserved, minlength=count)
-        no_path = np.bincount(problem.source, weights=unserved * problem.cut_off[0], minlength=count)
-        nodes["lost_as"] = np.select(
-            [no_path == 0, no_path >= nodes["lost"]],
-            ["not served (capacity)", "not served (no path)"],
-            "not served (capacity, no path)",
-        )
-    if not {"latitude", "longitude"} <= set(nodes):
-        nodes[["x", "y"]] = place_nodes(nodes, problem.lines).to_numpy()
+    nodes = _draw_nodes(problem, unserved)
     return NetworkMap(
         title=title,
         nodes=nodes,

@@ -85,8 +85,8 @@ def backbone(
                 "rate_mbps": rate,
             }
         ),
+        "network": pd.DataFrame({"direction": ["undirected"]}),
     }
-    tables["network"] = pd.DataFrame({"direction": ["undirected"]})
     if others:
         ends = _name_ends(others, names, length)
         tables["candidates"] = pd.DataFrame({**ends, "setup_cost": 2.0, "setup_cost_per_km": 0.05})

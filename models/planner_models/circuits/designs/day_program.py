@@ -70,6 +70,23 @@ def solve(
     return _read_days(task, program, solution.x, days), bound, solution.backend
 
 
+def _add_order(program: BlockProgram, switches: int, days: int, pairs: sp.sparray | None) -> None:
+    """Add the order of each switch's days: used ones first, and circuits stay only where both days have them.
+
+    pairs  identity over the pairs of racks, where circuits may stay up at night; None: longer days are first
+    """
+    step = sp.diags_array([1.0, -1.0], offsets=[0, 1], shape=(days - 1, days))
+    after = sp.kron(sp.eye_array(switches), step)
+    program.add("succession", lower=0.0, used=after)
+    if pairs is None:
+        program.add("longer first", lower=0.0, length=after)
+        return
+    kept = sp.eye_array(switches * (days - 1) * pairs.shape[0])
+    for name, k in (("kept from", 0), ("kept until", 1)):
+        which = sp.kron(sp.eye_array(switches), sp.eye_array(days - 1, days, k=k))
+        program.add(name, upper=0.0, kept=kept, matched=-sp.kron(which, pairs))
+
+
 def build_day_program(
     task: ScaledProblem, days: int, *, cutoff: float | None = None, repeats: bool = False
 ) -> LinearProgram:
@@ -116,16 +133,8 @@ def build_day_program(
     program.add(
         "one circuit", upper=0.0, matched=of_rack, used=-sp.kron(each, np.ones((task.loads.shape[0], 1)))
     )
-    step = sp.diags_array([1.0, -1.0], offsets=[0, 1], shape=(max(days - 1, 0), days)) if days > 1 else None
-    if step is not None:
-        after = sp.kron(sp.eye_array(switches), step)
-        program.add("succession", lower=0.0, used=after)
-        if is_kept:
-            first, last = (sp.kron(sp.eye_array(switches), sp.eye_array(days - 1, days, k=k)) for k in (0, 1))
-            for name, which in (("kept from", first), ("kept until", last)):
-                program.add(name, upper=0.0, kept=sp.eye_array(nights * m), matched=-sp.kron(which, pairs))
-        else:
-            program.add("longer first", lower=0.0, length=after)
+    if days > 1:
+        _add_order(program, switches, days, pairs if is_kept else None)
     program.add("longest", upper=0.0, length=each, used=-longest * each)
     program.add("shortest", lower=0.0, length=each, used=-task.shortest * each)
     switch_of = sp.kron(sp.eye_array(switches), np.ones((1, days)))
@@ -142,10 +151,8 @@ def build_day_program(
         program.add("busier first", lower=0.0, length=order @ switch_of)
     task.add_demand(program, circuit=pairs)
     task.add_packet(program)
-    if cutoff is not None and task.timeless:
-        program.add("cutoff", upper=-cutoff, end=np.ones((1, 1)))
-    elif cutoff is not None:
-        program.add("cutoff", lower=cutoff, circuit=np.ones((1, m)), packet=np.ones((1, m)))
+    if cutoff is not None:
+        task.add_cutoff(program, cutoff)
     return task.build(
         program,
         name="circuit schedule in days",

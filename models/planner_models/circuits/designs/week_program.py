@@ -198,6 +198,14 @@ class ScaledProblem:
         end = -self.packet.reshape(-1, 1)
         program.add("packet", upper=self.packet * self.week, packet=self.loads, end=end)
 
+    def add_cutoff(self, program: BlockProgram, cutoff: float) -> None:
+        """Add the row by which no solution is worse than a value, in units of the program."""
+        if self.timeless:
+            program.add("cutoff", upper=-cutoff, end=np.ones((1, 1)))
+            return
+        every = np.ones((1, len(self.wanted)))
+        program.add("cutoff", lower=cutoff, circuit=every, packet=every)
+
     def build(self, program: BlockProgram, *, name: str, **more: Any) -> LinearProgram:
         """Return the program with the problem's objective; `more` is as `BlockProgram.build` takes it."""
         cost = {"end": 1.0} if self.timeless else {"circuit": 1.0, "packet": 1.0}
@@ -207,6 +215,24 @@ class ScaledProblem:
 def split_columns(program: LinearProgram, x: Floats) -> dict[str, Floats]:
     """Return the values of a solution by the names of columns."""
     return {block.name: x[block.start : block.stop] for block in program.columns}
+
+
+def _add_parts(program: BlockProgram, task: ScaledProblem, pair: Ints, day: Ints, high: Floats) -> None:
+    """Add the rows of bits by pair and day: those of a day fit its length, and are none where it is not used.
+
+    pair, day  of each part
+    high       (k,) largest length of each day
+    """
+    parts, shape = len(pair), (len(pair), len(high))
+    each, single = np.arange(parts), sp.eye_array(parts)
+    upper = np.minimum(task.wanted[pair], task.rate[pair] * high[day])
+    added = sp.csr_array((np.ones(parts), (pair, each)), shape=(len(task.wanted), parts))
+    by_length, by_use = (
+        sp.csr_array((values, (each, day)), shape=shape) for values in (task.rate[pair], upper)
+    )
+    program.add("circuits", upper=0.0, circuit=sp.eye_array(len(task.wanted)), part=-added)
+    program.add("in time", upper=0.0, length=-by_length, part=single)
+    program.add("if used", upper=0.0, used=-by_use, part=single)
 
 
 def build_schedule_program(
@@ -245,21 +271,10 @@ def build_schedule_program(
     switches = np.arange(task.problem.switches)
     on_switch = (switches[:, None] == np.broadcast_to(switch, kinds)).astype(float)
 
-    def entries(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> sp.csr_array:
-        return sp.csr_array((values, (row, column)), shape=shape)
-
     if by_parts:
-        each, single = np.arange(parts), sp.eye_array(parts)
-        upper = np.minimum(task.wanted[pair], task.rate[pair] * high[day])
-        added = entries(np.ones(parts), pair, each, (m, parts))
-        by_length, by_use = (
-            entries(values, each, day, (parts, kinds)) for values in (task.rate[pair], upper)
-        )
-        program.add("circuits", upper=0.0, circuit=eye, part=-added)
-        program.add("in time", upper=0.0, length=-by_length, part=single)
-        program.add("if used", upper=0.0, used=-by_use, part=single)
+        _add_parts(program, task, pair, day, high)
     else:
-        by_day = entries(task.rate[pair], pair, day, (m, kinds))
+        by_day = sp.csr_array((task.rate[pair], (pair, day)), shape=(m, kinds))
         program.add(
             "circuits", upper=task.rate * np.asarray(reserved, dtype=float), circuit=eye, length=-by_day
         )
@@ -276,10 +291,8 @@ def build_schedule_program(
         program.add("days", upper=float(count), used=ones)
     program.add("longest", upper=0.0, length=kind, used=-sp.diags_array(high))
     program.add("shortest", lower=0.0, length=kind, used=-sp.diags_array(low))
-    if cutoff is not None and task.timeless:
-        program.add("cutoff", upper=-cutoff, end=np.ones((1, 1)))
-    elif cutoff is not None:
-        program.add("cutoff", lower=cutoff, circuit=np.ones((1, m)), packet=np.ones((1, m)))
+    if cutoff is not None:
+        task.add_cutoff(program, cutoff)
     return task.build(
         program,
         name="circuit schedule",

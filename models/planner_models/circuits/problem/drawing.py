@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,25 @@ def offered_load(problem: Circuits) -> NDArray[np.float64] | None:
     return load
 
 
+def _place_racks(
+    names: NDArray[Any],
+    sends: NDArray[np.float64],
+    receives: NDArray[np.float64],
+    load: NDArray[np.float64] | None,
+    unit: str,
+) -> pd.DataFrame:
+    """Return racks as nodes in a ring, with what they send and receive."""
+    angle = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)  # clockwise, the first at the top
+    words = [
+        f"sends {amount(out, unit)}, receives {amount(into, unit)}"
+        for out, into in zip(sends, receives, strict=True)
+    ]
+    if load is not None:
+        words = [f"{text}: {share:.3g}% of its links" for text, share in zip(words, load, strict=True)]
+    columns = {"x": FRAME_SHAPE * np.cos(angle), "y": np.sin(angle), "size": sends + receives}
+    return pd.DataFrame({"node": names, **columns, "note": words})
+
+
 def draw_ring(
     racks: Racks,
     wanted_bits: NDArray[np.float64],
@@ -78,16 +97,8 @@ def draw_ring(
         title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
         selected = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
         source, target, bits = source[selected], target[selected], bits[selected]
-    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
     sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
-    words = [
-        f"sends {amount(out, unit)}, receives {amount(into, unit)}"
-        for out, into in zip(sends, receives, strict=True)
-    ]
-    if load is not None:
-        words = [f"{text}: {share:.3g}% of its links" for text, share in zip(words, load, strict=True)]
-    columns = {"x": FRAME_SHAPE * np.cos(angle), "y": np.sin(angle), "size": sends + receives}
-    nodes = pd.DataFrame({"node": names, **columns, "note": words})
+    nodes = _place_racks(names, sends, receives, load, unit)
     links = pd.DataFrame(
         {
             "tail": names[source],

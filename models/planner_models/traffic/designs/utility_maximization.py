@@ -146,9 +146,8 @@ def _solve_proportional(
         return Decision(plan=routing.routing_by_demand(problem, empty), proof=optimal())
     rate, count = problem.rate_mbps[demands], len(demands)
     network: _Network | None = None
-    share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
     demand = np.repeat(np.arange(count), len(INITIAL_TANGENTS))
-    points = share.ravel()
+    points = np.tile(np.array(INITIAL_TANGENTS), count)
     best: tuple[float, Floats, Callable[[Floats], tuple[Routing, Floats]]] | None = None
     bound = np.inf
     last: Solution | None = None
@@ -184,19 +183,23 @@ def _solve_proportional(
     served = np.zeros(len(problem.demands))
     served[demands] = shares * rate
     plan, served = make_plan(served)
-    value = float(np.exp(np.log(np.maximum(served[demands] / rate, LEAST_SHARE)).mean()))
-    proven = finite is not None and finite - value <= _gap(options) * finite
+    value = _mean_share(served[demands] / rate)
     proof = judged(
         "max",
         value,
         finite,
-        is_optimal=proven,
+        is_optimal=finite is not None and finite - value <= _gap(options) * finite,
         metric="geometric_rate_share",
         bound_scope=None if routes is None else routes.scope,
         seconds=watch.seconds,
         backend=None if last is None else last.backend,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _mean_share(share: Floats) -> float:
+    """Return the geometric mean of the shares of demands that are served, none taken for less than tiny."""
+    return float(np.exp(np.log(np.maximum(share, LEAST_SHARE)).mean()))
 
 
 def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decision[Routing]:

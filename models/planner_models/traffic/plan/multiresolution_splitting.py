@@ -130,22 +130,12 @@ def compile_rules(
     """
     problem, plan = problem.merged, merge_classes(problem, plan)
     on: SplitOn = split_on or ("sequence" if match == "flow" else "source port")
-    if match == "flow":
-        if on == "source port":
-            raise InputError("split_on is 'source port', but a flow has one port: match must be 'target'")
-        if "source" not in plan.flows:
-            raise InputError("match is 'flow', but the plan's flows have no source")
-        flow = routing.flow_by_demand(problem, plan).tocoo()
-        ends: _Ends = (problem.source, problem.target)
-    else:
-        if flows is not None:
-            raise InputError("flows are given, but match is 'target': rules name no flows")
-        flow = routing.flow_by_target(problem, plan).tocoo()
-        ends = (None, problem.targets)
+    flow, ends = _matched_flow(problem, plan, match, on, flows)
     table = deployment.share_table(problem, flow)
     start = 0 if on == "source port" else _flowlet_bits(flowlet_bytes)
+    field = _Field(on=on, start=start, resolution_bits=resolution_bits)
     depth, splits = _count_later_splits(problem, flow, table)
-    bits, lowest = _assign_bits(problem, ends[1], table, depth, splits, on, start, resolution_bits)
+    bits, lowest = _assign_bits(problem, ends[1], table, depth, splits, field)
     connections = _ports_by_demand(problem, flows) if flows is not None else {}
 
     names = problem.nodes["node"].to_numpy()
@@ -167,13 +157,12 @@ def compile_rules(
         ports = connections.get(commodity, ((None, None),))
         for source_port, target_port in ports:
             for branch, value, length in blocks:
-                priority = PRIORITY[kind] + (PRIORITY["rest"] if is_split and length == 0 else 0)
                 shift = low + width - length
                 value_mask = (value << shift, ((1 << length) - 1) << shift)
                 rules.append(
                     (
                         names[node],
-                        priority,
+                        PRIORITY[kind] + (PRIORITY["rest"] if is_split and length == 0 else 0),
                         kind,
                         source,
                         *_match_source_port(source_port, on, value_mask),
@@ -198,6 +187,24 @@ def compile_rules(
         ),
         ratios=_ratio_table(problem, ends, table, share, bits),
     )
+
+
+def _matched_flow(
+    problem: Traffic, plan: Routing, match: Match, on: SplitOn, flows: pd.DataFrame | None
+) -> tuple[sp.coo_array, _Ends]:
+    """Return the flow of what rules match, demands or targets, and the sources and targets of these.
+
+    raises  InputError where the match, the field and the plan do not fit each other
+    """
+    if match == "flow":
+        if on == "source port":
+            raise InputError("split_on is 'source port', but a flow has one port: match must be 'target'")
+        if "source" not in plan.flows:
+            raise InputError("match is 'flow', but the plan's flows have no source")
+        return routing.flow_by_demand(problem, plan).tocoo(), (problem.source, problem.target)
+    if flows is not None:
+        raise InputError("flows are given, but match is 'target': rules name no flows")
+    return routing.flow_by_target(problem, plan).tocoo(), (None, problem.targets)
 
 
 RULE_COLUMNS: Final = (
@@ -309,17 +316,25 @@ def _count_later_splits(problem: Traffic, flow: sp.coo_array, table: pd.DataFram
         depth = deeper
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Field:
+    """The field that distinguishes parts of a flow: its first bit for that, and the bits of a ratio."""
+
+    on: SplitOn
+    start: int
+    resolution_bits: int
+
+
 def _assign_bits(
     problem: Traffic,
     target: Ints,
     table: pd.DataFrame,
     depth: Ints,
     splits: Ints,
-    on: SplitOn,
-    start: int,
-    resolution_bits: int,
+    field: _Field,
 ) -> tuple[Ints, Ints]:
     """Return, for each row, the number of bits that its node matches, and the lowest of them."""
+    on, start, resolution_bits = field.on, field.start, field.resolution_bits
     if not len(table):
         return depth, depth
     available = max(FIELD_BITS[on] - start, 0)

@@ -375,14 +375,7 @@ class Master:
                 the program
         relaxed optimal point of the linear relaxation, near whose rows the search takes
         """
-        matrix, limits = self._rows_near(relaxed, around, is_whole=free is None)
-        if self.columns > self.pooled:
-            matrix = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
-        blocks, lower, upper = [self._static, matrix], [self._static_lower, limits], [self._static_upper]
-        upper.append(np.full(len(limits), np.inf))
-        highs = self._load(
-            sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper, cost
-        )
+        highs = self._prepare(relaxed, around, free, cost)
         if arcs is not None:
             self._close_arcs(highs, arcs)
         columns = np.flatnonzero(self.integer).astype(np.int32)
@@ -419,18 +412,34 @@ class Master:
             price = self.cost if cost is None else cost
             points = [point for point in points if float(price @ point) <= cutoff]
             infeasible |= not points and status in CUT_OFF
-        bound = float(highs.getInfo().mip_dual_bound)
         self._need_violated(points)
-        share = 1.0 if free is None else float(free[: self.opened.stop].mean())
-        iterations = float(highs.getInfo().simplex_iteration_count)
-        at_root = ROOT_ITERATIONS * share * (1.0 if iterations else PRESOLVED_SHARE)
-        work = (iterations + at_root) * highs.getNumRow()
+        information = highs.getInfo()
         return Search(
             points=points[::-1],
-            bound=np.inf if infeasible else bound,
+            bound=np.inf if infeasible else float(information.mip_dual_bound),
             is_infeasible=infeasible,
-            work=work,
-            nodes=max(1, int(highs.getInfo().mip_node_count)),
+            work=self._work_of(highs, free),
+            nodes=max(1, int(information.mip_node_count)),
             seconds=watch.seconds,
             is_cut_short=status in OUT_OF_TIME,
         )
+
+    def _prepare(
+        self, relaxed: Floats, around: Floats | None, free: Bools | None, cost: Floats | None
+    ) -> highspy.Highs:
+        """Return the solver with the rows near a point, as `search` takes them."""
+        matrix, limits = self._rows_near(relaxed, around, is_whole=free is None)
+        if self.columns > self.pooled:
+            matrix = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
+        blocks, lower, upper = [self._static, matrix], [self._static_lower, limits], [self._static_upper]
+        upper.append(np.full(len(limits), np.inf))
+        return self._load(
+            sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper, cost
+        )
+
+    def _work_of(self, highs: highspy.Highs, free: Bools | None) -> float:
+        """Return the work of a search: its iterations, and those at its root, times the rows."""
+        share = 1.0 if free is None else float(free[: self.opened.stop].mean())
+        iterations = float(highs.getInfo().simplex_iteration_count)
+        at_root = ROOT_ITERATIONS * share * (1.0 if iterations else PRESOLVED_SHARE)
+        return (iterations + at_root) * int(highs.getNumRow())

@@ -116,9 +116,7 @@ def route(
     offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if objective == "concurrent":
-        share, upper = grow_together(offered, routes.networks, deadline)
-        best = None if share is None else share * offered
-        proof = _prove(best, upper * float(offered.sum()), gap)
+        best, proof = _admit_alike(offered, routes.networks, gap, deadline)
         scope = f"{routes.scope}, the same share of all demands"
     else:
         levels = class_priorities.make_levels(problem, classes)
@@ -157,6 +155,15 @@ def _prove(best: Floats | None, bound: float, gap: float) -> Proof:
     is_optimal = reached is not None and reached <= max(gap, MIN_GAP)
     status = Status.UNDECIDED if best is None else Status.OPTIMAL if is_optimal else Status.FEASIBLE
     return Proof(status=status, objective=value, bound=bound)
+
+
+def _admit_alike(
+    offered: Floats, networks: Sequence[FailureNetwork], gap: float, deadline: Deadline
+) -> tuple[Floats | None, Proof]:
+    """Return the rates of demands that all get the same share, (K,), None for none found; and their proof."""
+    share, upper = grow_together(offered, networks, deadline)
+    best = None if share is None else share * offered
+    return best, _prove(best, upper * float(offered.sum()), gap)
 
 
 def _admit_by_level(

@@ -207,7 +207,7 @@ class _Program:
     def _build_rows(self, new: Floats, most_moved_mbps: float) -> None:
         """Build the rows that all objectives share."""
         problem, nodes = self.problem, len(self.problem.nodes)
-        unsplit, split, anew, served, both, utilization, _ = (self._columns(block) for block in range(7))
+        unsplit, split, _, served, both, utilization, _ = (self._columns(block) for block in range(7))
         index_of = np.full(len(problem.demands), -1)
         index_of[self.wanted] = np.arange(len(self.wanted))
         source = problem.source[self.row]
@@ -231,29 +231,8 @@ class _Program:
             self._matrix(path.data, path.col, unsplit[path.row], len(problem.links)),
             self._matrix(np.ones(len(split)), self.link, split, len(problem.links)),
         ]
-        if self.found is None:
-            row, link = self.target_row, self.anew_link
-            key = np.concatenate(
-                [
-                    row * nodes + problem.tail[link],
-                    row * nodes + problem.head[link],
-                    problem.target_row[self.wanted] * nodes + problem.source[self.wanted],
-                ]
-            )
-            sign = np.concatenate([np.ones(len(anew)), -np.ones(len(anew)), -np.ones(len(served))])
-            column = np.concatenate([anew, anew, served])
-            inner = key % nodes != problem.targets[key // nodes]
-            balance = self._matrix(sign[inner], key[inner], column[inner], len(problem.targets) * nodes)
-            load.append(self._matrix(np.ones(len(anew)), link, anew, len(problem.links)))
-        else:
-            balance = self._matrix(
-                np.r_[np.ones(len(anew)), -np.ones(len(served))],
-                np.r_[index_of[self.found.demand], np.arange(len(served))],
-                np.r_[anew, served],
-                len(self.wanted),
-            )
-            uses = self.found.uses.tocoo()
-            load.append(self._matrix(uses.data, uses.col, anew[uses.row], len(problem.links)))
+        balance, load_anew = self._balance_anew(index_of)
+        load.append(load_anew)
         self.load = sp.csr_array(sum(load[1:], load[0]))
         busiest = self._matrix(
             problem.capacity_mbps,
@@ -279,6 +258,38 @@ class _Program:
                 "capacity", sp.csr_array(self.load - busiest), upper=0.0, labels=lambda: problem.link_labels
             ),
         ]
+
+    def _balance_anew(self, index_of: Ints) -> tuple[sp.csr_array, sp.csr_array]:
+        """Return the balance of traffic that is routed anew, and its load of links, over all columns.
+
+        index_of  (K,) places of demands among those that are to be served
+        """
+        problem, nodes = self.problem, len(self.problem.nodes)
+        _, _, anew, served, *_ = (self._columns(block) for block in range(7))
+        if self.found is None:
+            row, link = self.target_row, self.anew_link
+            key = np.concatenate(
+                [
+                    row * nodes + problem.tail[link],
+                    row * nodes + problem.head[link],
+                    problem.target_row[self.wanted] * nodes + problem.source[self.wanted],
+                ]
+            )
+            sign = np.concatenate([np.ones(len(anew)), -np.ones(len(anew)), -np.ones(len(served))])
+            column = np.concatenate([anew, anew, served])
+            inner = key % nodes != problem.targets[key // nodes]
+            balance = self._matrix(sign[inner], key[inner], column[inner], len(problem.targets) * nodes)
+            load = self._matrix(np.ones(len(anew)), link, anew, len(problem.links))
+        else:
+            balance = self._matrix(
+                np.r_[np.ones(len(anew)), -np.ones(len(served))],
+                np.r_[index_of[self.found.demand], np.arange(len(served))],
+                np.r_[anew, served],
+                len(self.wanted),
+            )
+            uses = self.found.uses.tocoo()
+            load = self._matrix(uses.data, uses.col, anew[uses.row], len(problem.links))
+        return balance, load
 
     def _build(
         self,

@@ -18,7 +18,7 @@ from planner.search.judged import undecided
 from planner_models.flows.path_flow_program import CandidatePaths
 from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.oblivious import fixed_shares
-from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
+from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, Shares, read_hose, read_matrices
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
 from planner_models.traffic.designs.route_choice import (
     Choice,
@@ -106,7 +106,6 @@ def route(
         candidates = find_candidates(largest_problem, paths, path_choice, None, limits)
         is_demand &= ~candidates.without_path(largest_problem)
         scope += f", over {describe_paths(paths, path_choice, None, limits)}"
-    left_out = ~is_demand
     proof = undecided(metric="worst_utilization", bound_scope=scope)
     if not is_demand.any():
         empty = routing.routing_by_demand(problem, sp.coo_array((len(is_demand), len(problem.links))))
@@ -114,12 +113,9 @@ def route(
     shares = fixed_shares.search(largest_problem, demands, is_demand, candidates, options)
     if shares is None:
         return Decision(plan=None, proof=proof)
-    gap = fixed_shares.DEFAULT_GAP if options.gap is None else options.gap
-    reached = relative_gap(shares.utilization, shares.bound)
-    is_optimal = reached is not None and reached <= max(gap, fixed_shares.DEFAULT_GAP)
     proof = replace(
         proof,
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        status=_status(shares, options),
         objective=shares.utilization,
         bound=shares.bound,
         backend=_describe_method(over, paths),
@@ -132,12 +128,18 @@ def route(
         worst_matrices=list_matrices(problem, shares.matrices, shares.names),
     )
     made = Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
-    left_out &= problem.rate_mbps > 0
-    return (
-        shed_demands(problem, left_out, replace(made, plan=replace(plan, shed=None)))
-        if left_out.any()
-        else made
-    )
+    left_out = ~is_demand & (problem.rate_mbps > 0)
+    if not left_out.any():
+        return made
+    return shed_demands(problem, left_out, replace(made, plan=replace(plan, shed=None)))
+
+
+def _status(shares: Shares, options: Options) -> Status:
+    """Return whether shares are optimal to the gap of the options, or feasible only."""
+    gap = fixed_shares.DEFAULT_GAP if options.gap is None else options.gap
+    reached = relative_gap(shares.utilization, shares.bound)
+    is_optimal = reached is not None and reached <= max(gap, fixed_shares.DEFAULT_GAP)
+    return Status.OPTIMAL if is_optimal else Status.FEASIBLE
 
 
 def _require_size(problem: Traffic) -> None:

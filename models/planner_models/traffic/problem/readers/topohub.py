@@ -144,8 +144,7 @@ def read(
         nodes=len(ids), tail=tail, head=head, weight=metric, source=source, target=target, rate=rate
     )
     capacity_mbps, scale = _size_links(capacity, load)
-    stated = [str(node.get("name") or "") for node in graph["nodes"]]
-    label = pd.array(table_building.make_unique(stated, [str(id_) for id_ in ids]), dtype="str")
+    label = _node_labels(graph)
     return named_tables(
         name,
         nodes=build_table(node=label, **position),
@@ -252,6 +251,13 @@ def _demands(
         populated = np.array([node.get("type", "City") == "City" for node in graph["nodes"]])
         return gravity_demands(nodes=len(code), tail=tail, head=head, seed=settings.seed, populated=populated)
     return _given_demands(rates, code, settings.demand_direction)
+
+
+def _node_labels(graph: dict[str, Any]) -> pd.api.extensions.ExtensionArray:
+    """Return the names of the nodes, made unique by their ids."""
+    stated = [str(node.get("name") or "") for node in graph["nodes"]]
+    names = table_building.make_unique(stated, [str(node["id"]) for node in graph["nodes"]])
+    return pd.array(names, dtype="str")
 
 
 def _given_demands(
