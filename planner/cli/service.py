@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -43,14 +44,7 @@ def list_(
     """List systems, or the designs, tables and parameters of one."""
     from planner.scenarios.description_cache import describe_all
 
-    unknown = [section for section in sections or () if section not in SECTIONS]
-    if unknown:
-        raise InputError(
-            *(
-                f"--section {section}: no such section" + did_you_mean(section, SECTIONS)
-                for section in unknown
-            )
-        )
+    _require_sections(sections or ())
     descriptions = {item["system"]: item for item in describe_all()}
     if system is None:
         if sections:
@@ -284,3 +278,14 @@ def _warm(as_json: bool, is_packing: bool) -> None:
         sentences.append(f"{kernel_packs.PACK}: {count} compiled functions, {size_bytes / 1e6:.1f} MB")
     page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
     answer(page, lambda: [asdict(result) for result in warmed], as_json)
+
+
+def _require_sections(sections: Sequence[str]) -> None:
+    """Raise InputError for each section that does not exist, with the nearest."""
+    faults = [
+        f"--section {section}: no such section" + did_you_mean(section, SECTIONS)
+        for section in sections
+        if section not in SECTIONS
+    ]
+    if faults:
+        raise InputError(*faults)

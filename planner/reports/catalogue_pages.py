@@ -53,20 +53,25 @@ def backends_page(diagnoses: Sequence[Diagnosis]) -> Page:
 # --- sweeps -------------------------------------------------------------------------------
 
 
+def _axes_of(grid: Grid, scenario: str) -> list[list[Text | str]]:
+    """Return rows of the designs and of each axis of a scenario, with their values."""
+    points = [point for point in grid.points if point.request.scenario == scenario]
+    axes: list[tuple[str, list[Any]]] = [("design", [point.request.label for point in points])]
+    axes += [(axis, [p.values[axis] for p in points if axis in p.values]) for axis in grid.axes]
+    rows: list[list[Text | str]] = []
+    for axis, values in axes:
+        if values:
+            distinct = list(dict.fromkeys(plain(value) for value in values))
+            rows.append(["" if rows else scenario, axis, few(distinct), f"{len(distinct):,}"])
+    return rows
+
+
 def grid_page(grid: Grid, estimate: Estimate, workers: int | None) -> Page:
     """Return the axes and designs of a grid, and its estimated cost; `workers` None: a cluster's."""
     rows: list[list[Text | str]] = []
     lines_after = set()
     for scenario in dict.fromkeys(point.request.scenario for point in grid.points):
-        points = [point for point in grid.points if point.request.scenario == scenario]
-        axes: list[tuple[str, list[Any]]] = [("design", [point.request.label for point in points])]
-        axes += [(axis, [p.values[axis] for p in points if axis in p.values]) for axis in grid.axes]
-        name = scenario
-        for axis, values in axes:
-            if values:
-                distinct = list(dict.fromkeys(plain(value) for value in values))
-                rows.append([name, axis, few(distinct), f"{len(distinct):,}"])
-                name = ""
+        rows += _axes_of(grid, scenario)
         lines_after.add(len(rows) - 1)
     table = Table(
         title="Grid",
@@ -148,11 +153,8 @@ def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
 def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part:
     rows = rows.assign(**{axis: [_plain(value) for value in rows[axis]] for axis in axes})
     varied = [axis for axis in axes if len(rows[axis].unique()) > 1]
-    moving = [
-        metric
-        for metric in system.metrics
-        if column_of(metric.name) in rows and _varies(rows[column_of(metric.name)])
-    ]
+    measured = [metric for metric in system.metrics if column_of(metric.name) in rows]
+    moving = [metric for metric in measured if _varies(rows[column_of(metric.name)])]
     names = [column_of(metric.name) for metric in moving]
     shown = ["scenario", "label", *varied, "status", "gap", "seconds", *names]
     units = {column_of(metric.name): metric.unit for metric in system.metrics}

@@ -299,6 +299,20 @@ def _points(points: Points, width: float) -> str:
     return canvas.svg()
 
 
+def _overlaps(label: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Return whether two labels, each with its left end, right end and baseline, overlap."""
+    start, end, base = label
+    other_start, other_end, other_base = other
+    return abs(base - other_base) <= SIZE and start <= other_end and end >= other_start
+
+
+def _covers(label: tuple[float, float, float], dot: tuple[float, float]) -> bool:
+    """Return whether a label covers a dot."""
+    start, end, base = label
+    x, y = dot
+    return start - DOT < x < end + DOT and base - SIZE < y + 0.5 < base + DOT
+
+
 def _place_label(
     dot: tuple[float, float],
     wide: float,
@@ -320,22 +334,8 @@ def _place_label(
         for start in (x + 6, x - 6 - wide)
         if start >= LEFT and start + wide <= width - 4
     ]
-    free = [
-        (start, end, base)
-        for start, end, base in positions
-        if all(
-            abs(base - other_base) > SIZE or start > other_end or end < other_start
-            for other_start, other_end, other_base in taken
-        )
-    ]
-    clear = [
-        (start, end, base)
-        for start, end, base in free
-        if not any(
-            start - DOT < other_x < end + DOT and base - SIZE < other_y + 0.5 < base + DOT
-            for other_x, other_y in dots
-        )
-    ]
+    free = [label for label in positions if not any(_overlaps(label, other) for other in taken)]
+    clear = [label for label in free if not any(_covers(label, other) for other in dots)]
     return next(iter(clear or free), None)
 
 

@@ -134,10 +134,8 @@ def _failure_notes(result: Failures) -> list[Text | str]:
     return [Text(f"{failure.name}: {failure.error}", "bad") for failure in errors[:MOST_FAILURES]]
 
 
-def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
-    """Return the ladder of upgrades, the commands to apply it, and the Pareto curve."""
-    system, run = result.system, result.run
-    sentences: list[Text | str] = [Text(result.verdict, "strong")]
+def _notes_on_upgrades(result: Upgrades) -> list[Text | str]:
+    """Return what limits a ladder of upgrades, and what it took to find it."""
     notes: list[Text | str] = []
     if result.steps:
         notes.append(result.caveat)
@@ -147,6 +145,14 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     if result.without_cost:
         notes.append(f"{result.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
     notes.append(Text(f"{result.solved:,} problems solved in {number(result.seconds)} s", "dim"))
+    return notes
+
+
+def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
+    """Return the ladder of upgrades, the commands to apply it, and the Pareto curve."""
+    system, run = result.system, result.run
+    sentences: list[Text | str] = [Text(result.verdict, "strong")]
+    notes = _notes_on_upgrades(result)
     if result.steps and scenario is not None and scenario.problem is None:
         what = "write" if result.findings else "apply"
         notes += ["", f"To {what} the list:", _command(result, scenario)]

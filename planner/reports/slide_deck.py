@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -173,18 +173,26 @@ def find_fitting_size(text: str, width: float, height: float, sizes: Sequence[in
 def take_fitting_lines(lines: Sequence[Text], width: float, height: float, size: float) -> list[Text]:
     """Return the first lines that fit, the last one shortened where more would follow."""
     shown: list[Text] = []
+
+    def fits(text: str) -> bool:
+        return text_height([*(line.text for line in shown), text], width, size) <= height
+
     for line in (Text(printable(line_.text), line_.kind) for line_ in lines):  # as it is written
-        before = [line_.text for line_ in shown]
-        if text_height([*before, line.text], width, size) <= height:
-            shown.append(line)
-            continue
-        words = line.text.split()
-        if words and text_height([*before, f"{words[0]} …"], width, size) > height:  # a name without spaces
-            length = len(words[0])
-            while length and text_height([*before, f"{words[0][:length]}…"], width, size) > height:
-                length = length * 9 // 10
-            return [*shown, *([Text(f"{words[0][:length]}…", line.kind)] if length else [])]
-        while words and text_height([*before, " ".join([*words, "…"])], width, size) > height:
-            words.pop()
-        return [*shown, *(Text(" ".join([*words, "…"]), line.kind) for _ in words[:1])]
+        if not fits(line.text):
+            rest = _shorten_line(line.text, fits)
+            return [*shown, *([Text(rest, line.kind)] if rest else [])]
+        shown.append(line)
     return shown
+
+
+def _shorten_line(text: str, fits: Callable[[str], bool]) -> str:
+    """Return the beginning of a line that fits, with an ellipsis; "" where none does."""
+    words = text.split()
+    if words and not fits(f"{words[0]} …"):  # a name without spaces
+        length = len(words[0])
+        while length and not fits(f"{words[0][:length]}…"):
+            length = length * 9 // 10
+        return f"{words[0][:length]}…" if length else ""
+    while words and not fits(" ".join([*words, "…"])):
+        words.pop()
+    return " ".join([*words, "…"]) if words else ""

@@ -32,17 +32,18 @@ MOST_LETTERS: Final = 138
 """Across a table."""
 
 
+def _row_height(row: Sequence[Text], widths: Sequence[float]) -> float:
+    """Return the height of a row of cells in columns of these widths, inches."""
+    lines = [lines_of(cell.text, wide - 0.16, TABLE_SIZE) for cell, wide in zip(row, widths, strict=True)]
+    return max(lines) * (TABLE_SIZE * LINE / 72) + 0.1
+
+
 def add_table(deck: Deck, title: str, table: Table) -> None:
     """Add a table on as many slides as it needs."""
     pieces = list(split_columns(table, MOST_LETTERS))
     for piece in pieces:
         widths = _column_widths(piece)
-        heights = [
-            max(lines_of(cell.text, wide - 0.16, TABLE_SIZE) for cell, wide in zip(row, widths, strict=True))
-            * (TABLE_SIZE * LINE / 72)
-            + 0.1
-            for row in piece.cells()
-        ]
+        heights = [_row_height(row, widths) for row in piece.cells()]
         start = 0
         while start < len(heights) or start == 0:
             end, used = start, ROW

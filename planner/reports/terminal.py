@@ -23,7 +23,7 @@ from rich.text import Text as RichText
 
 from planner.formatting import printable
 from planner.io.file_replacement import replace_file
-from planner.reports.document import Kind, Page, Part, Table, Text, lines
+from planner.reports.document import Column, Kind, Page, Part, Table, Text, lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +110,15 @@ def _pieces(table: Table, width: int) -> Iterator[Table]:
     yield _columns_of(table, piece, is_last=True)
 
 
+def _column_width(column: Column, lengths: Sequence[int], *, is_header: bool) -> int:
+    """Return the letters that a column needs with cells of these lengths, with the space after it."""
+    if column.wrap and not column.numeric:
+        limit = WIDEST_HEADER if is_header else 12
+        lengths = [min(limit, length) for length in lengths]
+    narrowest = 0 if is_header else NARROWEST
+    return max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3
+
+
 def _widths(table: Table, width: int) -> list[int]:
     """Return the letters that each column needs, with the space after it.
 
@@ -117,14 +126,10 @@ def _widths(table: Table, width: int) -> list[int]:
     them.
     """
     fixed, cells = table.row_headers, table.cells()
-    widths = []
-    for index, column in enumerate(table.columns):
-        lengths = [len(row[index].text) for row in cells]
-        if column.wrap and not column.numeric:
-            limit = WIDEST_HEADER if index < fixed else 12
-            lengths = [min(limit, length) for length in lengths]
-        narrowest = NARROWEST if index >= fixed else 0
-        widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
+    widths = [
+        _column_width(column, [len(row[index].text) for row in cells], is_header=index < fixed)
+        for index, column in enumerate(table.columns)
+    ]
     missing = sum(widths[:fixed]) + max(widths[fixed:], default=0) + 2 - 3 - width
     for index in reversed(range(fixed)):
         if missing > 0 and table.columns[index].wrap:

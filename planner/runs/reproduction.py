@@ -246,6 +246,13 @@ class _EngineStudy:
         return result.metrics
 
 
+def _targets_by_name(names: Sequence[str], all_systems: Sequence[str]) -> dict[str, tuple[System, Target]]:
+    """Return the targets of the systems that are named, or of all where none of them exists."""
+    asked_systems = [name.partition("/")[0] for name in names]
+    loaded = [name for name in all_systems if name in asked_systems] or all_systems
+    return {f"{system.name}/{target.name}": (system, target) for system, target in _targets_of(loaded)}
+
+
 def find_targets(names: str | Sequence[str] = ALL) -> list[tuple[System, Target]]:
     """Return the targets of names: "circuitflows/table_2_2", or "circuitflows" for a whole system; or all.
 
@@ -254,15 +261,8 @@ def find_targets(names: str | Sequence[str] = ALL) -> list[tuple[System, Target]
     names = [names] if isinstance(names, str) else names
     if list(names) == [ALL]:
         return _targets_of(system_names())
-    # load only the systems that are named, if they exist
-    asked_systems = [name.partition("/")[0] for name in names]
     all_systems = system_names()
-    by_name = {
-        f"{system.name}/{target.name}": (system, target)
-        for system, target in _targets_of(
-            [name for name in all_systems if name in asked_systems] or all_systems
-        )
-    }
+    by_name = _targets_by_name(names, all_systems)
     selected: dict[str, tuple[System, Target]] = {}
     faults = []
     for name in names:

@@ -26,6 +26,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from planner.contract.design import Decision
+from planner.contract.metrics import Metric
 from planner.contract.problem import Problem, Series
 from planner.contract.proof import Proof, Status
 from planner.contract.system import System
@@ -208,10 +209,7 @@ class Rolled(Result):
         for design in dict.fromkeys(window.design for window in self.windows):
             windows = [window for window in self.windows if window.design == design]
             failed = sum(window.exit_code > 0 for window in windows)
-            values = [window.run["metrics"].get(metric.name) for window in windows if not window.exit_code]
-            numbers = [value for value in values if value is not None]
-            worst = (min if metric.better == "more" else max)(numbers, default=None)
-            mean = sum(numbers) / len(numbers) if numbers else None
+            mean, worst = _mean_and_worst(metric, windows)
             rows.append((design, str(len(windows)), str(failed), number(mean), number(worst)))
         unit = f", {metric.unit}" if metric.unit else ""
         return [f"{self.system.name}: {counted(len(self.windows), 'windows')}{unit}", *aligned(rows)]
@@ -470,3 +468,11 @@ def _read_run(system: System, entry: Entry, problem: Any, folder: Path) -> Run:
     decided = read_plan(system, problem, folder / "decided") if (folder / "decided").exists() else plan
     decision: Decision[Any] = Decision(plan=decided, proof=Proof(status=Status.FEASIBLE))
     return Run(system=system, problem=None, entry=entry, decision=decision, plan=plan)
+
+
+def _mean_and_worst(metric: Metric, windows: Sequence[Window]) -> tuple[float | None, float | None]:
+    """Return the mean and the worst value of a metric over the windows with a plan; None for no value."""
+    values = [window.run["metrics"].get(metric.name) for window in windows if not window.exit_code]
+    numbers = [value for value in values if value is not None]
+    worst = (min if metric.better == "more" else max)(numbers, default=None)
+    return sum(numbers) / len(numbers) if numbers else None, worst

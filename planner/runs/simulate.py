@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -206,12 +206,7 @@ def simulate(
         raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
     made = loaded.make_problem()
     runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in selected)
-    errors = [run.error for run in runs]
-    if errors and isinstance(errors[0], InputError) and len({str(error) for error in errors}) == 1:
-        raise errors[0]  # a fault of the problem, not of a design
-    for run in runs:
-        if run.error is not None:
-            log.warning("%s: %s", run.label, run.error)
+    _report_errors(runs)
     return SimulatedDesigns(system=system, problem=made, metrics=simulation.metrics, runs=runs)
 
 
@@ -260,3 +255,13 @@ def save(result: SimulatedDesigns, scenario: Scenario, out: Path, table_format: 
             folder = make_folder(out / run.label)
             for name, frame in {**run.result.tables, "rounds": run.result.rounds}.items():
                 write_table(frame, folder / f"{name}.{table_format}")
+
+
+def _report_errors(runs: Sequence[SimulatedDesign]) -> None:
+    """Log the error of each design; raise it where it is an input error that all of them have."""
+    errors = [run.error for run in runs]
+    if errors and isinstance(errors[0], InputError) and len({str(error) for error in errors}) == 1:
+        raise errors[0]  # a fault of the problem, not of a design
+    for run in runs:
+        if run.error is not None:
+            log.warning("%s: %s", run.label, run.error)

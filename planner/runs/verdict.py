@@ -14,6 +14,7 @@ from planner.formatting import amount_of, few, is_convertible, percent, phrase, 
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
+    from planner.contract.simulation import Simulation
     from planner.contract.system import System
     from planner.errors import PlannerError
     from planner.runs.outcome import Outcome
@@ -148,6 +149,23 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
     return [says for _, says in sorted(lines, key=lambda line: line[0])]
 
 
+def _describe_simulation(
+    simulation: Simulation, headline: Headline, figures: Mapping[str, float | None]
+) -> str:
+    """Return the headline figure of a simulation, the one that follows it, and what is lost, in words."""
+    says = phrase(headline.verb, simulation.metric(headline.metric).text(figures[headline.metric]))
+    then = figures.get(headline.then) if headline.then else None
+    if then is not None:
+        says += f", {headline.then_words} {simulation.metric(headline.then).text(then)}"
+    worse = {**headline.losses, **headline.fallbacks}
+    lost = [
+        phrase(verb, simulation.metric(name).text(figures[name] or 0.0))
+        for name, verb in worse.items()
+        if (figures.get(name) or 0.0) > SMALL
+    ]
+    return " and ".join([says, *lost])
+
+
 def simulation_sentences(
     system: System,
     metrics_of: Mapping[str, Mapping[str, float | None]],
@@ -169,17 +187,8 @@ def simulation_sentences(
         value = figures.get(metric.name)
         if value is None:
             continue
-        says = f"{label} {phrase(headline.verb, metric.text(value))}"
-        then = figures.get(headline.then) if headline.then else None
-        if then is not None:
-            says += f", {headline.then_words} {simulation.metric(headline.then).text(then)}"
-        worse = {**headline.losses, **headline.fallbacks}
-        lost = [
-            phrase(verb, simulation.metric(name).text(figures[name] or 0.0))
-            for name, verb in worse.items()
-            if (figures.get(name) or 0.0) > SMALL
-        ]
-        lines.append((-value if metric.better == "more" else value, " and ".join([says, *lost]) + "."))
+        sentence = f"{label} {_describe_simulation(simulation, headline, figures)}."
+        lines.append((-value if metric.better == "more" else value, sentence))
     failed = [f"{label}: {error}".rstrip(".") + "." for label, error in errors.items()]
     return [*(says for _, says in sorted(lines, key=lambda line: line[0])), *failed]
 

@@ -317,14 +317,18 @@ def cost_metric(system: System) -> Metric:
     return system.metric(losses[0]) if system.headline.better == "less" and losses else system.headline
 
 
+def _map_of(system: System, run: Run) -> NetworkMap | None:
+    """Return the map of a run's problem, or that of its plan."""
+    if system.problem.draw is not None and run.problem is not None:
+        for drawing in system.problem.draw(run.problem)[:1]:
+            if isinstance(drawing, NetworkMap):
+                return drawing
+    return picture_of(run)
+
+
 def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMap | None:
     """Return the picture of a problem with the cost of each element's failure, in percent."""
-    drawing = picture_of(run)
-    if system.problem.draw is not None and run.problem is not None:
-        maps = [
-            drawing_ for drawing_ in system.problem.draw(run.problem)[:1] if isinstance(drawing_, NetworkMap)
-        ]
-        drawing = maps[0] if maps else drawing
+    drawing = _map_of(system, run)
     if drawing is None or not (drawing.link_kind or drawing.node_kind):
         return None
     by_kind: dict[str, dict[str, Failure]] = {}

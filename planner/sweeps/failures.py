@@ -356,6 +356,17 @@ class _Search:
             restoration=self.restoration,
         )
 
+    def _loses_more(self, outcome: Outcome, cost: float | None) -> bool:
+        """Return whether more is lost after a failure than before, or less is carried."""
+        system, before = self.trials.system, self.run.metrics
+        threshold = 1e-6 * (before.get(system.plan.headline.total) or 0.0) + 1e-9
+        losses = self.run.constraints.lost
+        if any(value - losses.get(loss, 0.0) > threshold for loss, value in outcome.losses.items()):
+            return True
+        if system.plan.headline.cost and (cost or 0.0) > threshold:
+            return True
+        return _carries_less(system, before, outcome.metrics)
+
     def _failure(
         self, candidate: _Candidate, outcome: Outcome, figures: Mapping[str, float] | None = None
     ) -> Failure:
@@ -371,11 +382,6 @@ class _Search:
             is_share = bool(asked) and (metric.unit == headline.unit or bool(system.plan.headline.cost))
             is_share &= bool(total) or metric.name not in system.plan.headline.losses
             share = cost / asked if is_share else None
-        threshold = 1e-6 * (total or 0.0) + 1e-9
-        losses = self.run.constraints.lost
-        more = [value - losses.get(loss, 0.0) > threshold for loss, value in outcome.losses.items()]
-        more.append(bool(system.plan.headline.cost) and (cost or 0.0) > threshold)
-        more.append(_carries_less(system, before, outcome.metrics))
         return Failure(
             kind=candidate.kind,
             element=candidate.name,
@@ -385,7 +391,7 @@ class _Search:
             losses=outcome.losses,
             cost=cost,
             share=share,
-            is_harmless=outcome.has_plan and not any(more),
+            is_harmless=outcome.has_plan and not self._loses_more(outcome, cost),
             busiest=outcome.busiest,
             status=outcome.status,
             seconds=outcome.seconds,

@@ -146,15 +146,20 @@ def _common_fields(request: Request, scenario: Scenario, problem: str | None) ->
     }
 
 
+def _messages_of(run: Run, problem: Any) -> list[tuple[str, str]]:
+    """Return reasons of a run's proof, notes on its problem and its violations, each with its kind."""
+    messages = [("reason", reason) for reason in run.proof.reasons]
+    messages += [("note", note) for note in notes_of(problem)]
+    if run.plan is not None:
+        messages += [("violation", sentence) for sentence in run.violations.sentences()]
+    return messages
+
+
 def _success_record(
     request: Request, scenario: Scenario, loaded: _LoadedProblem, run: Run, wall_s: float
 ) -> Record:
     proof = run.proof
     tables = run.plan.to_tables() if run.plan is not None and request.plans else None
-    messages = [("reason", reason) for reason in proof.reasons]
-    messages += [("note", note) for note in notes_of(loaded.problem)]
-    if run.plan is not None:
-        messages += [("violation", sentence) for sentence in run.violations.sentences()]
     return Record(
         **_common_fields(request, scenario, loaded.digest),
         size=loaded.problem.size(),
@@ -175,7 +180,7 @@ def _success_record(
         plan=None if tables is None else digest(tables),
         tables={} if tables is None else {name: _to_parquet(frame) for name, frame in tables.items()},
         metrics=dict(run.metrics),
-        messages=messages,
+        messages=_messages_of(run, loaded.problem),
     )
 
 

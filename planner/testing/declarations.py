@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,14 @@ def declaration_cases(system: System) -> Cases:
 
 
 def _check_names(system: System) -> None:
-    for kind, names in (
-        ("design", [design.name for design in system.designs]),
-        ("metric", [metric.name for metric in system.metrics]),
-        ("table", [table.name for table in system.problem.tables]),
-        ("target", [target.name for target in system.studies.targets]),
-    ):
+    named: dict[str, Sequence[Any]] = {
+        "design": system.designs,
+        "metric": system.metrics,
+        "table": system.problem.tables,
+        "target": system.studies.targets,
+    }
+    for kind, items in named.items():
+        names = [item.name for item in items]
         repeated = sorted({name for name in names if names.count(name) > 1})
         assert not repeated, f"{kind} {repeated[0]} is declared twice"
     assert system.designs, "a system needs a design"

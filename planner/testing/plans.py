@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
-from planner.contract.elements import ElementKind
+from planner.contract.elements import ElementKind, Fact
 from planner.contract.frames import MAX_FRAMES
 from planner.contract.metrics import SIGNALLING_METRICS
 from planner.contract.simulation import Simulation
@@ -79,9 +79,8 @@ def _check_plan_tables(runs: Runs, name: str) -> None:
     before, after = (system.plan.measure(problem, plan, None) for plan in (run.plan, again))
     for metric, value in before.items():
         other = after[metric]
-        assert (value is None) == (other is None), f"{metric}: {value} becomes {other}"
-        if value is not None and other is not None:
-            assert _is_close(value, other), f"{metric}: {value} becomes {other}"
+        same = value is other is None or (value is not None and other is not None and _is_close(value, other))
+        assert same, f"{metric}: {value} becomes {other}"
     for table in list(tables):
         declared = next((table_ for table_ in system.plan.tables if table_.name == table), None)
         assert declared is not None, f"table {table} of the plan is not declared"
@@ -143,15 +142,17 @@ def _check_role(system: System[Any, Any], section: Section) -> None:
     assert not section.role or system.studies.budget, "a system with purchases names its budget"
 
 
+def _check_facts(element: str, facts: Sequence[Fact]) -> None:
+    assert facts, f"{element}: has no facts"
+    for fact in facts:
+        is_known = fact.value is None or isinstance(fact.value, str) or math.isfinite(fact.value)
+        assert is_known, f"{element}: {fact.label} is {fact.value}: unknown is None"
+
+
 def _check_reports(kind: ElementKind, observed: Any, decided: Decided, options: Options) -> None:
     names = kind.names(observed)
-    if kind.describe is not None:
-        for element in first_and_another(names):
-            report = kind.describe(observed, decided, element, options)
-            assert report.facts, f"{element}: has no facts"
-            for fact in report.facts:
-                is_known = fact.value is None or isinstance(fact.value, str) or math.isfinite(fact.value)
-                assert is_known, f"{element}: {fact.label} is {fact.value}: unknown is None"
+    for element in first_and_another(names) if kind.describe is not None else ():
+        _check_facts(element, kind.describe(observed, decided, element, options).facts)  # type: ignore[misc]
     for action in kind.with_role("upgrade"):
         if kind.ranking is None:
             break
@@ -170,22 +171,24 @@ def _check_drawing_of_problem(runs: Runs) -> None:
         _check_drawings(runs.system, runs.problem, drawings)
 
 
+def _drawn_elements(drawing: Drawing) -> Iterator[tuple[str, pd.Series]]:
+    """Yield kinds of elements that a drawing has, with their names; check that links have nodes."""
+    if isinstance(drawing, NetworkMap):
+        nodes = set(drawing.nodes["node"])
+        assert set(drawing.links["tail"]) | set(drawing.links["head"]) <= nodes, "a link has no node"
+        if drawing.link_kind:
+            yield drawing.link_kind, drawing.links["element"]
+        if drawing.node_kind:
+            yield drawing.node_kind, drawing.nodes["element" if "element" in drawing.nodes else "node"]
+    elif isinstance(drawing, Timeline) and drawing.kind:
+        yield drawing.kind, drawing.frame["element"]
+
+
 def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -> None:
     names = {kind.name: set(kind.names(problem)) for kind in system.problem.elements}
     for drawing in drawings:
         assert drawing.title, "a drawing has no title"
-        drawn: list[tuple[str, pd.Series]] = []
-        if isinstance(drawing, NetworkMap):
-            nodes = set(drawing.nodes["node"])
-            assert set(drawing.links["tail"]) | set(drawing.links["head"]) <= nodes, "a link has no node"
-            if drawing.link_kind:
-                drawn.append((drawing.link_kind, drawing.links["element"]))
-            if drawing.node_kind:
-                named = "element" if "element" in drawing.nodes else "node"
-                drawn.append((drawing.node_kind, drawing.nodes[named]))
-        elif isinstance(drawing, Timeline) and drawing.kind:
-            drawn.append((drawing.kind, drawing.frame["element"]))
-        for kind, elements in drawn:
+        for kind, elements in _drawn_elements(drawing):
             assert kind in names, f"{drawing.title}: {kind} is no kind of elements"
             unknown = {element for element in elements.dropna() if element} - names[kind]
             assert not unknown, f"{drawing.title}: {sorted(unknown)[0]} is no {kind}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.contract.elements import ElementKind
+from planner.contract.elements import Action, ElementKind
 from planner.contract.parameters import check_parameters
 from planner.contract.system import System
 from planner.contract.tables import digest
@@ -41,6 +41,17 @@ def _check_adjust(system: System, problem: Any) -> None:
     assert digest(same.to_tables()) == digest(problem.to_tables()), "adjust() alone changes the problem"
 
 
+def _check_action(system: System, problem: Any, kind: ElementKind, action: Action, name: str) -> None:
+    """Check that an action on an element is done and undone, and that its adjustment is valid."""
+    adjusted = action.apply({}, name)
+    assert action.is_done(adjusted, name), f"{action.name}: is not done on {name}"
+    assert not action.undo(adjusted, name), f"{action.name}: is not undone on {name}"
+    adjust = system.problem.adjust
+    values, refused = check_parameters(adjust, adjusted, where="problem", what=f"{kind.name} {name}")
+    assert not refused, f"{action.name}: {refused[0]}"
+    assert isinstance(adjust(problem, **values), system.problem.type)
+
+
 def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
     names = list(kind.names(problem))
     repeated = [name for name in names if names.count(name) > 1]
@@ -50,16 +61,10 @@ def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
     for name in first_and_another(names):
         assert kind.require(problem, name) == name
         for action in kind.actions:
-            adjusted = action.apply({}, name)
-            assert action.is_done(adjusted, name), f"{action.name}: is not done on {name}"
-            assert not action.undo(adjusted, name), f"{action.name}: is not undone on {name}"
-            adjust = system.problem.adjust
-            values, refused = check_parameters(adjust, adjusted, where="problem", what=f"{kind.name} {name}")
-            assert not refused, f"{action.name}: {refused[0]}"
-            assert isinstance(adjust(problem, **values), system.problem.type)
-            if kind.costs is not None:
-                unknown = set(kind.costs(problem, action)) - set(names)
-                assert not unknown, f"{action.name}: costs of {sorted(unknown)[0]}, which is no {kind.name}"
+            _check_action(system, problem, kind, action, name)
+    for action in kind.actions if kind.costs is not None else ():
+        unknown = set(kind.costs(problem, action)) - set(names)  # type: ignore[misc]
+        assert not unknown, f"{action.name}: costs of {sorted(unknown)[0]}, which is no {kind.name}"
     faults = faults_of(partial(kind.require, problem, "?".join(names) + "?"))
     assert has_name(faults, kind.name), f"a {kind.name} that is not there has no error"
 

@@ -101,11 +101,7 @@ def _check_verb(asked: _Asked, verb: str, call: Callable[[_Asked], Metrics | Non
     expected = asked.run.metrics
     for metric in asked.system.metrics if metrics is not None else ():
         value, other = expected.get(metric.name), metrics.get(metric.name)  # type: ignore[union-attr]
-        value, other = (None if value_ is None or math.isnan(value_) else value_ for value_ in (value, other))
-        same = value == other or (
-            value is not None and other is not None and math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9)
-        )
-        assert same, f"{asked.name}: {metric.name} is {other}, by solve {value}"
+        assert _is_same(value, other), f"{asked.name}: {metric.name} is {other}, by solve {value}"
 
 
 def _compare(asked: _Asked) -> Metrics:
@@ -179,3 +175,11 @@ VERBS: Mapping[str, Callable[[_Asked], Metrics | None]] = {
     "sweep": _sweep,
 }
 """Verbs that have metrics of a problem as it is, before any failure or upgrade."""
+
+
+def _is_same(value: float | None, other: float | None) -> bool:
+    """Return whether two values are equal but for rounding; NaN is None."""
+    value, other = (None if item is None or math.isnan(item) else item for item in (value, other))
+    if value is None or other is None:
+        return value is other
+    return math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9) or value == other
