@@ -135,7 +135,7 @@ def _failure_notes(result: Failures) -> list[Text | str]:
 
 
 def _notes_on_upgrades(result: Upgrades) -> list[Text | str]:
-    """Return what limits a ladder of upgrades, and what it took to find it."""
+    """Return notes on the limits of a ladder of upgrades, and on the search for it."""
     notes: list[Text | str] = []
     if result.steps:
         notes.append(result.caveat)

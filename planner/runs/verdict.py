@@ -152,7 +152,7 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
 def _describe_simulation(
     simulation: Simulation, headline: Headline, figures: Mapping[str, float | None]
 ) -> str:
-    """Return the headline figure of a simulation, the one that follows it, and what is lost, in words."""
+    """Return the headline metric of a simulation, the one that follows it, and the losses, as a text."""
     says = phrase(headline.verb, simulation.metric(headline.metric).text(figures[headline.metric]))
     then = figures.get(headline.then) if headline.then else None
     if then is not None:

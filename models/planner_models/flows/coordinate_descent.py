@@ -58,7 +58,7 @@ def link_prices(load: Floats, capacity: Floats, sharpness: float) -> Floats:
 
 
 class _Descent(NamedTuple):
-    """Traffic to each root, and what a pass changes and writes: see `run_pass`."""
+    """Traffic to each root, and the arrays that a pass writes: see `run_pass`."""
 
     roots: Ints32
     amount: Floats

@@ -176,7 +176,7 @@ def _add_load(links, path, rate):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _find_cheapest(links, paths, c, used_cost):  # type: ignore[no-untyped-def]
-    """Return the cheapest path of pair c with its cost, what all used paths cost, and whether there is one.
+    """Return the cheapest path of pair c with its cost, the cost of all used paths, and whether any is used.
 
     used_cost  that of the pairs before, to which this pair's is added
     """

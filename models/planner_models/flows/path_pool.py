@@ -292,7 +292,7 @@ def _length_of(prices, e):  # type: ignore[no-untyped-def]
 
 
 class _Pass(NamedTuple):
-    """What a pass does, and its results.
+    """Settings of a pass, and its results.
 
     threshold  gains up to this cause no shift
     search     whether to look for new paths
@@ -600,7 +600,7 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _fill(options, k, rate, residual, flow):  # type: ignore[no-untyped-def]
-    """Send what demand k is missing over its paths, as far as residual capacity goes; leave the rest out."""
+    """Send the missing traffic of demand k over its paths within residual capacity; leave the others out."""
     count, missing = len(options.first), rate
     p = options.first[k]
     while p >= 0:

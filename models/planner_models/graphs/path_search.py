@@ -73,7 +73,7 @@ class _Work(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What the searches for one demand's paths read, and their arrays.
+    """The network and the arrays of the searches for one demand's paths.
 
     potential, parent  (N,) distance to the target, and the first link on the way
     """

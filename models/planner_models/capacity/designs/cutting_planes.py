@@ -270,7 +270,7 @@ class Master:
 
 
 def _limit_spending(m: ProgramBuilder, budget: float, purchases: Sequence[tuple[Floats, Variables]]) -> None:
-    """Add the row of the budget, in its unit; what costs more than all of it cannot be bought at all."""
+    """Add the row of the budget, in its unit; purchases above all of it cannot be made at all."""
     scale = budget or 1.0
     spent = [
         np.where(cost <= budget, cost / scale, 0.0).reshape(1, -1) @ variables.reshape(-1)

@@ -24,7 +24,7 @@ EQUAL: Final = ROUNDING
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What is proven of a decision.
+    """Bounds and backend of a decision's proof.
 
     least_unserved  bound of the worst shed rate, Mbit/s; None for unknown
     least_cost      bound of the total cost among plans that reach that rate; None for unknown

@@ -63,7 +63,7 @@ class NetworkRules:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkChanges:
-    """Links that are lost, or for which nothing is bought."""
+    """Links that are lost, or without purchases."""
 
     fail_links: Annotated[
         tuple[str, ...], Field(description="links that are lost: they have no capacity and can get none")
@@ -73,7 +73,7 @@ class LinkChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class YearsOfPlan:
-    """The years of the plan, and what changes from one to the next."""
+    """The years of the plan, and the changes from one to the next."""
 
     years: Annotated[
         int | None, Field(ge=1, le=MOST_YEARS, description="years of the plan; default: as in the tables")

@@ -24,7 +24,7 @@ def draw(problem: CapacityPlanning) -> Sequence[Drawing]:
 
 
 def _draw_nodes(problem: CapacityPlanning, unserved: Floats | None) -> pd.DataFrame:
-    """Return the nodes with what starts and ends there, and what is lost, all with a position."""
+    """Return the nodes with their sent, received and lost traffic, all with a position."""
     rate = problem.rate_mbps[-1]
     count = len(problem.nodes)
     sent = np.bincount(problem.source, weights=rate, minlength=count)

@@ -55,7 +55,7 @@ def _place_racks(
     load: NDArray[np.float64] | None,
     unit: str,
 ) -> pd.DataFrame:
-    """Return racks as nodes in a ring, with what they send and receive."""
+    """Return racks as nodes in a ring, with their sent and received demand."""
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)  # clockwise, the first at the top
     words = [
         f"sends {amount(out, unit)}, receives {amount(into, unit)}"

@@ -124,7 +124,7 @@ class _Window(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """State of a schedule: the lists of ports' reservations, and how far flows are planned.
+    """State of a schedule: the lists of ports' reservations, and the progress of flows.
 
     head              (2 * ports,) first reservation of each port
     before, current   (2 * ports,) the last reservation that has ended, and the next one, as time goes on

@@ -126,7 +126,7 @@ class PacketSwitch:
 
 
 class _Rules(NamedTuple):
-    """How the switch shares its links, as in `PacketSwitch`."""
+    """Rules by which the switch shares its links, as in `PacketSwitch`."""
 
     is_fair: bool
     interval_ms: float

@@ -19,7 +19,7 @@ from planner_models.rotors.problem.problem import RotorNetwork
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What is proven of a decision.
+    """Bounds and backend of a decision's proof.
 
     bound    Mbit/s that no routing over the plans of `scope` delivers more than; None for unknown
     backend  solver of the bound

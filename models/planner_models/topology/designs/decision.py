@@ -78,7 +78,7 @@ def route_servable(plan: Plan[P]) -> Plan[P]:
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What is proven of a decision.
+    """Bounds and backend of a decision's proof.
 
     bound          demand scale that no plan exceeds; None for unknown
     least_transit  the least traffic by transit blocks of plans that reach the bound, Mbit/s; None for unknown

@@ -104,7 +104,7 @@ def _go_direct(flow: Floats, residual: Floats, passes: int, min_move: float) -> 
 
 @inner
 def _fill_link(flow: Floats, residual: Floats, i: int, j: int, moved: float) -> float:
-    """Move flows of a pair to its direct link while that has capacity left; return `moved` and what moves."""
+    """Move flows of a pair to its direct link within its capacity; return `moved` plus the moved traffic."""
     for k in range(len(residual)):
         if k in (i, j) or flow[i, j, k] <= 0.0:
             continue

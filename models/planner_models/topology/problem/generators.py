@@ -26,7 +26,7 @@ BALANCING_ROUNDS: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How blocks differ, and demands from the product of the blocks' sizes."""
+    """Differences of blocks, and of demands from the product of the blocks' sizes."""
 
     new_share: Annotated[
         float,

@@ -138,7 +138,7 @@ class Phases(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Approximation:
-    """How close to the optimum the scheme gets, and when it ends.
+    """Accuracy of the scheme, and its end.
 
     epsilon   of the lengths' growth: the plan is at least (1 - epsilon)^3 of the optimum
     gap       relative, at which the search ends

@@ -28,7 +28,7 @@ def observe_locally(problem: Traffic, *, noise: Noise = 0.0, seed: Seed = 0) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class RateChange:
-    """How the rates of demands change over time."""
+    """Change of the rates of demands over time."""
 
     swing: Annotated[
         float, Field(ge=0, description="standard deviation of the logarithm of a demand's rate over time")

@@ -192,7 +192,7 @@ def compile_rules(
 def _matched_flow(
     problem: Traffic, plan: Routing, match: Match, on: SplitOn, flows: pd.DataFrame | None
 ) -> tuple[sp.coo_array, _Ends]:
-    """Return the flow of what rules match, demands or targets, and the sources and targets of these.
+    """Return the flow of the demands or targets that rules match, and the sources and targets of these.
 
     raises  InputError where the match, the field and the plan do not fit each other
     """

@@ -55,7 +55,7 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True)
 class OfferedFlows:
-    """When flows start, and how large they are."""
+    """Arrivals and sizes of flows."""
 
     arrivals: Annotated[
         Literal["closed_loop", "poisson"],

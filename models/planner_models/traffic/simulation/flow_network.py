@@ -98,7 +98,7 @@ class _Flows:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowSettings:
-    """How flows start, and how often their rates are computed."""
+    """First routes of flows, and the times at which their rates are computed."""
 
     start: Annotated[
         Start, Field(description="route of a new flow: hashed on one equal-cost path, or scattered over all")

@@ -58,7 +58,7 @@ class RouteUpdate:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlTiming:
-    """When a design schedules flows, and how long measurements and decisions take."""
+    """Interval of a design's schedules, and delays of measurements and decisions."""
 
     interval_s: Annotated[float, Field(gt=0, description="scheduling interval of the design, s")] = 0.05
     computing_s: Annotated[float, Field(ge=0, description="time that a decision takes, s")] = 0.0

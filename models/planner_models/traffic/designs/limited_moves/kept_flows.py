@@ -172,7 +172,7 @@ def _find_cheapest(residual, ends, length, source, tree):  # type: ignore[no-unt
 
 @njit(cache=True)
 def _send_piece(residual, ends, came_by, source, target, most):  # type: ignore[no-untyped-def]
-    """Send what the path to a target has capacity for, at most `most`; return the amount."""
+    """Send the residual capacity of the path to a target, at most `most`; return the amount."""
     step, node, hops = most, target, 0
     while node != source and hops <= 2 * len(residual.link):
         free, node = step_back(residual, ends, came_by[node])

@@ -260,7 +260,7 @@ def _load_of_passages(passages, g, passed, amount_at, load):  # type: ignore[no-
 
 
 class Loads(NamedTuple):
-    """Loads of links and what they pass, in layers of traffic.
+    """Loads of links and the shares that they pass, in layers of traffic.
 
     total    (G, E) loads where no link drops traffic
     used     (E,) what lower levels take of the links

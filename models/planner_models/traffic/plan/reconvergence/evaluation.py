@@ -89,7 +89,7 @@ class Failures(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """What is requested besides totals: loads of links, traffic of demands, admission in order."""
+    """Outcomes requested besides totals: loads of links, traffic of demands, admission in order."""
 
     load: bool
     demands: bool
