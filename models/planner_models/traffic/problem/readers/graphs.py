@@ -115,7 +115,11 @@ def read(
         attributes = {name for node in content.nodes for name in node.attributes}
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, attributes))
     settings = EdgeSettings(
-        capacity=capacity, unit=capacity_unit, default_mbps=default_capacity_mbps, weight=weight, cost=cost
+        capacity=capacity,
+        capacity_unit=capacity_unit,
+        default_capacity_mbps=default_capacity_mbps,
+        weight=weight,
+        cost=cost,
     )
     nodes, links, tail, head = build_network(content, settings, faults)
     lines = faults.lines
