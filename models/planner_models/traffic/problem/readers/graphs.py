@@ -14,6 +14,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.notes import add_note
+from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
@@ -25,14 +26,9 @@ from planner_models.traffic.problem.readers.file_errors import FileErrors
 from planner_models.traffic.problem.readers.gml import parse_gml
 from planner_models.traffic.problem.readers.graph_content import GraphContent, build_network
 from planner_models.traffic.problem.readers.graphml import (
-    CapacityAttribute,
-    CapacityUnit,
-    CostAttribute,
-    DefaultCapacity,
     DemandFile,
     EdgeSettings,
     GravityTotal,
-    WeightAttribute,
 )
 from planner_models.traffic.problem.readers.node_link import parse_node_link
 from planner_models.traffic.problem.readers.table_building import (
@@ -71,6 +67,7 @@ LabelAttribute = Annotated[
 ]
 
 
+@spread(edges=EdgeSettings())
 def read(
     path: Annotated[
         Path, Field(description="the file: .gml, .json (node-link), .dot, .gv, .yml (containerlab)")
@@ -83,11 +80,7 @@ def read(
     total_mbps: GravityTotal = None,
     pairs: Pairs = None,
     seed: Seed = 0,
-    capacity: CapacityAttribute = None,
-    capacity_unit: CapacityUnit = None,
-    default_capacity_mbps: DefaultCapacity = None,
-    weight: WeightAttribute = None,
-    cost: CostAttribute = None,
+    edges: EdgeSettings,
     label: LabelAttribute = None,
 ) -> Tables:
     """Read the graph of a file; demands from a table or a matrix, or drawn by gravity from `seed`.
@@ -114,14 +107,7 @@ def read(
     if label is not None and not any(label in node.attributes for node in content.nodes):
         attributes = {name for node in content.nodes for name in node.attributes}
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, attributes))
-    settings = EdgeSettings(
-        capacity=capacity,
-        capacity_unit=capacity_unit,
-        default_capacity_mbps=default_capacity_mbps,
-        weight=weight,
-        cost=cost,
-    )
-    nodes, links, tail, head = build_network(content, settings, faults)
+    nodes, links, tail, head = build_network(content, edges, faults)
     lines = faults.lines
     if demands is not None:
         try:
