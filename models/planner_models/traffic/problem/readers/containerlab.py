@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from planner.contract.tables import abbreviate
 from planner.errors import InputError, did_you_mean
-from planner.extras import explain_missing
 from planner_models.traffic.problem.readers.graph_content import GraphContent, GraphEdge, GraphNode
 
 MAX_LETTERS: Final = 1 << 19
@@ -65,10 +64,8 @@ def _parse_link(link: Any, where: str, nodes: Mapping[Any, Any]) -> GraphEdge | 
 
 def _load(text: str, file: str) -> Any:
     """Return the content of a YAML text: plain values only, no objects of Python."""
-    try:
-        import yaml  # type: ignore[import-untyped]
-    except ModuleNotFoundError as missing:
-        raise explain_missing("a containerlab topology", missing, "pip install pyyaml") from None
+    import yaml
+
     try:
         _refuse_nested_aliases(yaml.parse(text, Loader=yaml.SafeLoader), file)
         return yaml.load(text, Loader=yaml.SafeLoader)
