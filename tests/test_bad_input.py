@@ -290,7 +290,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
     ),
     "no source": (
         'system = "traffic"\n[problem]\n',
-        ["s.toml: problem.source: is missing; one of: tables, generate, topohub, graphml, sndlib, repetita"],
+        ["s.toml: problem.source: is missing; one of: tables, generate, topohub, graphml, sndlib, graph, "],
     ),
     "no problem": ('system = "traffic"\n', ["s.toml: problem: is missing: write [problem] with a source"]),
     "an unknown preset": (
@@ -318,7 +318,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
         + "[solver]\nthreads = 0\ngap = 2\n[extra]\n",
         [
             (
-                "s.toml: extra: no such key; valid: designs, events, problem, series, simulation, solver, "
+                "s.toml: extra: no such key; valid: designs, events, plans, problem, series, simulation, solver, "
                 "sweep, system"
             ),
             "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
@@ -402,9 +402,9 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         "--set system.name: system is a value, not a table",
     ),
     "no such backend": (
-        ["solve", "s.toml", "--backend", "cplex"],
+        ["solve", "s.toml", "--backend", "mosek"],
         1,
-        "s.toml: solver.backend: no such backend 'cplex'; valid: highs, ortools, pyomo",
+        "s.toml: solver.backend: no such backend 'mosek'; valid: cplex, gurobi, highs, ortools, pyomo",
     ),
     "a solver that is not there": (
         ["solve", "s.toml", "--backend", "pyomo:nosuch"],
@@ -438,7 +438,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         1,
         "s.toml: cannot be created as a folder (File exists)",
     ),
-    "a plan that is not there": (["check", "s.toml", "--plan", "nowhere"], 1, "nowhere: no such folder"),
+    "a plan that is not there": (["check", "s.toml", "--plan", "nowhere"], 1, "nowhere: no such file or folder"),
     "a folder without a plan": (["check", "s.toml", "--plan", "."], 1, ".: has no table of a plan"),
     "an export that has no format": (
         ["export", "s.toml", "--out", "model.txt"],
