@@ -318,8 +318,8 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
         + "[solver]\nthreads = 0\ngap = 2\n[extra]\n",
         [
             (
-                "s.toml: extra: no such key; valid: designs, events, plans, problem, series, simulation, solver, "
-                "sweep, system"
+                "s.toml: extra: no such key; valid: designs, events, plans, problem, series, simulation, "
+                "solver, sweep, system"
             ),
             "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
             "s.toml: solver.threads is 0, must be from 1 to 1024",
@@ -438,7 +438,11 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         1,
         "s.toml: cannot be created as a folder (File exists)",
     ),
-    "a plan that is not there": (["check", "s.toml", "--plan", "nowhere"], 1, "nowhere: no such file or folder"),
+    "a plan that is not there": (
+        ["check", "s.toml", "--plan", "nowhere"],
+        1,
+        "nowhere: no such file or folder",
+    ),
     "a folder without a plan": (["check", "s.toml", "--plan", "."], 1, ".: has no table of a plan"),
     "an export that has no format": (
         ["export", "s.toml", "--out", "model.txt"],
