@@ -156,9 +156,9 @@ for name in sys.argv[1:]:
     for module in [m for m in sys.modules if m.split(".")[0] in ("planner", "planner_models")]:
         del sys.modules[module]
 """
-    result = subprocess.run(
-        [sys.executable, "-c", code, *modules()], capture_output=True, text=True, check=False
-    )
+    commercial = {f"planner.backends.{name}" for name in ("cplex", "gurobi", "xpress")}
+    names = [name for name in modules() if name not in commercial]  # their packages need a licence
+    result = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 
