@@ -18,6 +18,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from planner.extras import USERS_EXTRAS
+from tests.commercial_solvers import PACKAGES
 
 ROOT = Path(__file__).parent.parent
 PARTS = {"llvmlite": "numba", "pydantic_core": "pydantic", "markupsafe": "jinja2", "dask": "distributed"}
@@ -156,7 +157,7 @@ for name in sys.argv[1:]:
     for module in [m for m in sys.modules if m.split(".")[0] in ("planner", "planner_models")]:
         del sys.modules[module]
 """
-    commercial = {f"planner.backends.{name}" for name in ("cplex", "gurobi", "xpress")}
+    commercial = {f"planner.backends.{name}" for name in PACKAGES}
     names = [name for name in modules() if name not in commercial]  # their packages need a licence
     result = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -12,7 +12,7 @@ from planner.backends import statuses
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
-from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.backends.verification import judge
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
@@ -39,11 +39,7 @@ def solve(model: LinearProgram, options: Options) -> Solution:
         aborter = loaded.use_aborter(cplex.Aborter())
         run_in_thread(loaded.solve, cancel=aborter.abort, time_limit_s=options.time_limit_s)
         answer = loaded.solution
-        claimed = statuses.CPLEX.get(answer.get_status())
-        if claimed is None:
-            raise SolverFailure(f"{NAME} failed: {answer.get_status_string()}")
-        if not isinstance(claimed, Status):
-            raise InfeasibleOrUnbounded(NAME)
+        claimed = statuses.read_status(statuses.CPLEX, answer.get_status(), NAME, answer.get_status_string())
         x = row_duals = bound = None
         if answer.is_primal_feasible():
             x = np.array(answer.get_values())

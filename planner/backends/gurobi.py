@@ -13,7 +13,7 @@ from planner.backends import statuses
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
-from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.backends.verification import judge
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
@@ -38,11 +38,7 @@ def solve(model: LinearProgram, options: Options) -> Solution:
     try:
         loaded, variables, rows = load(model, options)
         run_in_thread(loaded.optimize, cancel=loaded.terminate, time_limit_s=options.time_limit_s)
-        claimed = statuses.GUROBI.get(loaded.Status)
-        if claimed is None:
-            raise SolverFailure(f"{NAME} failed: status {loaded.Status}")
-        if not isinstance(claimed, Status):
-            raise InfeasibleOrUnbounded(NAME)
+        claimed = statuses.read_status(statuses.GUROBI, loaded.Status, NAME)
         x = row_duals = None
         if loaded.SolCount:
             x = np.asarray(variables.X)

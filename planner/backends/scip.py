@@ -14,15 +14,14 @@ from pyscipopt import Expr, ExprCons
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
-from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.backends.statuses import AMBIGUOUS, read_status
+from planner.backends.verification import judge
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
 
 VERSION: Final = str(pyscipopt.Model().version())
 NAME: Final = f"scip {VERSION}"
-
-AMBIGUOUS: Final = "infeasible or unbounded"
 
 STATUS: dict[str, Status | str] = {
     # https://www.scipopt.org/doc/html/type__stat_8h.php, by the names of Model.getStatus
@@ -66,11 +65,7 @@ def solve(model: LinearProgram, options: Options) -> Solution:
         )
     except Exception as error:  # PySCIPOpt raises plain exceptions, by SCIP's return code
         raise SolverFailure(f"{NAME} failed: {error}") from error
-    claimed = STATUS.get(scip.getStatus())
-    if claimed is None:
-        raise SolverFailure(f"{NAME} failed: status {scip.getStatus()}")
-    if not isinstance(claimed, Status):
-        raise InfeasibleOrUnbounded(NAME)
+    claimed = read_status(STATUS, scip.getStatus(), NAME)
     x = row_duals = None
     if scip.getNSols():
         best = scip.getBestSol()

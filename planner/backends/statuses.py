@@ -7,14 +7,32 @@ decides that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from planner.backends.verification import InfeasibleOrUnbounded
 from planner.contract.proof import Status
+from planner.errors import SolverFailure
 
 AMBIGUOUS: Final = "infeasible or unbounded"
 """A status that does not tell which of the two; `planner.backends.dispatch` finds out."""
 
-StatusTable = Mapping[int, Status | str]
+StatusTable = Mapping[Any, Status | str]
+
+
+def read_status(table: StatusTable, code: object, name: str, text: object = None) -> Status:
+    """Return the meaning of a solver's status.
+
+    name    of the solver with its version
+    text    the status in an error; default: `status CODE`
+    raises  SolverFailure for a status that the table does not have; InfeasibleOrUnbounded
+    """
+    status = table.get(code)
+    if status is None:
+        raise SolverFailure(f"{name} failed: {text or f'status {code}'}")
+    if not isinstance(status, Status):
+        raise InfeasibleOrUnbounded(name)
+    return status
+
 
 GUROBI: Final[StatusTable] = {
     # https://docs.gurobi.com, Optimization Status Codes

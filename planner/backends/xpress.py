@@ -16,7 +16,7 @@ from planner.backends import statuses
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
-from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.backends.verification import judge
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
@@ -44,11 +44,9 @@ def solve(model: LinearProgram, options: Options) -> Solution:
         run_in_thread(
             lambda: loaded.optimize(flags), cancel=loaded.interrupt, time_limit_s=options.time_limit_s
         )
-        claimed = statuses.XPRESS.get(int(loaded.attributes.solstatus))
-        if claimed is None or int(loaded.attributes.solvestatus) == int(xpress.SolveStatus.FAILED):
+        if int(loaded.attributes.solvestatus) == int(xpress.SolveStatus.FAILED):
             raise SolverFailure(f"{NAME} failed: status {loaded.attributes.solvestatus}")
-        if not isinstance(claimed, Status):
-            raise InfeasibleOrUnbounded(NAME)
+        claimed = statuses.read_status(statuses.XPRESS, int(loaded.attributes.solstatus), NAME)
         x = row_duals = None
         has_point = int(loaded.attributes.solstatus) in (1, 2)
         if has_point:

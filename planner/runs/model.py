@@ -124,9 +124,7 @@ class Model:
         """The objective, to which terms may be added: `model.set_objective(model.objective + 2 * x)`."""
         if self._objective is not None:
             return self._objective[0]
-        cost = self._opened.program.cost
-        columns = np.flatnonzero(cost).astype(np.int32)
-        return (Variables(columns) * cost[columns]).sum()
+        return objective_of(self._opened.program)
 
     @property
     def sense(self) -> Literal["minimize", "maximize"]:
@@ -242,9 +240,13 @@ class Model:
 
     def with_options(self, options: Options | Mapping[str, Any] | None) -> Model:
         """Return the unchanged model with other solver options; those that are not named stay."""
+        return self._again(self._opened, self._complete(options))
+
+    def _complete(self, options: Options | Mapping[str, Any] | None) -> Options:
+        """Return options of which those that are not named are those of the model."""
         if isinstance(options, Mapping):
-            options = Options(**{**self.options.to_dict(), **options})
-        return self._again(self._opened, options or self.options)
+            return Options(**{**self.options.to_dict(), **options})
+        return options or self.options
 
     def limit_loss(self, name: str, value: float, loss: float) -> Model:
         """Return the unchanged model with one more row: its objective loses at most a share of a value."""
@@ -320,9 +322,7 @@ class Model:
             options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap,
             threads=threads, seed=seed,
         )  # fmt: skip
-        if isinstance(chosen, Mapping):
-            chosen = Options(**{**self.options.to_dict(), **chosen})
-        settings = chosen or self.options
+        settings = self._complete(chosen)
         program = self.build()
         solution = backends.solve(program, settings)
         decision = self._decide(program, solution, settings)
@@ -399,14 +399,18 @@ class Model:
         return solution.x if answer.x is None else answer.x
 
 
+def objective_of(program: LinearProgram) -> Expression:
+    """Return the objective of a program without its offset, in the program's variables."""
+    columns = np.flatnonzero(program.cost).astype(np.int32)
+    return (Variables(columns) * program.cost[columns]).sum()
+
+
 def limit_objective(program: LinearProgram, value: float, loss: float, *, name: str) -> LinearProgram:
     """Return a program whose objective is within a relative loss of a value, as one more row.
 
     name  of the row
     """
-    m = ProgramBuilder.extend(program)
-    columns = np.flatnonzero(program.cost).astype(np.int32)
-    objective = (Variables(columns) * program.cost[columns]).sum()
+    m, objective = ProgramBuilder.extend(program), objective_of(program)
     margin = loss * abs(value)
     if program.sense == "max":
         m.constrain(name, objective, lower=value - program.offset - margin)

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from planner import extras
 from planner.scenarios.catalogue import find_system, system_names
+from tests.commercial_solvers import PACKAGES
 
 MODULES_OF_EXTRAS = {
     "charts": ("plotly",),
@@ -25,9 +26,7 @@ MODULES_OF_EXTRAS = {
     "pyomo": ("pyomo",),
     "pictures": ("kaleido",),
     "scip": ("pyscipopt",),
-    "gurobi": ("gurobipy",),
-    "cplex": ("cplex",),
-    "xpress": ("xpress",),
+    **{extra: (module,) for extra, module in PACKAGES.items()},
 }
 WITHOUT_EXTRAS = """
 import sys
@@ -124,8 +123,7 @@ def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> No
 
 def test_no_optional_package_is_in_the_base() -> None:
     assert modules_outside_the_base() >= {"pytest", "click"}
-    commercial = {"gurobipy", "cplex", "xpress"}  # installed by those who have a licence
-    optional = {name for names in MODULES_OF_EXTRAS.values() for name in names} - commercial
+    optional = {name for names in MODULES_OF_EXTRAS.values() for name in names} - set(PACKAGES.values())
     assert modules_outside_the_base() >= optional
     assert modules_outside_the_base().isdisjoint({"numpy", "typer", "planner", "highspy", "pyarrow"})
 

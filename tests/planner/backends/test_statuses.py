@@ -16,8 +16,8 @@ from planner.contract.proof import Status
 from planner.errors import InputError, SolverFailure
 from planner.options import Options
 from planner.testing import check_backend
+from tests.commercial_solvers import PACKAGES
 
-PACKAGES = {"gurobi": "gurobipy", "cplex": "cplex", "xpress": "xpress"}
 RECORDED = (
     # numbers and names of gurobipy 13.0, cplex 22.2 and xpress 9.9
     (GUROBI, {"OPTIMAL": 2, "INFEASIBLE": 3, "INF_OR_UNBD": 4, "UNBOUNDED": 5, "TIME_LIMIT": 9,

@@ -16,16 +16,14 @@ from planner.options import Options
 from planner.testing import backends as testing
 from planner.testing import check_backend
 from planner.testing.backends import conformance_cases
-
-COMMERCIAL = ("cplex", "gurobi", "xpress")
-"""Backends whose packages are installed by those who have a licence."""
+from tests.commercial_solvers import PACKAGES
 
 
 def is_installed(backend: str) -> bool:
     try:
         find_backend(backend).load()
     except InputError:
-        return backend not in COMMERCIAL
+        return backend not in PACKAGES
     return True
 
 

@@ -29,7 +29,7 @@ from planner.contract.readings import assume_absent, describe, readings_of
 from planner.contract.synonyms import other_names
 from planner.contract.units import plain, split_unit, unit_of
 from planner.errors import InputError
-from planner.io.table_files import export_table, read_table
+from planner.io.table_files import export_table
 from planner_models.traffic.problem.readers import Tables, file_errors, table_building
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.table_building import (
@@ -38,17 +38,18 @@ from planner_models.traffic.problem.readers.table_building import (
     RateUnit,
     Seed,
     build_table,
+    draw_demands,
     drop_incomplete,
     format_decimal,
-    gravity_demands,
-    keep_largest,
+    name_ends,
     named_tables,
     position_columns,
+    read_demands,
     require_endpoints,
     to_floats,
     write_text,
 )
-from planner_models.traffic.problem.schema import DEMANDS, LINKS, MOST_MBPS
+from planner_models.traffic.problem.schema import LINKS, MOST_MBPS
 
 POSITIONS: Final = {
     "latitude": ("Latitude", "latitude", "lat"),
@@ -144,25 +145,11 @@ def read(
     graph = _graph(root, faults)
     nodes, code = _nodes(graph, label, faults)
     links, tail, head = _links(graph, code, edges, faults)
-    demand_table, lines = None, faults.lines
-    if demands is not None:
-        try:
-            demand_table = read_table(DEMANDS, Path(demands))
-        except InputError as error:
-            lines += error.faults
-    if lines:
-        raise InputError(*lines)
-    node = nodes["node"].array
-    links.insert(0, "tail", pd.Series(node[tail], dtype="str"))
-    links.insert(1, "head", pd.Series(node[head], dtype="str"))
-    if demand_table is not None:
-        return named_tables(path.name, nodes=nodes, links=links, demands=demand_table)
-    source, target, share = gravity_demands(nodes=len(nodes), tail=tail, head=head, seed=seed)
-    selected = keep_largest(share, pairs)
-    source, target, share = source[selected], target[selected], share[selected]
-    rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
-    drawn = build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
-    return named_tables(path.name, nodes=nodes, links=links, demands=drawn)
+    demand_table = read_demands(demands, faults)
+    name_ends(nodes, links, tail, head)
+    if demand_table is None:
+        demand_table = draw_demands(nodes, tail, head, total_mbps=total_mbps, pairs=pairs, seed=seed)
+    return named_tables(path.name, nodes=nodes, links=links, demands=demand_table)
 
 
 def _require_one_source(file: str, demands: Path | None, total_mbps: float | None) -> None:

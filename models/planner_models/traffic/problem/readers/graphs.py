@@ -16,7 +16,6 @@ from pydantic import Field
 from planner.contract.notes import add_note
 from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
-from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
 from planner_models.traffic.problem.readers import Tables
 from planner_models.traffic.problem.readers.containerlab import parse_containerlab
@@ -37,11 +36,11 @@ from planner_models.traffic.problem.readers.table_building import (
     RateUnit,
     Seed,
     build_table,
-    gravity_demands,
-    keep_largest,
+    draw_demands,
+    name_ends,
     named_tables,
+    read_demands,
 )
-from planner_models.traffic.problem.schema import DEMANDS
 
 MAX_BYTES: Final = 1 << 26
 PARSERS: Final[Mapping[str, Callable[[str, str], GraphContent]]] = {
@@ -108,25 +107,12 @@ def read(
         attributes = {name for node in content.nodes for name in node.attributes}
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, attributes))
     nodes, links, tail, head = build_network(content, edges, faults)
-    lines = faults.lines
-    if demands is not None:
-        try:
-            demand_table = read_table(DEMANDS, Path(demands))
-        except InputError as error:
-            lines += error.faults
-    if lines:
-        raise InputError(*lines)
-    node = nodes["node"].array
-    links.insert(0, "tail", pd.Series(node[tail], dtype="str"))
-    links.insert(1, "head", pd.Series(node[head], dtype="str"))
+    demand_table = read_demands(demands, faults)
+    name_ends(nodes, links, tail, head)
     if matrix is not None:
         demand_table = _demands_of_matrix(Path(matrix), nodes, matrix_unit, step)
-    elif demands is None:
-        source, target, share = gravity_demands(nodes=len(nodes), tail=tail, head=head, seed=seed)
-        selected = keep_largest(share, pairs)
-        source, target, share = source[selected], target[selected], share[selected]
-        rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
-        demand_table = build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
+    elif demand_table is None:
+        demand_table = draw_demands(nodes, tail, head, total_mbps=total_mbps, pairs=pairs, seed=seed)
     return named_tables(path.name, nodes=nodes, links=links, demands=demand_table)
 
 

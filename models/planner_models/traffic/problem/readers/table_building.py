@@ -26,8 +26,10 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from planner.arrays import Bools, Floats
 from planner.errors import InputError
 from planner.io.file_replacement import replace_file
+from planner.io.table_files import read_table
 from planner_models.traffic.problem.readers import Tables
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
+from planner_models.traffic.problem.schema import DEMANDS
 
 RateUnit: TypeAlias = Literal["bps", "kbps", "mbps", "gbps"]
 
@@ -106,6 +108,49 @@ def named_tables(file: str, *, nodes: pd.DataFrame, links: pd.DataFrame, demands
     for name, table in tables.items():
         table.attrs.setdefault("where", f"{file}: {name}")
     return tables
+
+
+def read_demands(path: Path | None, faults: FileErrors) -> pd.DataFrame | None:
+    """Return the demands in a table of their own; None without one.
+
+    raises  InputError with every fault of the graph and of the table
+    """
+    table, lines = None, faults.lines
+    if path is not None:
+        try:
+            table = read_table(DEMANDS, Path(path))
+        except InputError as error:
+            lines += error.faults
+    if lines:
+        raise InputError(*lines)
+    return table
+
+
+def name_ends(
+    nodes: pd.DataFrame, links: pd.DataFrame, tail: NDArray[np.intp], head: NDArray[np.intp]
+) -> None:
+    """Begin a table of links with the names of their ends, which are rows of `nodes`."""
+    node = nodes["node"].array
+    links.insert(0, "tail", pd.Series(node[tail], dtype="str"))
+    links.insert(1, "head", pd.Series(node[head], dtype="str"))
+
+
+def draw_demands(
+    nodes: pd.DataFrame,
+    tail: NDArray[np.intp],
+    head: NDArray[np.intp],
+    *,
+    total_mbps: float | None,
+    pairs: int | None,
+    seed: int,
+) -> pd.DataFrame:
+    """Return demands drawn by gravity, of a total rate; of all pairs, or of the `pairs` largest."""
+    source, target, share = gravity_demands(nodes=len(nodes), tail=tail, head=head, seed=seed)
+    selected = keep_largest(share, pairs)
+    source, target, share = source[selected], target[selected], share[selected]
+    rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
+    node = nodes["node"].array
+    return build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
 
 
 def make_unique(names: Sequence[str], ids: Sequence[str]) -> list[str]:
