@@ -325,7 +325,7 @@ def _symbols_of(table: Table) -> list[str]:
 
 
 def _show_read_columns(columns: Sequence[ReadColumn]) -> None:
-    """Show each column of the files beside ours, with its unit and what is assumed."""
+    """Show each column of the files beside ours, with its unit and its assumptions."""
     rows = [
         {
             "Your file": column.sheet,

@@ -92,7 +92,7 @@ class Routes(Protocol):
         """Return the routes by demand with their amounts (P,), which have the order of `demand`."""
 
     def find_cheapest(self, demands: Ints, price: Floats, /) -> tuple[Floats, int]:
-        """Return the price of the cheapest route of each demand, and how many routes joined."""
+        """Return the price of the cheapest route of each demand, and the number of routes that joined."""
 
 
 class MaxMinFlow:

@@ -96,7 +96,7 @@ def _change_best_pair(site: int, pop: int, remaining: Floats, queries: Site, min
 
 @inner
 def _find_coarser(queries: Site, change: Change, need: float, pop_need: float, best: Change) -> Change:
-    """Return the best change of one query to a finer level, with another one that frees what it needs."""
+    """Return the best change of one query to a finer level, with a coarser one that frees its need."""
     added, value, use, pop_use = queries.added, queries.value, queries.use, queries.pop_use
     for other in range(len(added)):
         current = added[other]

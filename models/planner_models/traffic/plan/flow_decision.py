@@ -74,10 +74,7 @@ def decide_by_plan(
     elif objective == "utilization":
         value, guarantees = busiest, {"demand"}
     else:
-        share: Floats | float = 1.0
-        if busiest > 1:
-            share = fitting_shares(problem, plan, utilization)
-            plan = flows.make_plan(share)
+        plan, share = fit_capacities(problem, flows, plan)
         value, total = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
         missing = 1 - value / total if total > 0 else 0.0
         if objective == "cost":
@@ -86,6 +83,18 @@ def decide_by_plan(
     if objective == "cost" and proof.bound is not None:
         proof = replace(proof, bound=min(proof.bound, value))  # a plan that delivers less may cost less
     return Decision(plan=plan, proof=judge_gap(proof, missing, options), guarantees=frozenset(guarantees))
+
+
+def fit_capacities(problem: Traffic, flows: SolvedFlows, plan: Routing) -> tuple[Routing, Floats | float]:
+    """Return a plan without overloaded links, and the share of each demand, (K,), that it serves.
+
+    plan  of all that is served; it stays as it is where no link is overloaded
+    """
+    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
+    if float(utilization.max(initial=0.0)) <= 1:
+        return plan, 1.0
+    share = fitting_shares(problem, plan, utilization)
+    return flows.make_plan(share), share
 
 
 def limit_scope(decision: Decision[Routing]) -> Decision[Routing]:

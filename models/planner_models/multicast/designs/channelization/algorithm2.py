@@ -215,7 +215,7 @@ def _find_cheapest(
 
 @njit(cache=True, nogil=True)
 def _add_load(loads: _Loads, reached: np.uint64, before: np.uint64, rate: float, carried: float) -> None:
-    """Add a rate to the ports that it reaches, and what its entry carries to those that it did not reach."""
+    """Add a rate to the ports that it reaches, and the load of its entry to those that it did not reach."""
     mbps, cost_now, slopes, begins = loads
     for p in range(len(mbps)):
         bit = np.uint64(1) << np.uint64(p)

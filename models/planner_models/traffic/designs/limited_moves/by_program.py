@@ -96,7 +96,7 @@ class ProgramSearch(Search):
     def _deliver(
         self, value: Floats, minimums: Sequence[tuple[Floats, float]]
     ) -> tuple[Decision[Routing], _Program, Solution]:
-        """Solve for the largest value of the served traffic; `minimums`: values (K,) and what they keep."""
+        """Solve for the largest value of the served traffic; `minimums`: values (K,) and their limits."""
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
         solution = backends.solve(program.deliver(value, minimums), self.options_left())
         self.set_gain("delivered_mbps", program.price(solution))
@@ -351,7 +351,7 @@ class _Program:
         return self._build(self.serve.T @ value[self.wanted], sense="max", is_whole=False, minimums=minimums)
 
     def cheapest(self, minimums: Sequence[tuple[Floats, float]] | None) -> LinearProgram:
-        """Return the program of the least cost, with all traffic served or with what `minimums` says."""
+        """Return the program of the least cost, with all traffic served or with the amounts in `minimums`."""
         cost = self.load.T @ link_cost(self.problem)
         return self._build(cost, sense="min", is_whole=minimums is None, minimums=minimums or ())
 

@@ -31,7 +31,7 @@ from planner_models.graphs.path_search import PathChoice
 from planner_models.traffic.designs.optimum.optimum import OBJECTIVE_TEXTS, require_all
 from planner_models.traffic.designs.route_choice import describe_paths, find_candidates, require_paths
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.flow_decision import SolvedFlows, fitting_shares, flows_over_paths
+from planner_models.traffic.plan.flow_decision import SolvedFlows, fit_capacities, flows_over_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -267,17 +267,14 @@ def _guarantees(objective: Objective) -> frozenset[str]:
 
 
 def fit(problem: Traffic, flows: SolvedFlows, objective: Objective) -> Routing:
-    """Return the plan of a solution, with demands over overloaded links reduced to what these can carry.
+    """Return the plan of a solution, within the capacities of its links.
 
     The largest utilization is that of all demands, also above 1.
     """
     plan = flows.make_plan(1.0)
     if objective == "utilization":
         return plan
-    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
-    if float(utilization.max(initial=0.0)) <= 1:
-        return plan
-    return flows.make_plan(fitting_shares(problem, plan, utilization))
+    return fit_capacities(problem, flows, plan)[0]
 
 
 def _served(problem: Traffic, program: LinearProgram, objective: Objective, x: Floats) -> Floats:
