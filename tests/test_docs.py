@@ -17,9 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import planner
 from planner.contract.columns import match_columns
 from planner.contract.synonyms import other_names
 from planner.contract.units import unit_of
+from planner.errors import InputError
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_names
 from tests.commands import parse
@@ -98,6 +100,33 @@ def test_every_command_parses_and_its_scenarios_ship(path: Path) -> None:
 def test_a_wrong_command_is_found(words: str) -> None:
     with pytest.raises(Exception, match=r"desings|no such command|not a command"):
         parse(words.split())
+
+
+def test_the_page_lists_every_system_whose_model_can_be_changed() -> None:
+    page = (DOCS / "howto" / "bring_your_own.md").read_text(encoding="utf-8")
+    table = page.partition("| system | variables |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", table, flags=re.MULTILINE)
+    systems = {name: find_system(name) for name in system_names()}
+    opened = {
+        name
+        for name, system in systems.items()
+        if any(design.open_model is not None for design in system.designs)
+    }
+    assert {name for name, *_ in rows} == opened
+    for name, variables, aims in rows:
+        sample = systems[name].problem.sample
+        assert sample is not None
+        model = planner.model(sample())
+        for goal_name, goal in model.goals.items():
+            assert f"`{goal_name}={goal.value.upper()}`" in aims if goal.value else f"`{goal_name}`" in aims
+        for block in model.variables:
+            if model.variables[block].has_members:
+                assert f"`{block}`" in variables
+    for name in set(systems) - opened:
+        sample = systems[name].problem.sample
+        assert sample is not None
+        with pytest.raises(InputError, match=r"that can be changed.*; those that have: .*traffic's optimum"):
+            planner.model(sample())
 
 
 @pytest.mark.parametrize("name", system_names())

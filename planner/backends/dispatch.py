@@ -40,6 +40,8 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
     else:
         implementation = find_backend(options.backend.partition(":")[0]).load()
         solution = _solve_scaled(implementation, model, options)
+        if model.start is not None and model.is_integer:
+            solution = _at_least_start(solution, model, options)
         if solution.status is Status.INFEASIBLE:
             left_s = _time_left_s(options, started)
             solution = _explain_infeasibility(solution, model, min(EXPLANATION_LIMIT_S, left_s))
@@ -59,6 +61,27 @@ def _solve_scaled(implementation: Implementation, model: LinearProgram, options:
     if unit != 1.0:
         solution = row_scaling.unscale_amounts(solution, unit)
     return solution if factors is None else row_scaling.unscale_duals(solution, factors)
+
+
+def _at_least_start(solution: Solution, model: LinearProgram, options: Options) -> Solution:
+    """Return the better of a solution and the start of an integer program, where that is feasible."""
+    from planner.backends.verification import judge
+    from planner.contract.proof import relative_gap
+
+    if solution.status not in (Status.FEASIBLE, Status.UNDECIDED):
+        return solution
+    start = judge(
+        model, claimed=Status.UNDECIDED, backend=solution.backend, x=model.start, bound=solution.bound
+    )
+    if start.objective is None:
+        return solution
+    if solution.objective is not None:
+        gain = start.objective - solution.objective
+        if gain <= 0 if model.sense == "max" else gain >= 0:
+            return solution
+    gap = relative_gap(start.objective, start.bound)
+    is_optimal = gap is not None and options.gap is not None and gap <= options.gap
+    return replace(start, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
 
 
 def _solve_without_variables(model: LinearProgram, options: Options) -> Solution:

@@ -15,6 +15,7 @@ import numpy as np
 from highspy import HighsModelStatus
 
 from planner import clock
+from planner.arrays import Floats
 from planner.backends import basis_cache
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
@@ -223,6 +224,8 @@ PROBING_RULE = 1 << 15
 def _branch_and_bound(model: LinearProgram, options: Options, disabled_rule: int = 0) -> Solution:
     highs = load(model, options)
     _set(highs, "presolve_rule_off", disabled_rule)
+    if model.start is not None:
+        _start_from(highs, model.start, model.shape[1])
     if options.gap is not None:
         _set(highs, "mip_rel_gap", options.gap)
         _set(highs, "mip_abs_gap", 1e-9)  # its default, 1e-6, would end small objectives early
@@ -238,6 +241,16 @@ def _branch_and_bound(model: LinearProgram, options: Options, disabled_rule: int
         gap=options.gap,
         backend=backend,
     )
+
+
+def _start_from(highs: highspy.Highs, start: Floats, count: int) -> None:
+    """Pass values of the first variables of `count`; HiGHS searches for those of the others."""
+    if len(start) < count:
+        highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+        return
+    solution = highspy.HighsSolution()
+    solution.col_value, solution.value_valid = start.tolist(), True
+    highs.setSolution(solution)
 
 
 def _sign(model: LinearProgram) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -130,6 +130,8 @@ class LinearProgram:
     integer               (n,) bool, True where x must be whole; None for a linear program
     columns, row_blocks   names of consecutive variables and rows
     objective_text        what the objective value means; None where nobody says so
+    start                 (k,) values of the first k variables that the search of an integer program may start
+                          from, k <= n; no answer is worse where they are all and feasible
     """
 
     sense: Literal["min", "max"]
@@ -145,6 +147,7 @@ class LinearProgram:
     row_blocks: tuple[Block, ...]
     name: str = "model"
     objective_text: ObjectiveText | None = None
+    start: NDArray[np.float64] | None = None
 
     @classmethod
     def build(
@@ -257,6 +260,33 @@ class LinearProgram:
             name=name,
         )
 
+    @classmethod
+    def merge(
+        cls, programs: Mapping[str, LinearProgram], *, name: str = "model", first: str = ""
+    ) -> LinearProgram:
+        """Join programs as `join` does, with blocks of one name as one block, one program after the other.
+
+        first  name of the block of variables that comes first; "" for the order of the programs
+
+        Raises ValueError as `join`.
+        """
+        parts = list(programs.values())
+        joined = cls.join(programs, name=name)
+        columns, column_blocks = _merge_blocks([part.columns for part in parts], list(programs), first)
+        rows, row_blocks = _merge_blocks([part.row_blocks for part in parts], list(programs))
+        return replace(
+            joined,
+            cost=joined.cost[columns],
+            matrix=sp.csr_array(joined.matrix[rows][:, columns]),
+            row_lower=joined.row_lower[rows],
+            row_upper=joined.row_upper[rows],
+            lower=joined.lower[columns],
+            upper=joined.upper[columns],
+            integer=None if joined.integer is None else joined.integer[columns],
+            columns=column_blocks,
+            row_blocks=row_blocks,
+        )
+
     def describe(
         self, about: str, *, metric: str = "", unit: str = "", scale: float = 1.0, offset: float = 0.0
     ) -> LinearProgram:
@@ -325,6 +355,35 @@ class LinearProgram:
         if point.shape != self.cost.shape:
             raise ValueError(f"x has shape {point.shape}, must be {self.cost.shape}")
         return point
+
+
+def _merge_blocks(
+    blocks: Sequence[tuple[Block, ...]], labels: Sequence[str], first: str = ""
+) -> tuple[NDArray[np.int64], tuple[Block, ...]]:
+    """Return the order of members in which those of one name follow each other, and a block for each name.
+
+    blocks  of each program, whose members follow each other
+    labels  of each program, which goes before the labels of its members
+    first   name of the block that comes first
+    """
+    members: dict[str, list[tuple[str, Block, int]]] = {first: []} if first else {}
+    begin = 0
+    for label, program_blocks in zip(labels, blocks, strict=True):
+        for block in program_blocks:
+            members.setdefault(block.name, []).append((label, block, begin))
+        begin += program_blocks[-1].stop if program_blocks else 0
+    order, merged, start = [], [], 0
+    for name, parts in members.items():
+        order += [np.arange(offset + block.start, offset + block.stop) for _, block, offset in parts]
+        stop = start + sum(block.stop - block.start for _, block, _ in parts)
+        merged.append(Block(name, start, stop, partial(_label_members, parts)))
+        start = stop
+    return np.concatenate([np.zeros(0, dtype=np.int64), *order]), tuple(merged)
+
+
+def _label_members(parts: Sequence[tuple[str, Block, int]]) -> list[str]:
+    """Return the labels of members of merged blocks, each after that of its program."""
+    return [f"{label} {member}" for label, block, _ in parts for member in block.member_labels]
 
 
 def _check_block(block: Rows, count: int) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64]]:

@@ -355,6 +355,11 @@ class Variables(Expression):
             raise InputError("these variables are a part of a block whose members have no table")
         return pd.DataFrame({"label": self.block.member_labels})
 
+    @property
+    def has_members(self) -> bool:
+        """Whether a table says what each variable stands for, beside its label."""
+        return self._make_members is not None
+
     def __getitem__(self, key: Any) -> Variables:
         """Return some of the variables: by any index of NumPy, or by label.
 

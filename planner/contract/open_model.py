@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.arrays import Floats
     from planner.backends.linear_program import LinearProgram
     from planner.backends.program_builder import Expression, ProgramBuilder
+    from planner.options import Options
 
 PlanT = TypeVar("PlanT", default=Any)
 
@@ -55,6 +56,11 @@ class OpenModel(Generic[PlanT]):
     scope       the plans that the model covers, where not all, such as "the 8 shortest paths"
     is_of_plan  whether the metric of the objective is an amount of the plan itself, whatever a user adds;
                 not where it says what the network could carry besides, such as the concurrent flow
+    follows     blocks of variables that follow from the others in an optimum, such as the billed level from
+                the loads: with rows of a user on them, the objective is no metric of the plan any more
+    start       (options) -> (n,) values of the variables in a good plan, such as that of the design, from
+                which the search of an integer program starts; None for none found
+    options     solver options by name, where the user names none, such as gap and time_limit_s
     guarantees  constraints that each of its plans satisfies, as of a decision
     """
 
@@ -66,4 +72,7 @@ class OpenModel(Generic[PlanT]):
     goals: Mapping[str, Goal] = field(default_factory=dict)
     scope: str | None = None
     is_of_plan: bool = True
+    follows: frozenset[str] = frozenset()
+    start: Callable[[Options], Floats | None] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     guarantees: frozenset[str] | None = None

@@ -180,6 +180,7 @@ class System(Generic[ProblemT, PlanT]):
                  the practice, fast ones that coordinate in different ways; () for all
     formulation  (problem, **parameters) -> the reference model in Pyomo; where its goal is not the objective
                  of the proof (a tie-break, another unit), its Expression `proof_objective` is
+    closed       reason for which no design has a model that a user can change, in half a sentence; "" where one has
     """
 
     name: str
@@ -191,6 +192,7 @@ class System(Generic[ProblemT, PlanT]):
     best: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
     formulation: Callable[..., Any] | None = None
+    closed: str = ""
     studies: Studies = Studies()
 
     @cached_property

@@ -18,6 +18,7 @@ import pandas as pd
 from planner import backends
 from planner.arrays import Floats
 from planner.backends.program_builder import Expression, ProgramBuilder, Variables
+from planner.backends.solution import Solution
 from planner.contract.open_model import Goal
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
@@ -261,7 +262,8 @@ def _find(opened: Model, optimum: ModelRun, name: str, goal: Goal, value: str, w
     assert solution.objective is not None
     changed = opened.limit_loss(LIMIT, solution.objective, within)
     changed.set_objective(goal.build(changed.program, value, solution.x), goal.sense)
-    run = changed.solve(label=name)
+    at_optimum = _solve_at(opened, solution.x, goal, value)
+    run = changed.solve(label=name, start=at_optimum.x)
     amount = run.solution.objective
     loss = None
     if run.solution.x is not None:
@@ -274,13 +276,13 @@ def _find(opened: Model, optimum: ModelRun, name: str, goal: Goal, value: str, w
         run=run,
         amount=amount,
         bound=run.solution.bound,
-        at_optimum=_amount_at(opened, solution.x, goal, value),
+        at_optimum=at_optimum.objective,
         loss=None if loss is None else max(loss, 0.0),
     )
 
 
-def _amount_at(opened: Model, x: Floats, goal: Goal, value: str) -> float | None:
-    """Return the amount of an aim in a solution: best over what the aim adds, with all else as it is."""
+def _solve_at(opened: Model, x: Floats, goal: Goal, value: str) -> Solution:
+    """Return the best solution of an aim over what the aim adds, with all else as in x (n,)."""
     fixed = opened.fix(x)
     fixed.set_objective(goal.build(fixed.program, value, x), goal.sense)
-    return backends.solve(fixed.build(), opened.options).objective
+    return backends.solve(fixed.build(), opened.options)

@@ -36,9 +36,10 @@ from planner.options import Algorithm, Options, Service
 from planner.runs.evaluation import evaluate, find_previous, select_entry
 from planner.runs.run import Run
 from planner.scenarios.arguments import Source, as_scenario, only_label, plain_value, solver_options, verb
+from planner.scenarios.catalogue import distribution, find_system, system_names
 from planner.scenarios.scenario import Entry, Scenario
 from planner.search.judged import judged
-from planner.search.tolerances import NEGLIGIBLE, SOLVER
+from planner.search.tolerances import FEASIBILITY, NEGLIGIBLE, SOLVER
 
 CHANGED: Final = "plans of the changed model"
 """Scope of the bound of a model with constraints of the user."""
@@ -248,6 +249,10 @@ class Model:
             return Options(**{**self.options.to_dict(), **options})
         return options or self.options
 
+    def _find_start(self, options: Options) -> Floats | None:
+        """Return values from which a search starts, and which the user's rows may exclude; None for none."""
+        return None if self._opened.start is None else self._opened.start(options)
+
     def limit_loss(self, name: str, value: float, loss: float) -> Model:
         """Return the unchanged model with one more row: its objective loses at most a share of a value."""
         program = limit_objective(self._opened.program, value, loss, name=name)
@@ -258,7 +263,7 @@ class Model:
     def fix(self, x: Floats) -> Model:
         """Return the unchanged model with its variables at values x (n,), but for rounding."""
         program = self._opened.program
-        margin = NEGLIGIBLE * np.maximum(np.abs(x), 1.0)
+        margin = (FEASIBILITY if program.is_integer else NEGLIGIBLE) * np.maximum(np.abs(x), 1.0)
         fixed = replace(
             program, lower=np.maximum(program.lower, x - margin), upper=np.minimum(program.upper, x + margin)
         )
@@ -292,6 +297,7 @@ class Model:
         threads: int | None = None,
         seed: int | None = None,
         label: str | None = None,
+        start: Floats | None = None,
     ) -> ModelRun:
         """Solve the model, and return its plan, checked and measured, with proof and prices.
 
@@ -303,6 +309,8 @@ class Model:
             As in `planner.solve`.
         label
             Name of the run in tables; default: that of the design.
+        start
+            Values of the first variables from which the search of an integer program starts.
 
         Returns
         -------
@@ -324,6 +332,8 @@ class Model:
         )  # fmt: skip
         settings = self._complete(chosen)
         program = self.build()
+        if program.is_integer:
+            program = replace(program, start=self._find_start(settings) if start is None else start)
         solution = backends.solve(program, settings)
         decision = self._decide(program, solution, settings)
         entry = replace(
@@ -360,17 +370,23 @@ class Model:
         )
         text = None if self._objective is not None else program.objective_text
         is_known = text is not None and (opened.is_of_plan or not self._is_changed)
+        is_known = is_known and not self._limits_what_follows(program)
         metric = text.metric if text is not None and is_known else ""
-        if text is None or not metric or self._has_no(metric, plan):
+        if text is None or not metric or self._measure(metric, plan) is None:
             proof = Proof(
                 status=solution.status, backend=solution.backend, seconds=solution.seconds,
                 bound_scope=scope or None,
             )  # fmt: skip
             return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
         better = self.system.metric(metric).better
+        value = text.to_metric(program.objective_of(x))
+        if opened.follows:  # an incumbent may have them larger or smaller than its plan needs
+            measured = self._measure(metric, plan)
+            assert measured is not None
+            value = max(value, measured) if better == "more" else min(value, measured)
         proof = judged(
             "max" if better == "more" else "min",
-            text.to_metric(program.objective_of(x)),
+            value,
             None if solution.bound is None else text.to_metric(solution.bound),
             is_optimal=solution.status is Status.OPTIMAL or None,
             metric=metric,
@@ -380,9 +396,18 @@ class Model:
         )
         return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
 
-    def _has_no(self, metric: str, plan: Any) -> bool:
-        """Return whether a metric has no value for a plan, such as a share where nothing is sent."""
-        return self.system.plan.measure(self._observed, plan, None)[metric] is None
+    def _measure(self, metric: str, plan: Any) -> float | None:
+        """Return a metric of a plan; None where it has none, such as a share where nothing is sent."""
+        return self.system.plan.measure(self._observed, plan, None)[metric]
+
+    def _limits_what_follows(self, program: LinearProgram) -> bool:
+        """Return whether rows of the user limit variables that follow from the others."""
+        added = program.matrix[self._opened.program.shape[0] :].indices
+        return any(
+            bool(((added >= block.start) & (added < block.stop)).any())
+            for block in self._opened.program.columns
+            if block.name in self._opened.follows
+        )
 
     def _apply_second_objective(self, program: LinearProgram, solution: Solution, options: Options) -> Floats:
         """Return the best optimum by the second objective of the formal model; any where it has none."""
@@ -543,7 +568,9 @@ def model(
         context["previous"] = find_previous(scenario, made, previous).plan
     known = inspect.signature(opened_by).parameters
     values |= {name: value for name, value in context.items() if name in known}
-    return Model(scenario.system, made, observed, entry, opened_by(observed, **values), scenario.options)
+    opened = opened_by(observed, **values)
+    options = Options(**{**opened.options, **scenario.options.to_dict()})
+    return Model(scenario.system, made, observed, entry, opened, options)
 
 
 def _shared_parameters(opened_by: Callable[..., Any], entry: Entry) -> dict[str, Any]:
@@ -557,13 +584,26 @@ def _shared_parameters(opened_by: Callable[..., Any], entry: Entry) -> dict[str,
     return dict(entry.parameters)
 
 
+def _explain_closed(system: System) -> str:
+    """Return why no design of a system has a model that a user can change, and which systems have one."""
+    others = [find_system(name) for name in system_names() if distribution(name) is None]
+    able = [
+        f"{other.name}'s {design.name}" for other in others for design in other.designs if design.open_model
+    ]
+    reason = f": {system.closed}" if system.closed else ""
+    return (
+        f"{system.name}: none of its designs has a model that can be changed{reason}; those that have: "
+        + ", ".join(able)
+    )
+
+
 def _find_entry(scenario: Scenario, label: str | None) -> Entry:
     entry = select_entry(scenario, label)
     if entry.design.open_model is not None:
         return entry
     able = [design.name for design in scenario.system.designs if design.open_model is not None]
     if not able:
-        raise InputError(f"{scenario.system.name}: none of its designs has a model that can be changed")
+        raise InputError(_explain_closed(scenario.system))
     if label is not None:
         raise InputError(
             f"design {label}: has no model that can be changed; those that have: {', '.join(able)}"

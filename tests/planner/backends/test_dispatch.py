@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from planner.backends import solve
 from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.solution import Solution
+from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 
@@ -71,3 +75,31 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.linear_solver.python.model_builder_helper", None)
     with pytest.raises(InputError, match="backend 'ortools' needs the package 'ortools"):
         solve(LinearProgram.build(cost=[1.0]), Options(backend="ortools:glop"))
+
+
+def knapsack(start: list[float] | None) -> LinearProgram:
+    row = Rows("weight", sp.csr_array([[3.0, 4.0, 5.0]]), upper=7.0)
+    model = LinearProgram.build(sense="max", cost=[3.0, 4.0, 6.0], rows=[row], upper=1.0, integer=True)
+    return replace(model, start=None if start is None else np.array(start))
+
+
+@pytest.mark.parametrize("start", [[1.0, 1.0, 0.0], [1.0], [1.0, 1.0, 1.0], None])
+@pytest.mark.parametrize("backend", ["highs", "ortools:cp-sat"])
+def test_a_start_changes_no_optimum(backend: str, start: list[float] | None) -> None:
+    solution = solve(knapsack(start), Options(backend=backend))
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(7.0)
+
+
+def test_no_answer_is_worse_than_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.backends import highs
+
+    def give_up(model: LinearProgram, options: Options) -> Solution:
+        return Solution(status=Status.UNDECIDED, backend="highs", bound=7.5)
+
+    monkeypatch.setattr(highs, "solve", give_up)
+    solution = solve(knapsack([1.0, 1.0, 0.0]))
+    assert (solution.status, solution.objective, solution.bound) == (Status.FEASIBLE, 7.0, 7.5)
+    assert solve(knapsack([1.0, 1.0, 0.0]), Options(gap=0.1)).status is Status.OPTIMAL
+    assert solve(knapsack([1.0, 1.0, 1.0])).x is None  # heavier than allowed
+    assert solve(knapsack([1.0])).x is None

@@ -189,3 +189,24 @@ def test_joined_programs_keep_their_rows_names_and_objectives() -> None:
     assert both.integer.tolist() == [False, False, False, True]
     with pytest.raises(ValueError, match="one sense"):
         LinearProgram.join({})
+
+
+def test_merged_programs_have_one_block_of_each_name() -> None:
+    one, other = two_blocks(), two_blocks()
+    merged = LinearProgram.merge({"east": one, "west": other}, first="share")
+    assert merged.column_names() == [
+        "share[east 0]",
+        "share[west 0]",
+        "flow[east berlin->munich]",
+        "flow[east munich->berlin]",
+        "flow[west berlin->munich]",
+        "flow[west munich->berlin]",
+    ]
+    assert merged.row_names()[:2] == ["balance[east 0]", "balance[west 0]"]
+    joined = LinearProgram.join({"east": one, "west": other})
+    x = np.arange(6.0)
+    order = [2, 5, 0, 1, 3, 4]  # columns of the merged program in the joined one
+    in_merged = x[order]
+    assert merged.objective_of(in_merged) == joined.objective_of(x)
+    assert sorted(merged.matrix @ in_merged) == sorted(joined.matrix @ x)
+    assert merged.upper.tolist() == joined.upper[order].tolist()

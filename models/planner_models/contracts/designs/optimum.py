@@ -24,6 +24,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, RankProof
+from planner.errors import InputError
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged, undecided
@@ -111,11 +112,29 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
 
     Its objective counts traffic that cannot be carried, as `formulation` does.
     """
-    programs = {
-        region: program.build(Region.of(problem, row), exact=True).program
-        for row, region in enumerate(problem.regions)
+    require_contracts(problem)
+    programs = {name: built.program for name, (_, built) in build_exactly(problem).items()}
+    return describe(problem, LinearProgram.join(programs, name="contracts"))
+
+
+def require_contracts(problem: Month) -> None:
+    """Raise InputError where no region has a contract."""
+    if not len(problem.contracts):
+        raise InputError("contracts: no region has a contract, so that there is nothing to model")
+
+
+def build_exactly(problem: Month) -> dict[str, tuple[Region, MonthProgram]]:
+    """Return the exact integer program of each region that has contracts, by the region's name."""
+    regions = {str(name): Region.of(problem, row) for row, name in enumerate(problem.regions)}
+    return {
+        name: (region, program.build(region, exact=True))
+        for name, region in regions.items()
+        if len(region.contracts)
     }
-    joined = LinearProgram.join(programs, name="contracts")
+
+
+def describe(problem: Month, joined: LinearProgram) -> LinearProgram:
+    """Return the program of all regions with the cost of traffic that cannot be carried, described."""
     short_mbps = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
     complete = replace(joined, offset=short_mbps * unserved_price(problem))
     about = "the bill of the month, with a price on traffic that cannot be carried"
@@ -429,11 +448,7 @@ def solve_in_cents(problem: Month, options: Options) -> tuple[float | None, Floa
     """
     bound: float | None = 0.0
     load: Floats | None = np.zeros((problem.windows, len(problem.names)))
-    for row in range(len(problem.regions)):
-        region = Region.of(problem, row)
-        if not len(region.contracts):
-            continue
-        built = program.build(region, exact=True)
+    for region, built in build_exactly(problem).values():
         solution = backends.solve(count_in_cents(built), options)
         if solution.bound is None or bound is None:
             bound = None

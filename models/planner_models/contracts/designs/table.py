@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design
 from planner_models.contracts.designs import optimum, rules
+from planner_models.contracts.designs.open_model import open_model
 
 DESIGNS: Final = (
     Design(
@@ -13,6 +14,7 @@ DESIGNS: Final = (
         decide=optimum.plan,
         source="Singh et al., NSDI 2021 (CASCARA), offline problem; Zhang et al., NSDI 2010 (Entact)",
         model=optimum.build_model,
+        open_model=open_model,
     ),
     Design(name="by_peak", decide=optimum.plan_by_peak, source="the same problem without free windows"),
     Design(name="commitments_first", decide=rules.plan_commitments_first, source="practice"),
