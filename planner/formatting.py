@@ -189,6 +189,14 @@ def is_convertible(unit: str) -> bool:
     return any(unit in scale for scale in UNIT_SCALES)
 
 
+def units_from(unit: str) -> list[tuple[str, float]]:
+    """Return the units that an amount may be shown in, with their sizes in `unit`, ascending."""
+    scale = next((scale for scale in UNIT_SCALES if unit in scale), None)
+    if scale is None:
+        return [(unit, 1.0)]
+    return [(name, size / scale[unit]) for name, size in scale.items()]
+
+
 SMALLEST_SHARE: Final = 1e-6
 """Smaller ones are rounding errors, and are written as 0.0%."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.formatting import few, smaller_unit
+from planner.formatting import few, is_convertible, smaller_unit
 
 SAME_PLACE: Final = 0.02  # of the range of the points: so near, one point covers the other
 MOST_NAMES: Final = 4  # at one place
@@ -89,6 +89,7 @@ class NetworkMap:
                   that only the plan before has is left out then, not shown as failed
     node_kind     kind of the elements that nodes are, see `nodes`; "" for none
     directed      whether a link is from its tail to its head; else it is for both directions
+    lost_twice    whether nodes lose what their links lose: labels give it once, at the nodes
     widest        width that is drawn widest; None: the largest
     one_scale     whether the values of nodes are of the same quantity as those of links
     whole         the same network without its failures: links and nodes that only it has are drawn as failed
@@ -102,6 +103,7 @@ class NetworkMap:
     limit: float | None = None
     width_unit: str = ""
     lost_unit: str = ""
+    lost_twice: bool = False
     link_kind: str = ""
     node_kind: str = ""
     directed: bool = True
@@ -115,6 +117,23 @@ class NetworkMap:
         if "lost_as" not in nodes:
             return ["lost"] * len(nodes)
         return [text if isinstance(text, str) and text else "lost" for text in nodes["lost_as"]]
+
+    def amounts_lost(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the amounts that labels give at nodes, shape (N,), and at links, (L,), in `lost_unit`."""
+        nodes, links = (
+            frame["lost"].fillna(0.0).clip(lower=0.0).to_numpy(float)
+            if "lost" in frame
+            else np.zeros(len(frame))
+            for frame in (self.nodes, self.links)
+        )
+        return nodes, np.zeros(len(links)) if self.lost_twice else links
+
+    @property
+    def lost_noun(self) -> str:
+        """The noun for what is lost: "traffic", "data", or the countable unit, such as "clients"."""
+        if not is_convertible(self.lost_unit):
+            return self.lost_unit or "demand"
+        return "traffic" if self.lost_unit.endswith("/s") else "data"
 
     @property
     def frame(self) -> pd.DataFrame:

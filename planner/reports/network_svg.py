@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from planner.contract.drawing import NetworkMap
 from planner.formatting import amount_or_number, counted, number, printable
 from planner.reports.joined_network import JoinedNetwork, join
+from planner.reports.loss_labels import HALF_HEIGHT, Box, Loss, coverage_text, overlap, place_labels
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out, strip_offsets
 from planner.reports.network_scale import PALETTES, Scale, node_scale, scale_of
 from planner.reports.svg import Palette, document, escape_text, text_element, text_width
@@ -33,7 +34,6 @@ NAME_AREA, MAX_NAMES = 3_800.0, 140
 MAX_NAME: Final = 200
 """Letters of a name that is shown beside its node, and to a pointer over its links."""
 PLAIN_WIDTH: Final = 0.45
-Box = tuple[float, float, float, float]
 
 
 def network_svg(
@@ -162,8 +162,12 @@ class _Picture:
         self._draw_pills()
         self._draw_names()
         self.parts.append(f'</g><rect {frame} fill="none" stroke="{self.palette["box"]}"/>')
+        says = [coverage_text(self.loss_labels, self.network.last)]
         if self.network.left_out:
-            words = f"{counted(self.network.left_out, 'links with smaller values', 'are')} not drawn"
+            says.append(f"{counted(self.network.left_out, 'links with smaller values', 'are')} not drawn")
+        if any(says):
+            words = "; ".join(filter(None, says))
+            words = words[0].upper() + words[1:]
             self.parts.append(
                 text_element(12, self.top + self.height - 12, words, 12.5, self.palette["muted"])
             )
@@ -331,35 +335,66 @@ class _Picture:
                 f'l{-2 * arm:.1f} {2 * arm:.1f}" stroke="{palette["land"]}" stroke-width="{size / 4.5:.1f}"/>'
             )
             self.taken.append((x - size - 2, y - size - 2, x + size + 2, y + size + 2))
-        words = [text.partition(" (")[0] for text in drawing.losses_of(node_rows)]
-        self.lost = {
-            i: f"{amount_or_number(lost[i], drawing.lost_unit)} {words[i]}" for i in np.flatnonzero(lost > 0)
-        }
+        self.lost = lost
 
     def _draw_pills(self) -> None:
-        """Add the losses at nodes, and the highest overloads."""
+        """Add what is lost, by amount; then the highest overloads."""
         drawing = self.network.last
-        marks = [(*(self.places[i] - [0, self.radius[i] + 14]), text) for i, text in self.lost.items()]
+        edges = (0.0, float(self.width))
+        losses = self._losses()
+        self.loss_labels = place_labels(
+            losses,
+            drawing.lost_unit,
+            width_of=lambda text: text_width(text, 12) * BOLD + 14,
+            taken=self.taken,
+            edges=edges,
+        )
+        for label in self.loss_labels:
+            self._draw_pill(label.text, label.box)
         threshold = math.inf if drawing.limit is None else PILL_FROM * drawing.limit
         over = self.values.fillna(-1.0).to_numpy(float)
+        drawn = len(self.loss_labels)
         for i in np.argsort(-over, kind="stable"):
-            if over[i] < threshold:
+            if over[i] < threshold or drawn >= MAX_PILLS:
                 break
-            marks.append((*((self.start[i] + self.end[i]) / 2), _with_unit(over[i], drawing.unit)))
-        drawn = 0
-        for x, y, text in marks:
+            x, y = (self.start[i] + self.end[i]) / 2
+            text = _with_unit(over[i], drawing.unit)
             half = text_width(text, 12) * BOLD / 2 + 7
-            x = min(max(x, half + 2), max(self.width - half - 2, half + 2))  # within the picture
-            box = (x - half, y - 9.5, x + half, y + 9.5)
-            if drawn == MAX_PILLS or any(_overlap(box, other) for other in self.taken):
-                continue
-            self.parts.append(
-                f'<rect x="{box[0]:.1f}" y="{box[1]:.1f}" width="{2 * half:.1f}" height="19" rx="9.5" '
-                f'fill="{self.palette["lost"]}"/>'
-                + text_element(x, y + 4.2, text, 12, self.palette["land"], weight=700, anchor="middle")
+            box = (x - half, y - HALF_HEIGHT, x + half, y + HALF_HEIGHT)
+            if self.lost_links[i] <= 0 and not any(overlap(box, other) for other in self.taken):
+                self._draw_pill(text, box)
+                drawn += 1
+
+    def _losses(self) -> list[Loss]:
+        """Return the losses at nodes and links with their places."""
+        drawing = self.network.last
+        verbs = [text.partition(" (")[0] for text in drawing.losses_of(self.network.nodes_of(drawing))]
+        at_nodes = [
+            _loss_at(self.places[i], float(self.radius[i]), float(self.lost[i]), verbs[i])
+            for i in np.flatnonzero(self.lost > 0)
+        ]
+        links = self.network.links_of(drawing)
+        self.lost_links = (
+            links["lost"].fillna(0.0).to_numpy(float)
+            if "lost" in links and not drawing.lost_twice
+            else np.zeros(len(links))
+        )
+        middle = (self.start + self.end) / 2
+        return at_nodes + [
+            _loss_at(middle[i], 0.0, float(self.lost_links[i]), "lost")
+            for i in np.flatnonzero(self.lost_links > 0)
+        ]
+
+    def _draw_pill(self, text: str, box: Box) -> None:
+        middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+        self.parts.append(
+            f'<rect x="{box[0]:.1f}" y="{box[1]:.1f}" width="{box[2] - box[0]:.1f}" height="19" rx="9.5" '
+            f'fill="{self.palette["lost"]}"/>'
+            + text_element(
+                middle[0], middle[1] + 4.2, text, 12, self.palette["land"], weight=700, anchor="middle"
             )
-            self.taken.append(box)
-            drawn += 1
+        )
+        self.taken.append(box)
 
     def _draw_names(self) -> None:
         """Add names beside their nodes without overlap: those of failed ones first, then by degree."""
@@ -367,8 +402,9 @@ class _Picture:
         weight = degree + 100 * (self.radius / self.radius.max() if "size" in self.network.nodes else 0)
         failed = self.gone if self.network.last.link_kind else []
         ends = [end for i in failed for end in (int(self.tail[i]), int(self.head[i]))]
+        losing = [i for i in np.argsort(-self.lost, kind="stable").tolist() if self.lost[i] > 0]
         order = dict.fromkeys(
-            [*self.gone_nodes, *ends, *self.lost, *np.argsort(-weight, kind="stable").tolist()]
+            [*self.gone_nodes, *ends, *losing, *np.argsort(-weight, kind="stable").tolist()]
         )
         grid = _Cells()
         for box in self.taken:
@@ -376,7 +412,7 @@ class _Picture:
         discs = _Cells()  # nodes: only the names of what failed may cover others
         for (x, y), radius in zip(self.places, np.maximum(self.radius - 1, 0.5), strict=True):
             discs.add((x - radius, y - radius, x + radius, y + radius))
-        first = {*self.gone_nodes, *ends, *self.lost}
+        first = {*self.gone_nodes, *ends, *losing}
         limit = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
         halo = self.palette["land" if self.layout.coast is not None else "sea"]
         names: list[str] = []
@@ -428,11 +464,12 @@ class _Cells:
 
     def hits(self, box: Box) -> bool:
         """Return whether a box overlaps one that was added."""
-        return any(_overlap(box, other) for cell in self._cells(box) for other in self.boxes.get(cell, ()))
+        return any(overlap(box, other) for cell in self._cells(box) for other in self.boxes.get(cell, ()))
 
 
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def _loss_at(position: NDArray[np.float64], radius: float, amount: float, words: str) -> Loss:
+    """Return a loss at a position."""
+    return Loss(x=float(position[0]), y=float(position[1]), radius=radius, amount=amount, words=words)
 
 
 def _beside(position: NDArray[np.float64], r: float, wide: float) -> tuple[tuple[float, float], ...]:

@@ -18,6 +18,7 @@ SCRIPTS: Final = (
     "view.js",
     "scene.js",
     "state.js",
+    "labels.js",
     "paint.js",
     "player.js",
     "network.js",

@@ -40,6 +40,8 @@ class NetworkPicture extends Board {
       isHotNode: (node) => this.isHot(state.nodes[node]),
     };
     this.painter.paint(this.prepare(), scene, state, this.view, look);
+    const covered = coverageText(this.painter.labels, state.isDifference ? null : state.frame.losses);
+    if (this.coverage.textContent !== covered) this.coverage.textContent = covered;
   }
 
   isHot(target) {
@@ -76,8 +78,9 @@ class NetworkPicture extends Board {
     const losses = new Set([...this.state.nodeLost.keys()].map((node) => this.state.lostAs(node)));
     for (const words of losses) {
       const [verb, why] = words.split(" (");
-      this.sign(`traffic ${verb} here${why ? ` (${why}` : ""}`, "◯", this.palette.lost);
+      this.sign(`${this.state.frame.losses?.noun ?? "demand"} ${verb} here${why ? ` (${why}` : ""}`, "◯", this.palette.lost);
     }
+    this.coverage = make("li", { className: "sign coverage" }, this.legend);
     const isTouch = matchMedia("(pointer: coarse)").matches;
     const move = isTouch ? "two fingers zoom and move" : "drag to move";
     const words = [];

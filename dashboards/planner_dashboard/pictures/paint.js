@@ -249,34 +249,45 @@ class Painter {
     }
   }
 
+  // Losses by amount; where none is, overloads and changes in the places that remain.
   #pills() {
-    const { context: c, scene, state, palette } = this;
-    const wanted = state.pills.slice(0, 4 * MAX_PILLS);
+    const { context: c, state, view } = this;
     c.font = `700 12px ${this.look.font}`;
     c.textAlign = "center";
     c.textBaseline = "middle";
-    let drawn = 0;
-    for (const { link, node, text } of wanted) {
-      if (drawn === MAX_PILLS) break;
-      let [x, y] = [0, 0];
-      if (link !== undefined) {
-        const strip = this.strip(link);
-        if (strip[4] < 12) continue;
-        [x, y] = [(strip[0] + strip[2]) / 2, (strip[1] + strip[3]) / 2];
-      } else [x, y] = [this.px[node], this.py[node] - this.radius[node] - 14];
-      const half = c.measureText(text).width / 2 + 6;
-      if (node !== undefined && this.isSeen([x, y, x, y])) x = clamp(x, half + 3, this.view.width - half - 3);
-      const box = [x - half, y - 9.5, x + half, y + 9.5];
+    const losses = state.losses.map((loss) => ({ ...loss, ...this.#pointOf(loss) })).filter(({ x, y }) => this.isSeen([x, y, x, y]));
+    const widthOf = (text) => c.measureText(text).width + 12;
+    const units = state.frame.losses?.units ?? [];
+    this.labels = placeLabels(losses, { units, widthOf, taken: this.taken, left: 0, right: view.width });
+    for (const { text, box } of this.labels) this.#pill(text, box);
+    for (const { link, text } of state.pills.slice(0, 4 * MAX_PILLS)) {
+      if (this.labels.length >= MAX_PILLS) break;
+      const strip = this.strip(link);
+      if (strip[4] < 12) continue;
+      const [x, y] = [(strip[0] + strip[2]) / 2, (strip[1] + strip[3]) / 2];
+      const half = widthOf(text) / 2;
+      const box = [x - half, y - HALF_HEIGHT, x + half, y + HALF_HEIGHT];
       if (!this.isSeen(box) || this.#isTaken(box)) continue;
-      c.beginPath();
-      c.roundRect(box[0], box[1], 2 * half, 19, 9.5);
-      c.fillStyle = palette.lost;
-      c.fill();
-      c.fillStyle = palette.land;
-      c.fillText(text, x, y + 0.5);
-      this.taken.push(box);
-      drawn++;
+      this.#pill(text, box);
+      this.labels.push({ text, box, losses: [], amount: 0 });
     }
+  }
+
+  #pointOf({ node, link }) {
+    if (node !== undefined) return { x: this.px[node], y: this.py[node], radius: this.radius[node] };
+    const strip = this.strip(link);
+    return { x: (strip[0] + strip[2]) / 2, y: (strip[1] + strip[3]) / 2, radius: 0 };
+  }
+
+  #pill(text, box) {
+    const { context: c, palette } = this;
+    c.beginPath();
+    c.roundRect(box[0], box[1], box[2] - box[0], box[3] - box[1], HALF_HEIGHT);
+    c.fillStyle = palette.lost;
+    c.fill();
+    c.fillStyle = palette.land;
+    c.fillText(text, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2 + 0.5);
+    this.taken.push(box);
   }
 
   #isTaken(box) {

@@ -15,8 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
-from planner.formatting import amount_or_number, number
+from planner.formatting import amount_or_number, number, units_from
 from planner.reports.joined_network import JoinedNetwork
+from planner.reports.loss_labels import lost_verb
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out
 from planner.reports.network_scale import (
     NODE_CHANGES,
@@ -189,9 +190,31 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
         "nodeLost": _amounts(nodes.get("lost"), drawing.lost_unit),
         "nodeLostAs": _words_of_losses(drawing, nodes),
         "nodeNotes": _notes(nodes.get("note")),
+        "losses": _losses(network, drawing),
     }
     if "value" in nodes:
         data |= {"nodeValues": _figures(nodes["value"]), "nodeEdges": list(node_scale(drawing).edges)}
+    return data
+
+
+def _losses(network: JoinedNetwork, drawing: NetworkMap) -> Data:
+    """Return the amounts that labels sum, by position, and the total of all of them, drawn or not."""
+    of_nodes, of_links = drawing.amounts_lost()
+    total = float(of_nodes.sum() + of_links.sum())
+    if total <= 0:
+        return {}
+    shown = {"nodes": network.nodes_of(drawing), "links": network.links_of(drawing)}
+    data: Data = {
+        "total": total,
+        "totalText": amount_or_number(total, drawing.lost_unit),
+        "verb": lost_verb(drawing),
+        "noun": drawing.lost_noun,
+        "units": [[name, size] for name, size in units_from(drawing.lost_unit)],
+    }
+    for kind, frame in shown.items():
+        is_labelled = "lost" in frame and (kind == "nodes" or not drawing.lost_twice)
+        amounts = frame["lost"].fillna(0.0).to_numpy(float) if is_labelled else np.zeros(0)
+        data[kind] = {str(i): float(amounts[i]) for i in np.flatnonzero(amounts > 0)}
     return data
 
 

@@ -77,19 +77,25 @@ class State extends Elements {
       ...frame.goneNodes,
       ...changed.flatMap(ends),
       ...named.flatMap((target) => (target.kind === "node" ? [target.node] : target.links.flatMap(ends))),
-      ...this.nodeLost.keys(),
+      ...[...this.nodeLost.keys()].sort((a, b) => this.#amountAt("nodes", b) - this.#amountAt("nodes", a)),
     ];
   }
 
-  // The percentages of the highest overloads, or the largest changes; what is lost at nodes comes first.
+  #amountAt(kind, i) {
+    return this.frame.losses?.[kind]?.[i] ?? 0;
+  }
+
+  // What is lost at nodes and links, by amount; the percentages of the highest overloads, or the largest changes.
   #choosePills() {
-    this.pills = [...this.nodeLost].map(([node, text]) => ({
-      node,
-      text: `${text} ${this.lostAs(node).split(" (")[0]}`,
-      rank: Infinity,
-    }));
+    const { nodes = {}, links = {} } = this.isDifference ? {} : this.frame.losses ?? {};
+    this.losses = [
+      ...Object.entries(nodes).map(([i, amount]) => ({ node: Number(i), amount, text: this.nodeLost.get(Number(i)), words: this.lostAs(Number(i)).split(" (")[0] })),
+      ...Object.entries(links).map(([i, amount]) => ({ link: Number(i), amount, text: this.lost.get(Number(i)), words: "lost" })),
+    ];
+    const isLabelled = new Set(Object.keys(links).map(Number));
+    this.pills = [];
     this.values.forEach((value, link) => {
-      if (value === null) return;
+      if (value === null || isLabelled.has(link)) return;
       if (this.isDifference ? this.isEmphasised(link) : value >= PILL_FROM * this.limit) {
         const sign = this.isDifference && value > 0 ? "+" : "";
         const unit = this.data.unit === "%" && !this.isDifference ? "%" : "";
@@ -98,7 +104,8 @@ class State extends Elements {
     });
     this.pills.sort((a, b) => b.rank - a.rank);
     const { tails, heads } = this.scene;
-    for (const { link } of this.pills.slice(0, MAX_PILLS)) if (link !== undefined) this.important.push(tails[link], heads[link]);
+    const named = [...this.losses.filter((loss) => loss.link !== undefined), ...this.pills].slice(0, MAX_PILLS);
+    for (const { link } of named) this.important.push(tails[link], heads[link]);
   }
 
   find(element) {
@@ -233,8 +240,8 @@ function band(value, edges) {
 }
 
 // A figure with about four digits, as planner.formatting.number writes it.
-function figure(value) {
+function figure(value, digits = Math.abs(value) >= 100 ? 3 : 4) {
   if (value === 0) return "0";
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en-US");
-  return String(Number(value.toPrecision(Math.abs(value) >= 100 ? 3 : 4)));
+  return String(Number(value.toPrecision(digits)));
 }

@@ -85,6 +85,10 @@ def test_amounts_are_written_with_their_unit() -> None:
     full = network()
     lossy = network(links=full.links.assign(lost=[0.0, 1500.0, float("nan"), 0.0]), lost_unit="Mbit/s")
     assert values_of(lossy)["lost"] == {"1": "1.5 Gbit/s"}
+    losses = values_of(lossy)["losses"]
+    assert losses["links"] == {"1": 1500.0}
+    assert (losses["total"], losses["totalText"], losses["verb"]) == (1500.0, "1.5 Gbit/s", "is lost")
+    assert values_of(full)["losses"] == {}
     assert values_of(full)["widthTexts"] == ["1 Gbit/s", "2.5 Gbit/s"]
     assert values_of(full)["width"] == "0,0,1,1"
 

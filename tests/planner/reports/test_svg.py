@@ -123,7 +123,9 @@ def test_a_picture_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_node_that_loses_traffic_says_how_much() -> None:
     lossy = network()
     lossy = replace(lossy, nodes=lossy.nodes.assign(lost=[0.0, 1500.0, 0.0]), lost_unit="Mbit/s")
-    assert "1.5 Gbit/s lost" in texts(network_svg(lossy))
+    written = texts(network_svg(lossy))
+    assert "1.5 Gbit/s" in written
+    assert "Labels cover all of the 1.5 Gbit/s that is lost" in written
 
 
 def timeline(**more: Any) -> Timeline:

@@ -125,6 +125,7 @@ def draw_ring(
         limit=100.0,
         width_unit=width_unit,
         lost_unit=width_unit,
+        lost_twice=True,
         link_kind=PAIR,
         node_kind=RACK,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,21 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
 from planner.io.in_memory import to_graph
-from planner_models.livevideo.plan.check import compute_delivery, is_overloaded
+from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded
+from planner_models.livevideo.plan.metrics import losing_requests
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.drawing import CLUSTER, LINK, draw_network, find_coordinates, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
 
 if TYPE_CHECKING:
     import networkx as nx
+
+LOSS_WORDS: Final = {
+    "unserved_clients": "not served",
+    "degraded_clients": "degraded",
+    "lower_bitrate_clients": "at a lower bitrate",
+}
+"""Words at a node by the metric that counts the clients."""
 
 
 def add_load(problem: LiveVideo, plan: Trees) -> nx.MultiDiGraph:
@@ -30,7 +38,8 @@ def add_load(problem: LiveVideo, plan: Trees) -> nx.MultiDiGraph:
 def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
     """Draw the tiers with the clients that lose, the clusters on a map, and utilization by tier.
 
-    Clients lose where no tree reaches them, or where a link before them is overloaded.
+    Clients lose where no tree reaches them, where a link before them is overloaded, or where they receive a
+    lower bitrate than they requested.
     """
     delivery = compute_delivery(problem, plan)
     load, full = delivery.load_mbps, problem.capacity_mbps
@@ -38,9 +47,10 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
     load = np.where(is_overloaded(problem, load), load, np.minimum(load, full))
     percent = 100 * problem.utilization(load)
     level = problem.level[problem.tail]
-    lost = np.where(delivery.intact >= 0, 0.0, problem.clients)
     return (
-        draw_network(problem, "Video from sources to clients", load_mbps=load, lost_clients=lost),
+        draw_network(
+            problem, "Video from sources to clients", load_mbps=load, losses=find_losses(problem, delivery)
+        ),
         *_draw_map(problem, percent),
         Distribution(
             title="Utilization of links by tier",
@@ -53,6 +63,12 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
             limit=100.0,
         ),
     )
+
+
+def find_losses(problem: LiveVideo, delivery: Delivery) -> dict[str, Floats]:
+    """Return the clients of each request who lose, by how: each (Q,), disjoint."""
+    losing = losing_requests(problem, delivery)
+    return {words: np.where(losing[name], problem.clients, 0.0) for name, words in LOSS_WORDS.items()}
 
 
 def _draw_map(problem: LiveVideo, percent: Floats) -> Iterator[NetworkMap]:

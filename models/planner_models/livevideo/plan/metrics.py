@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, Metric
 from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded, received_mbps
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
@@ -73,6 +73,17 @@ LIMITS: Final = {
 }
 
 
+def losing_requests(problem: LiveVideo, delivery: Delivery) -> dict[str, Bools]:
+    """Return the requests whose clients lose, by the metric that counts these: each (Q,), disjoint."""
+    intact = delivery.intact >= 0
+    receives = received_mbps(problem, delivery) > 0
+    return {
+        "unserved_clients": ~(delivery.served | receives),
+        "degraded_clients": delivery.served & ~intact,
+        "lower_bitrate_clients": intact & (delivery.intact != problem.object) | ~delivery.served & receives,
+    }
+
+
 def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str, float | None]:
     """Return all metrics of a plan on the true problem. A request behind an overload counts as not served."""
     delivery = compute_delivery(problem, plan)
@@ -82,8 +93,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
     satisfied = float(clients[intact].sum())
     at_bitrate = float(clients[delivery.intact == problem.object].sum())
     received_kbps = 1000 * received_mbps(problem, delivery)
-    has_any = delivery.served | (received_kbps > 0)
-    is_lower = intact & (delivery.intact != problem.object) | ~delivery.served & (received_kbps > 0)
+    losing = losing_requests(problem, delivery)
     cost = float(problem.cost @ delivery.load_mbps)
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
@@ -94,9 +104,9 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "requested_service": float(problem.largest_value.sum()),
         "clients_at_bitrate": 100 * at_bitrate / everyone if everyone else None,
         "clients_served": 100 * float(clients[received_kbps > 0].sum()) / everyone if everyone else None,
-        "lower_bitrate_clients": float(clients[is_lower].sum()),
-        "unserved_clients": float(clients[~has_any].sum()),
-        "degraded_clients": float(clients[delivery.served & ~intact].sum()),
+        "lower_bitrate_clients": float(clients[losing["lower_bitrate_clients"]].sum()),
+        "unserved_clients": float(clients[losing["unserved_clients"]].sum()),
+        "degraded_clients": float(clients[losing["degraded_clients"]].sum()),
         "average_bitrate_kbps": (
             1000 * float(clients[intact] @ problem.bitrate_mbps[item]) / everyone if everyone else None
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -32,13 +32,13 @@ def draw_network(
     title: str,
     *,
     load_mbps: Floats | None = None,
-    lost_clients: Floats | None = None,
+    losses: Mapping[str, Floats] | None = None,
     is_up: tuple[Bools, Bools] | None = None,
 ) -> NetworkMap:
     """Return the picture of the network: links by utilization, as wide as their load.
 
     load_mbps     (L,) of each link; None without a plan: links are as wide as their capacity
-    lost_clients  (Q,) clients of each request that do not receive what they requested
+    losses        (Q,) clients of each request who lose, by how in words
     is_up         (L,) links and (C,) clusters that work, others are drawn as failed; None: all
     """
     shown = _join_groups(problem)  # the cluster whose node stands for each cluster
@@ -49,9 +49,17 @@ def draw_network(
         title += f", the first {MOST_LINKS:,} of {len(links):,}"
         order = np.argsort(-(links["width"]).to_numpy(float), kind="stable")[:MOST_LINKS]
         links = links.iloc[np.sort(order)].reset_index(drop=True)
-    without = np.zeros(len(problem.requests)) if lost_clients is None else lost_clients
-    lost = np.bincount(shown[problem.group], weights=without, minlength=clusters)
-    nodes = _tabulate_nodes(problem, shown, load_mbps).assign(lost=lost)
+    lost = {
+        words: np.bincount(shown[problem.group], weights=losing, minlength=clusters)
+        for words, losing in (losses or {}).items()
+    }
+    nodes = _tabulate_nodes(problem, shown, load_mbps)
+    if lost:
+        nodes["lost"] = np.sum(list(lost.values()), axis=0)
+        nodes["lost_as"] = [
+            " or ".join(words for words, of_nodes in lost.items() if of_nodes[node] > 0)
+            for node in range(clusters)
+        ]
     nodes[["x", "y"]] = _places(problem, shown)
     return NetworkMap(
         title=title,

@@ -198,7 +198,7 @@ class DataPlane:
             now,
             "Video from sources to clients",
             load_mbps=load,
-            lost_clients=lost,
+            losses={"lost": lost},
             is_up=(is_up, clusters_up),
         )
         return picture, float(np.mean(received)) if received else None
