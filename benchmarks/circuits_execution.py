@@ -21,10 +21,10 @@ import numpy as np
 from benchmarks.common import machine, parser_of
 from planner_models.circuitflows import measure
 from planner_models.circuitflows.designs import operation
-from planner_models.circuitflows.packets.state import EVENT_COUNT
 from planner_models.circuitflows.plan.plan import build_planned_network
 from planner_models.circuitflows.problem import generators
 from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.packets.state import EVENT_COUNT
 from tests.models.circuitflows.twin import Twin
 
 

@@ -14,12 +14,12 @@ from planner.contract.control_loop import Controller, Round
 from planner.contract.degradation import add_noise, round_up
 from planner.search.deadline import NEVER, Deadline
 from planner_models.circuitflows.packets import Network
-from planner_models.circuitflows.packets.state import Floats, Ints
 from planner_models.circuitflows.plan import plan
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import IDLE, Day
 from planner_models.circuits.problem.racks import ENDS
+from planner_models.packets.state import Floats, Ints
 
 SECONDS_PER_US: Final = 1e-6
 """Seconds in a microsecond."""

@@ -14,70 +14,26 @@ from numpy.typing import NDArray
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.errors import InputError
 from planner.search.deadline import NEVER, Deadline
-from planner_models.circuitflows.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
-from planner_models.circuitflows.packets.controls.dctcp import FIRST_ALPHA
-from planner_models.circuitflows.packets.events import (
-    ARRIVAL,
-    CIRCUIT_DONE,
-    DOWNLINK_DONE,
-    ENTER,
-    FLOW_START,
-    HOST_SENT,
-    INDEX_BITS,
-    INDEX_MASK,
-    KIND_MASK,
-    LOOK,
-    PACE,
-    UPLINK_DONE,
-    pop,
-    push,
-)
-from planner_models.circuitflows.packets.hosts import (
-    begin_flow,
-    end_flow,
-    offer_flow,
-    send_from_host,
-    wake_pair,
-)
-from planner_models.circuitflows.packets.losses import DUPLICATES
-from planner_models.circuitflows.packets.receivers import MARK_BITS, WAITS, acknowledge
-from planner_models.circuitflows.packets.senders import NO_PROBE, owner
 from planner_models.circuitflows.packets.state import (
-    ALPHA,
-    BATCH,
-    BBR_ROUNDS,
-    BETA,
-    BUFFER_PACKETS,
-    BUFFER_WINDOWS,
     CHANGES,
     CIRCUIT_DELAY_TICKS,
-    CONTROL,
-    HEAP_SIZE,
-    HOST_PACKET_TICKS,
     INSIDE_CAPACITY,
-    LEAST_TIMEOUT_TICKS,
-    LIFE_TICKS,
-    LOOK_TICKS,
     MARK_PACKETS,
     NEXT_CHANGE,
-    NEXT_START,
-    NOW,
     OVERFLOW,
     PACKET_DELAY_TICKS,
-    REPLY_EVERY,
     REPLY_SHARE,
-    RTT_WINDOW_TICKS,
     SMALL_CAPACITY,
-    TICKS_PER_NS,
-    TICKS_PER_US,
-    TIMERS,
-    Floats,
-    Ints,
     Layout,
     State,
     allocate,
 )
 from planner_models.circuitflows.packets.switches import (
+    ARRIVAL,
+    CIRCUIT_DONE,
+    DOWNLINK_DONE,
+    ENTER,
+    UPLINK_DONE,
     deliver_inside,
     enqueue,
     enter_packet_switch,
@@ -88,8 +44,52 @@ from planner_models.circuitflows.packets.switches import (
     send_uplink,
     wrap,
 )
-from planner_models.circuitflows.packets.tcp import process_reply
-from planner_models.circuitflows.packets.timers import expire_timer
+from planner_models.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
+from planner_models.packets.controls.dctcp import FIRST_ALPHA
+from planner_models.packets.events import (
+    FLOW_START,
+    HOST_SENT,
+    INDEX_BITS,
+    INDEX_MASK,
+    KIND_MASK,
+    LOOK,
+    PACE,
+    pop,
+    push,
+)
+from planner_models.packets.hosts import (
+    begin_flow,
+    end_flow,
+    offer_flow,
+    send_from_host,
+)
+from planner_models.packets.losses import DUPLICATES
+from planner_models.packets.receivers import MARK_BITS, WAITS, acknowledge
+from planner_models.packets.senders import NO_PROBE, owner
+from planner_models.packets.state import (
+    ALPHA,
+    BATCH,
+    BBR_ROUNDS,
+    BETA,
+    BUFFER_PACKETS,
+    BUFFER_WINDOWS,
+    HEAP_SIZE,
+    HOST_PACKET_TICKS,
+    LEAST_TIMEOUT_TICKS,
+    LIFE_TICKS,
+    LOOK_TICKS,
+    NEXT_START,
+    NOW,
+    REPLY_EVERY,
+    RTT_WINDOW_TICKS,
+    TICKS_PER_NS,
+    TICKS_PER_US,
+    TIMERS,
+    Floats,
+    Ints,
+)
+from planner_models.packets.tcp import process_reply
+from planner_models.packets.timers import expire_timer
 
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""
@@ -257,6 +257,7 @@ def build_network(flows: Mapping[str, NDArray[Any]], settings: NetworkSettings) 
             "senders": senders,
             "records": int(records.sum()),
             "bbr_rounds": BBR_ROUNDS if number == BBR else 0,
+            "bbr_step": senders,
             "starters": len(start_order),
             "heap": settings.hosts + 4 * settings.racks + settings.pairs + 4 * count + 16,
             **_size_switches(settings),
@@ -268,6 +269,7 @@ def build_network(flows: Mapping[str, NDArray[Any]], settings: NetworkSettings) 
         **_initial_senders(records, senders),
         **_initial_switches(settings),
         "start_order": start_order,
+        "control": number,
     }.items():
         state.of(name)[...] = value
     nothing = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -293,7 +295,7 @@ def _size_switches(settings: NetworkSettings) -> dict[str, int]:
     return {
         "pair_ends": pairs + 1,
         "hosts": settings.hosts,
-        "racks": settings.racks,
+        "ends": settings.racks,
         "pairs": pairs,
         "inside": inside,
         "returned": RETURNED,
@@ -324,7 +326,7 @@ def _set_parameters(state: State, settings: NetworkSettings) -> None:
     state.reals[BUFFER_WINDOWS] = settings.buffer_windows
     state.reals[BUFFER_PACKETS] = settings.buffer_packets
     state.ints[REPLY_EVERY] = 1 if number == DCTCP else settings.reply_every
-    state.ints[INSIDE_CAPACITY], state.ints[CONTROL] = settings.inside, number
+    state.ints[INSIDE_CAPACITY] = settings.inside
     state.ints[MARK_PACKETS] = np.iinfo(np.int64).max if mark_packets is None else mark_packets
     state.ints[SMALL_CAPACITY] = settings.capacity
 
@@ -405,7 +407,7 @@ def _next_instant(ticks: float) -> float:
 @inner
 def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int, value: float) -> int:
     """Apply a change from outside; return the rack that sends of its pair."""
-    n = layout.racks
+    n = layout.ends
     rack, target = pair // n, pair % n
     if kind == CIRCUIT_UP:
         ints[layout.circuit_to + rack] = target
@@ -421,6 +423,17 @@ def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int
     else:
         ints[layout.capacity + pair] = int(value)
     return rack
+
+
+@inner
+def wake_pair(ints: Ints, reals: Floats, layout: Layout, pair: int) -> None:
+    """Let the flows of a pair of racks send over the path that is there now (TDTCP)."""
+    for index in range(ints[layout.pair_first + pair], ints[layout.pair_first + pair + 1]):
+        flow = ints[layout.pair_flow + index]
+        has_begun = ints[layout.next_number + flow] + ints[layout.next_number + flow + layout.flows] > 0
+        if has_begun and np.isnan(reals[layout.end_ticks + flow]):
+            offer_flow(ints, reals, layout, flow)
+            send_from_host(ints, reals, layout, ints[layout.host + flow])
 
 
 @run_small_in_python(max_elements=200_000, max_s=3.0)
@@ -442,7 +455,7 @@ def advance(  # noqa: C901
     a packet, the host sends, switches take packets from queues. Return whether events before `until_ticks`
     are left: after so many, or where more packets are in flight than there are places for.
     """
-    n = end_s.racks
+    n = end_s.ends
     events = 0
     while ints[OVERFLOW] == 0:
         event = reals[end_s.heap_ticks] if ints[HEAP_SIZE] > 0 else np.inf
@@ -468,7 +481,7 @@ def advance(  # noqa: C901
                 ints, reals, end_s, change_kind[slot], change_pair[slot], change_value[slot]
             )
             ints[NEXT_CHANGE] += 1
-            if ints[CONTROL] == TDTCP and change_kind[slot] in (CIRCUIT_UP, CIRCUIT_DOWN):
+            if end_s.senders > end_s.flows and change_kind[slot] in (CIRCUIT_UP, CIRCUIT_DOWN):
                 wake_pair(ints, reals, end_s, change_pair[slot])
         elif start <= now:
             flow = ints[end_s.start_order + ints[NEXT_START]]

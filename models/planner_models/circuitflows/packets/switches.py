@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.events import (
-    ARRIVAL,
-    CIRCUIT_DONE,
-    DOWNLINK_DONE,
-    ENTER,
-    UPLINK_DONE,
-    push,
-)
-from planner_models.circuitflows.packets.receivers import MARKED, acknowledge
-from planner_models.circuitflows.packets.senders import owner
 from planner_models.circuitflows.packets.state import (
     BIN_US,
     BINS,
@@ -26,18 +16,21 @@ from planner_models.circuitflows.packets.state import (
     LOCAL,
     LOST,
     MARK_PACKETS,
-    NOW,
     OVERFLOW,
     PACKET_DELAY_TICKS,
     PACKET_PACKETS,
     REPLIES_LOST,
     REPLY_SHARE,
     SMALL_CAPACITY,
-    TICKS_PER_US,
-    Floats,
-    Ints,
     Layout,
 )
+from planner_models.packets.events import push
+from planner_models.packets.receivers import MARKED, acknowledge
+from planner_models.packets.senders import owner
+from planner_models.packets.state import NOW, TICKS_PER_US, Floats, Ints
+
+# kinds of events of links and switches, not plain numbers: Numba would compile functions anew for each
+CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL = cast("tuple[int, ...]", np.arange(5))
 
 DAY_TOLERANCE: Final = 1e-2
 """Share of a packet's time by which its end may exceed that of the day."""
@@ -114,7 +107,7 @@ def take_first(ints: Ints, reals: Floats, layout: Layout, pair: int) -> tuple[in
 @inner
 def send_uplink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the rack's link to the packet switch, if there is any."""
-    n = layout.racks
+    n = layout.ends
     selected_target = -1
     if not ints[layout.uplink_busy + rack] and np.isfinite(reals[layout.packet_ticks + rack]):
         turn = ints[layout.uplink_turn + rack]
@@ -206,7 +199,7 @@ def enter_packet_switch(ints: Ints, reals: Floats, layout: Layout, rack: int) ->
 @inner
 def send_downlink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the packet switch's link to the rack, if there is any."""
-    n = layout.racks
+    n = layout.ends
     selected_source = -1
     if not ints[layout.downlink_busy + rack]:
         turn = ints[layout.downlink_turn + rack]
@@ -238,9 +231,9 @@ def send_circuit(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet on the rack's circuit, if it will be through before the day ends."""
     target = ints[layout.circuit_to + rack]
     if not ints[layout.circuit_busy + rack] and target >= 0:
-        pair = rack * layout.racks + target
+        pair = rack * layout.ends + target
         flow = first_flow(ints, layout, pair)
-        takes = reals[layout.circuit_ticks + rack * layout.racks + target]
+        takes = reals[layout.circuit_ticks + rack * layout.ends + target]
         finish = reals[NOW] + sending_ticks(reals, takes, flow)
         # the tolerance lets a day as long as k packets carry k, of which each was rounded up
         if (
@@ -270,15 +263,13 @@ def leave_switch(
     if flow >= 0:
         latency = now + delay - since
         ints[layout.latency + circuit * BINS + min(int(latency / (BIN_US * TICKS_PER_US)), BINS - 1)] += 1
-        ints[layout.carried + circuit * layout.racks * layout.racks + pair] += 1
+        ints[layout.carried + circuit * layout.ends * layout.ends + pair] += 1
         ints[CIRCUIT_PACKETS if circuit else PACKET_PACKETS] += 1
         if reals[REPLY_SHARE] == 0:
             number = acknowledge(ints, layout, flow, number)
             flow, delay = -1 - flow, 2 * delay if circuit else 3 * delay
     else:
-        to = (
-            pair % layout.racks * layout.racks + pair // layout.racks
-        )  # a reply signals the circuit of the data
+        to = pair % layout.ends * layout.ends + pair // layout.ends  # a reply signals the circuit of the data
     ring = layout.flight_ring
     length = ints[layout.flight_length + pair]
     if number < 0:

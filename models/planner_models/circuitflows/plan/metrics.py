@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner_models.circuitflows.packets import Network
-from planner_models.circuitflows.packets.state import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS, SENT
+from planner_models.circuitflows.packets.state import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS
 from planner_models.circuitflows.plan import plan as plans
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.metrics import metric
+from planner_models.packets.state import SENT
 
 THESIS: Final = "Mukerjee 2018, "
 UTILIZATION: Final = "bits that circuits carry over what they could while up, for pairs of racks with flows"

@@ -15,12 +15,12 @@ from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows import packets
 from planner_models.circuitflows.packets import Network, NetworkSettings, build_network
-from planner_models.circuitflows.packets.controls import CONTROLS
 from planner_models.circuitflows.packets.network import Changes
-from planner_models.circuitflows.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import CONFIGURATIONS
 from planner_models.circuits.problem.racks import END_COLUMNS, MOST_MBPS, MOST_US
+from planner_models.packets.controls import CONTROLS
+from planner_models.packets.state import Floats, Ints
 
 MOST_QUEUE: Final = 65_536  # packets
 QUEUES: Final = Table(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from planner import Status
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import upper_bound
-from planner_models.circuitflows.packets.controls import CONTROLS
 from planner_models.circuitflows.plan.plan import HostSettings, Operation
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
+from planner_models.packets.controls import CONTROLS
 from tests.models.circuitflows.runs import run_design
 
 

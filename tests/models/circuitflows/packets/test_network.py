@@ -18,8 +18,9 @@ from planner_models.circuitflows.packets import (
     NetworkSettings,
     build_network,
 )
-from planner_models.circuitflows.packets.controls import CONTROLS
-from planner_models.circuitflows.packets.state import LOCAL, LOST, SENT
+from planner_models.circuitflows.packets.state import LOCAL, LOST
+from planner_models.packets.controls import CONTROLS
+from planner_models.packets.state import SENT
 from tests.models.circuitflows.twin import Twin
 
 HOW: dict[str, Any] = {

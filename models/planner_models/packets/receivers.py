@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.senders import owner
-from planner_models.circuitflows.packets.state import REPLY_EVERY, Ints, Layout
+from planner_models.packets.senders import owner
+from planner_models.packets.state import REPLY_EVERY, Ints, Layout
 
 MARK_BITS: Final = 3
 WAITS, COMPLETES, MARKED = 1, 2, 4

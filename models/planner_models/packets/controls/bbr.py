@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.state import (
+from planner_models.packets.state import (
     BATCH,
     BBR_ROUNDS,
     NOW,
@@ -90,6 +90,12 @@ def pacing_gain(ints: Ints, layout: Layout, flow: int) -> float:
 
 
 @inner
+def rate_position(layout: Layout, flow: int, index: int) -> int:
+    """Return the position of one of the largest rates of the last rounds of a sender."""
+    return layout.bbr_rates + index * layout.bbr_step + flow
+
+
+@inner
 def update_rate(ints: Ints, reals: Floats, layout: Layout, flow: int, slot: int) -> bool:
     """Update the rate, the largest of ten rounds, by one sample; return whether a round begins (4.1.1)."""
     now, delivered = reals[NOW], ints[layout.delivered + flow]
@@ -97,7 +103,7 @@ def update_rate(ints: Ints, reals: Floats, layout: Layout, flow: int, slot: int)
     if begins:
         ints[layout.bbr_next_round + flow] = delivered
         ints[layout.bbr_round + flow] += 1
-        reals[layout.bbr_rates + flow * BBR_ROUNDS + ints[layout.bbr_round + flow] % BBR_ROUNDS] = 0.0
+        reals[rate_position(layout, flow, ints[layout.bbr_round + flow] % BBR_ROUNDS)] = 0.0
         ints[layout.bbr_conserves + flow] = 0
     sent = reals[layout.record_sent_ticks + slot]
     elapsed = max(
@@ -106,11 +112,11 @@ def update_rate(ints: Ints, reals: Floats, layout: Layout, flow: int, slot: int)
     reals[layout.bbr_first_sent_ticks + flow] = sent
     if elapsed > 0:
         sample = (delivered - ints[layout.record_delivered + slot]) / elapsed
-        newest = layout.bbr_rates + flow * BBR_ROUNDS + ints[layout.bbr_round + flow] % BBR_ROUNDS
+        newest = rate_position(layout, flow, ints[layout.bbr_round + flow] % BBR_ROUNDS)
         reals[newest] = max(reals[newest], sample)
     largest = 0.0
     for index in range(BBR_ROUNDS):
-        largest = max(largest, reals[layout.bbr_rates + flow * BBR_ROUNDS + index])
+        largest = max(largest, reals[rate_position(layout, flow, index)])
     reals[layout.bbr_rate + flow] = largest
     return bool(begins)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.state import Floats, Ints, Layout
+from planner_models.packets.state import Floats, Ints, Layout
 
 LEAST_WINDOW: Final = 2.0  # packets, after a loss (RFC 5681)
 

@@ -20,9 +20,8 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.controls import TDTCP
-from planner_models.circuitflows.packets.state import (
-    CONTROL,
+from planner_models.packets.controls import TDTCP
+from planner_models.packets.state import (
     LEAST_TIMEOUT_TICKS,
     NOW,
     Floats,
@@ -44,8 +43,8 @@ def owner(layout: Layout, sender: int) -> int:
 @inner
 def active_sender(ints: Ints, reals: Floats, layout: Layout, flow: int) -> int:
     """Return the sender of a flow that sends now: of TDTCP's two, that of the path that is there."""
-    if ints[CONTROL] == TDTCP:
-        pair = ints[layout.source + flow] * layout.racks + ints[layout.target + flow]
+    if ints[layout.control + flow] == TDTCP:
+        pair = ints[layout.source + flow] * layout.ends + ints[layout.target + flow]
         if reals[layout.up_until_ticks + pair] > reals[NOW]:
             return flow + layout.flows
     return flow

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.controls.reno import LEAST_WINDOW
-from planner_models.circuitflows.packets.state import Floats, Ints, Layout
+from planner_models.packets.controls.reno import LEAST_WINDOW
+from planner_models.packets.state import Floats, Ints, Layout
 
 GAIN: Final = 1 / 16  # g: weight of the newest window in alpha (RFC 8257, 4.2)
 FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)

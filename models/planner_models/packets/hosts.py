@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.controls import BBR
-from planner_models.circuitflows.packets.controls.bbr import record_packets
-from planner_models.circuitflows.packets.events import FLOW_START, HOST_SENT, KILL, LOOK, PACE, push
-from planner_models.circuitflows.packets.receivers import COMPLETES, MARK_BITS, WAITS
-from planner_models.circuitflows.packets.senders import (
+from planner_models.packets.controls import BBR
+from planner_models.packets.controls.bbr import record_packets
+from planner_models.packets.events import FLOW_START, HOST_SENT, KILL, LOOK, PACE, push
+from planner_models.packets.receivers import COMPLETES, MARK_BITS, WAITS
+from planner_models.packets.senders import (
     NO_PROBE,
     PROBE_DUE,
     active_sender,
@@ -19,11 +19,10 @@ from planner_models.circuitflows.packets.senders import (
     owner,
     timeout_ticks,
 )
-from planner_models.circuitflows.packets.state import (
+from planner_models.packets.state import (
     BATCH,
     BUFFER_PACKETS,
     BUFFER_WINDOWS,
-    CONTROL,
     HOST_PACKET_TICKS,
     LIFE_TICKS,
     LOOK_TICKS,
@@ -33,7 +32,7 @@ from planner_models.circuitflows.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuitflows.packets.timers import arm_timer
+from planner_models.packets.timers import arm_timer
 
 BUFFER_SHARE: Final = 2 / 3  # of a send buffer; with less in it the application may write (Linux 4.4)
 GOLDEN_RATIO: Final = 0.6180339887498949
@@ -45,7 +44,7 @@ def offer_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
     if not ints[layout.is_ready + flow] and may_send(
         ints, reals, layout, active_sender(ints, reals, layout, flow)
     ):
-        if ints[CONTROL] == BBR and reals[layout.bbr_next_ticks + flow] > reals[NOW]:
+        if ints[layout.control + flow] == BBR and reals[layout.bbr_next_ticks + flow] > reals[NOW]:
             if not ints[layout.bbr_waits + flow]:
                 ints[layout.bbr_waits + flow] = 1
                 push(ints, reals, layout, reals[layout.bbr_next_ticks + flow], PACE, flow)
@@ -79,7 +78,7 @@ def send_from_host(ints: Ints, reals: Floats, layout: Layout, host: int) -> None
             ints[layout.to_retransmit + flow] > 0 and ints[layout.probe_code + selected_sender] != PROBE_DUE
         )
         count = take_packets(ints, reals, layout, selected_sender)
-        if ints[CONTROL] == BBR:
+        if ints[layout.control + selected_sender] == BBR:
             record_packets(
                 ints, reals, layout, selected_sender, ints[layout.next_number + selected_sender], count
             )
@@ -174,14 +173,3 @@ def end_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
                 ints, reals, layout, max(reals[NOW], reals[layout.start_ticks + waiting]), FLOW_START, waiting
             )
             waiting = ints[layout.next_successor + waiting]
-
-
-@inner
-def wake_pair(ints: Ints, reals: Floats, layout: Layout, pair: int) -> None:
-    """Let the flows of a pair of racks send over the path that is there now (TDTCP)."""
-    for index in range(ints[layout.pair_first + pair], ints[layout.pair_first + pair + 1]):
-        flow = ints[layout.pair_flow + index]
-        has_begun = ints[layout.next_number + flow] + ints[layout.next_number + flow + layout.flows] > 0
-        if has_begun and np.isnan(reals[layout.end_ticks + flow]):
-            offer_flow(ints, reals, layout, flow)
-            send_from_host(ints, reals, layout, ints[layout.host + flow])

@@ -7,31 +7,30 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets import controls
-from planner_models.circuitflows.packets.controls import BBR, DCTCP, RENO, reno
-from planner_models.circuitflows.packets.controls.bbr import follow_reply
-from planner_models.circuitflows.packets.controls.dctcp import follow_mark
-from planner_models.circuitflows.packets.hosts import end_flow, fill_buffer
-from planner_models.circuitflows.packets.losses import (
+from planner_models.packets import controls
+from planner_models.packets.controls import BBR, DCTCP, RENO, reno
+from planner_models.packets.controls.bbr import follow_reply
+from planner_models.packets.controls.dctcp import follow_mark
+from planner_models.packets.hosts import end_flow, fill_buffer
+from planner_models.packets.losses import (
     DUPLICATES,
     answer_probe,
     notice_losses,
     notice_reordering,
     undo_timeout,
 )
-from planner_models.circuitflows.packets.receivers import ECHO
-from planner_models.circuitflows.packets.senders import active_sender, is_open, owner, timeout_ticks
-from planner_models.circuitflows.packets.state import (
+from planner_models.packets.receivers import ECHO
+from planner_models.packets.senders import active_sender, is_open, owner, timeout_ticks
+from planner_models.packets.state import (
     ALPHA,
     BETA,
-    CONTROL,
     LEAST_TIMEOUT_TICKS,
     NOW,
     Floats,
     Ints,
     Layout,
 )
-from planner_models.circuitflows.packets.timers import arm_timer
+from planner_models.packets.timers import arm_timer
 
 RACK_SHARE: Final = 1 / 200
 """Time for which a packet may be overtaken, in shortest timeouts (RACK, Linux 4.4)."""
@@ -47,14 +46,14 @@ def process_reply(ints: Ints, reals: Floats, layout: Layout, sender: int, code: 
         if newly > 0:  # else the reply was overtaken and has nothing new
             ints[layout.acknowledged + sender] = arrived
             before, delivered = ints[layout.outstanding + sender], ints[layout.delivered + flow]
-            if ints[CONTROL] == DCTCP:
+            if ints[layout.control + sender] == DCTCP:
                 follow_mark(ints, reals, layout, sender, number, newly, code & ECHO != 0)
             process_acknowledgement(ints, reals, layout, sender, number, newly)
-            if ints[CONTROL] == BBR:
+            if ints[layout.control + sender] == BBR:
                 follow_reply(
                     ints, reals, layout, sender, number, before, ints[layout.delivered + flow] - delivered
                 )
-            elif ints[CONTROL] == RENO:
+            elif ints[layout.control + sender] == RENO:
                 follow_signal(ints, reals, layout, sender, circuit)
             fill_buffer(ints, reals, layout, flow, reals[layout.window + sender])
         if ints[layout.delivered + flow] >= ints[layout.flow_size + flow]:
@@ -149,9 +148,9 @@ def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, number: i
 @inner
 def may_grow(ints: Ints, layout: Layout, sender: int, number: int) -> bool:
     """Return whether a reply may grow the window: BBR's has other rules, and a mark has just cut DCTCP's."""
-    if ints[CONTROL] == DCTCP:
+    if ints[layout.control + sender] == DCTCP:
         return bool(number >= ints[layout.dctcp_cut_number + sender])
-    return bool(ints[CONTROL] != BBR)
+    return bool(ints[layout.control + sender] != BBR)
 
 
 @inner

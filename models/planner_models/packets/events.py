@@ -14,7 +14,7 @@ from typing import Final, cast
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.state import (
+from planner_models.packets.state import (
     EVENT_COUNT,
     HEAP_SIZE,
     NOW,
@@ -25,9 +25,8 @@ from planner_models.circuitflows.packets.state import (
 )
 
 # not plain numbers, of each of which Numba would compile functions anew
-CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL, HOST_SENT, FLOW_START, LOOK, PACE, KILL = cast(
-    "tuple[int, ...]", np.arange(10)
-)
+HOST_SENT, FLOW_START, LOOK, PACE, KILL = cast("tuple[int, ...]", np.arange(5, 10))
+"""Kinds of events of hosts; those of links and switches are below `HOST_SENT`."""
 INDEX_BITS: Final = 24
 KIND_BITS: Final = 4
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.controls import bbr, cubic, reno
-from planner_models.circuitflows.packets.state import CONTROL, Floats, Ints, Layout
+from planner_models.packets.controls import bbr, cubic, reno
+from planner_models.packets.state import Floats, Ints, Layout
 
 CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", "tdtcp")
 """Names of the controls, in the order of their numbers."""
@@ -23,7 +23,7 @@ RENO, CUBIC, DCTCP, BBR, TDTCP = range(len(CONTROLS))
 @inner
 def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
     """Grow the window in congestion avoidance by packets that have arrived."""
-    if ints[CONTROL] == CUBIC:
+    if ints[layout.control + sender] == CUBIC:
         cubic.grow_window(reals, layout, sender, fresh)
     else:
         reno.grow_window(reals, layout, sender, fresh)
@@ -32,9 +32,9 @@ def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, fresh: i
 @inner
 def cut_window(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Reduce the window and the threshold of slow start after a loss."""
-    if ints[CONTROL] == CUBIC:
+    if ints[layout.control + sender] == CUBIC:
         cubic.cut_window(reals, layout, sender)
-    elif ints[CONTROL] == BBR:
+    elif ints[layout.control + sender] == BBR:
         bbr.cut_window(ints, reals, layout, sender)
     else:
         reno.cut_window(reals, layout, sender)
@@ -45,16 +45,16 @@ def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Reduce the window to one packet, and the threshold of slow start, at a timeout."""
     cut_window(ints, reals, layout, sender)
     reals[layout.window + sender] = 1.0
-    if ints[CONTROL] == CUBIC:
+    if ints[layout.control + sender] == CUBIC:
         cubic.forget_most(reals, layout, sender)
-    elif ints[CONTROL] == BBR:
+    elif ints[layout.control + sender] == BBR:
         ints[layout.bbr_conserves + sender] = 0
 
 
 @inner
 def undo_cut(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Restore the state of a control from before the last reduction, in which nothing was lost."""
-    if ints[CONTROL] == CUBIC:
+    if ints[layout.control + sender] == CUBIC:
         cubic.undo_cut(reals, layout, sender)
-    elif ints[CONTROL] == BBR:
+    elif ints[layout.control + sender] == BBR:
         ints[layout.bbr_recovers + sender] = ints[layout.bbr_conserves + sender] = 0

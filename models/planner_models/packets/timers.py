@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.events import drop_timer, place_timer, set_timer
-from planner_models.circuitflows.packets.losses import DUPLICATES, notice_losses, time_out
-from planner_models.circuitflows.packets.senders import (
+from planner_models.packets.events import drop_timer, place_timer, set_timer
+from planner_models.packets.losses import DUPLICATES, notice_losses, time_out
+from planner_models.packets.senders import (
     NO_PROBE,
     PROBE_DUE,
     active_sender,
@@ -18,7 +18,7 @@ from planner_models.circuitflows.packets.senders import (
     owner,
     timeout_ticks,
 )
-from planner_models.circuitflows.packets.state import LEAST_TIMEOUT_TICKS, NOW, Floats, Ints, Layout
+from planner_models.packets.state import LEAST_TIMEOUT_TICKS, NOW, Floats, Ints, Layout
 
 PROBE_SHARE: Final = 10 / 200  # shortest time to a tail loss probe, in shortest timeouts (Linux 4.4)
 EARLY_SHARE: Final = 2 / 200  # shortest delay of an early retransmission, in shortest timeouts (Linux 4.4)

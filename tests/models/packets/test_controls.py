@@ -10,8 +10,9 @@ import pytest
 
 import planner
 from planner_models.circuitflows.packets import CIRCUIT_DOWN, CIRCUIT_UP, DETACH, RESIZE, Network
-from planner_models.circuitflows.packets.controls import CONTROLS, bbr
-from planner_models.circuitflows.packets.state import LOST, SENT, TICKS_PER_US
+from planner_models.circuitflows.packets.state import LOST
+from planner_models.packets.controls import CONTROLS, bbr
+from planner_models.packets.state import SENT, TICKS_PER_US
 from tests.models.circuitflows.packets.test_network import add_changes, build, flows
 
 ENDLESS = 10_000_000

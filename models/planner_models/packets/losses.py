@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets import controls
-from planner_models.circuitflows.packets.controls import BBR
-from planner_models.circuitflows.packets.senders import NO_PROBE, owner
-from planner_models.circuitflows.packets.state import CONTROL, Floats, Ints, Layout
+from planner_models.packets import controls
+from planner_models.packets.controls import BBR
+from planner_models.packets.senders import NO_PROBE, owner
+from planner_models.packets.state import Floats, Ints, Layout
 
 DUPLICATES: Final = 3  # packets that may be overtaken before a loss is noticed (RFC 5681, RFC 6675)
 MOST_REORDERING: Final = 300  # packets (Linux 4.4)
@@ -26,7 +26,7 @@ def notice_losses(ints: Ints, reals: Floats, layout: Layout, sender: int) -> Non
     ints[layout.missing + sender] = 0
     ints[layout.later_arrivals + sender] = 0
     ints[layout.unproven + sender] += lost
-    if ints[CONTROL] == BBR:
+    if ints[layout.control + sender] == BBR:
         ints[layout.bbr_lost + sender] += lost
     if ints[layout.expected_number + sender] > ints[layout.recovery_number + sender]:
         ints[layout.unproven + sender] = lost

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from planner.compiled import inner
-from planner_models.circuitflows.packets.controls.reno import LEAST_WINDOW
-from planner_models.circuitflows.packets.state import NOW, TICKS_PER_US, Floats, Layout
+from planner_models.packets.controls.reno import LEAST_WINDOW
+from planner_models.packets.state import NOW, TICKS_PER_US, Floats, Layout
 
 GROWTH: Final = 0.4  # C, packets/s^3 (RFC 9438, 5)
 DECREASE: Final = 0.7  # beta_cubic: of the window, what a loss leaves (RFC 9438, 4.6)
