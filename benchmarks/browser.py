@@ -6,6 +6,7 @@ Used by the benchmark of the dashboard, its tests, and the pictures of the docum
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -102,6 +103,8 @@ def _seconds(processes: list[psutil.Process]) -> float:
 def run_server(folder: Path, *options: str, python: str = sys.executable) -> Iterator[Server]:
     """Run `planner dashboard` for a block, which begins when the server answers.
 
+    Answers are stored in `folder`, so that no earlier server has any.
+
     python  of the environment that planner is installed in
     """
     port = free_port()
@@ -109,6 +112,7 @@ def run_server(folder: Path, *options: str, python: str = sys.executable) -> Ite
     process = subprocess.Popen(
         [python, "-m", "planner", "dashboard", "--no-browser", "--port", str(port), *options],
         cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder.resolve() / "cache")},
         stdout=subprocess.DEVNULL,
     )
     server = Server(f"http://127.0.0.1:{port}", process, since)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
 
 CONTENT: Final = "comparison.pickle"
+TABLES: Final = "tables.txt"
+"""File with the path of the uploaded tables of a comparison."""
 
 
 class _Writer(pickle.Pickler):
@@ -66,14 +68,32 @@ def store(result: Comparison, scenario: Scenario, question: Question, tables: Pa
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with (folder / CONTENT).open("wb") as file:
-        _Writer(file, scenario.system).dump((result, question, tables))
+        _Writer(file, scenario.system).dump((result, question))
+    (folder / TABLES).write_text(str(tables), encoding="utf-8")
+
+
+def copy(folder: Path, target: Path, tables: Path) -> None:
+    """Copy a stored comparison into another folder.
+
+    tables  folder of the uploaded tables that the copy refers to
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(folder / CONTENT, target / CONTENT)
+    (target / TABLES).write_text(str(tables), encoding="utf-8")
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, changed_ns: int) -> tuple[Comparison, Question, Path]:  # noqa: ARG001 - a key
+def _load(path: Path, changed_ns: int) -> tuple[Comparison, Question]:  # noqa: ARG001 - a key
     with path.open("rb") as file:
-        content: tuple[Comparison, Question, Path] = _Reader(file).load()
+        content: tuple[Comparison, Question] = _Reader(file).load()
     return content
+
+
+def _load_with_tables(folder: Path) -> tuple[Comparison, Question, Path]:
+    """Return a stored comparison, its question, and the folder of its uploaded tables."""
+    path = folder / CONTENT
+    result, question = _load(path, path.stat().st_mtime_ns)
+    return result, question, Path((folder / TABLES).read_text(encoding="utf-8"))
 
 
 def load(folder: Path) -> Comparison:
@@ -84,8 +104,7 @@ def load(folder: Path) -> Comparison:
 
 def load_scenario(folder: Path) -> Scenario:
     """Return the scenario of a stored comparison, with the changes of its question."""
-    path = folder / CONTENT
-    _, question, tables = _load(path, path.stat().st_mtime_ns)
+    _, question, tables = _load_with_tables(folder)
     return question.load(tables)
 
 
@@ -93,8 +112,7 @@ def write_files(folder: Path, out: Path) -> None:
     """Write a stored comparison as files: its scenario, its uploaded tables, and each plan."""
     from planner.runs import files
 
-    path = folder / CONTENT
-    result, question, tables = _load(path, path.stat().st_mtime_ns)
+    result, question, tables = _load_with_tables(folder)
     scenario = question.load(tables)
     shutil.rmtree(out, ignore_errors=True)
     files.save_runs(scenario, result.runs, out)

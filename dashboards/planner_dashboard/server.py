@@ -21,6 +21,8 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
+from planner_dashboard import visitors
+
 SWITCH_INTERVAL_S: Final = 1e-4
 """While modules load, the interpreter switches to the threads that serve files after this time."""
 NAMES: Final = "PLANNER_DASHBOARD_NAMES"
@@ -78,7 +80,7 @@ asks for the server there first, and the browser writes its failures to the cons
 
 
 class Headers:
-    """ASGI middleware that adds HEADERS to every answer, and BASE to pages."""
+    """ASGI middleware that adds HEADERS to every answer; to pages BASE and the cookie of a new visitor."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -90,7 +92,9 @@ class Headers:
             return
         start: dict[str, Any] = {}
         body = b""
+        cookie = None
         if _may_be_page(scope):  # whose text is changed, so it comes uncompressed and as it is now
+            cookie = visitors.cookie_for(_cookie_header(scope))
             left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since")
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in left_out]}
 
@@ -99,6 +103,8 @@ class Headers:
             if message["type"] == "http.response.start":
                 own_headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
                 taken = {name for name, _ in own_headers}
+                if cookie is not None:
+                    own_headers.append((b"set-cookie", cookie.encode()))
                 remaining = [pair for pair in message.get("headers", ()) if pair[0].lower() not in taken]
                 message = {**message, "headers": [*remaining, *own_headers]}
                 if _is_page(message):
@@ -124,6 +130,11 @@ def _may_be_page(scope: Any) -> bool:
     """Return whether a request may be for a page, by its address: files have an ending."""
     last = scope["path"].rpartition("/")[2]
     return scope["method"] == "GET" and "." not in last and not scope["path"].startswith("/_stcore")
+
+
+def _cookie_header(scope: Any) -> str:
+    values = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"cookie"]
+    return "; ".join(values)
 
 
 def _is_page(message: Any) -> bool:

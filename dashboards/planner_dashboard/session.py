@@ -17,6 +17,7 @@ import streamlit as st
 
 from planner.errors import InputError, PlannerError
 from planner.formatting import printable
+from planner_dashboard import visitors
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 from planner_dashboard.question import say_unknown
 
@@ -79,6 +80,11 @@ def folder() -> Path:
         st.session_state["folder"] = _Folder(Path(tempfile.mkdtemp(dir=_root())))
     folder_: _Folder = st.session_state["folder"]
     return folder_.path
+
+
+def visitor() -> str:
+    """Return the visitor of the session by its browser's cookie; "" for a browser without cookies."""
+    return visitors.visitor_of(st.context.cookies)
 
 
 def stores() -> list[Path]:

@@ -96,6 +96,7 @@ class Answer:
     folder      of the stored comparison
     seconds     wall time of the answer, without compiling
     compile_s   wall time of compiling kernels, once for each worker
+    stored      time at which the server stored it, ISO 8601 in UTC; "" where it was just solved
     """
 
     question: Question
@@ -112,6 +113,7 @@ class Answer:
     seconds: float
     compile_s: float
     groups: Sequence[Table] = ()
+    stored: str = ""
 
     @property
     def verdict(self) -> str:

@@ -150,6 +150,15 @@ def dashboard(
             help="Maximum memory of each process; default: an equal part of the machine's.",
         ),
     ] = None,
+    answers: Annotated[
+        int,
+        typer.Option(
+            "--answers",
+            metavar="MB",
+            min=0,
+            help="Size of the answers that are stored for reloads and links; 0 stores none.",
+        ),
+    ] = 500,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     warm: Annotated[
         bool, typer.Option("--warm/--no-warm", help="Compile kernels while no visitor needs a process.")
@@ -189,6 +198,7 @@ def dashboard(
         "PLANNER_DASHBOARD_DESIGNS": "\n".join(references),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
         "PLANNER_DASHBOARD_WARM": "1" if warm else "",
+        "PLANNER_DASHBOARD_ANSWERS_MB": str(answers),
         "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),
     }
     command = [

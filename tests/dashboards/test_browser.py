@@ -134,7 +134,6 @@ def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     again = page.url
     page.goto("about:blank")
     page.goto(again)
-    pages.solve_address(page)
     pages.wait_for_answer(page)
     page.get_by_text("today", exact=True).first.wait_for()
 

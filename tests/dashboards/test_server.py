@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks import browser as dashboard
+from planner_dashboard import visitors
 from planner_dashboard.server import HostNames, is_own_name
 
 pytestmark = pytest.mark.slow
@@ -34,6 +35,22 @@ def test_no_site_frames_a_page(host: str, path: str) -> None:
     assert answer.getheader("X-Frame-Options") == "DENY"
     assert answer.getheader("X-Content-Type-Options") == "nosniff"
     connection.close()
+
+
+def test_a_page_gives_a_new_visitor_a_cookie(host: str) -> None:
+    def cookie(path: str, **headers: str) -> str | None:
+        connection = http.client.HTTPConnection(host, timeout=30)
+        connection.request("GET", path, headers=headers)
+        header = connection.getresponse().getheader("Set-Cookie")
+        connection.close()
+        return header
+
+    first = cookie("/")
+    assert first is not None
+    assert "HttpOnly; SameSite=Lax" in first
+    assert cookie("/", Cookie=first.partition(";")[0]) is None
+    assert cookie("/", Cookie=f"{visitors.COOKIE}=other") is not None
+    assert cookie("/_stcore/health") is None
 
 
 @pytest.mark.parametrize(

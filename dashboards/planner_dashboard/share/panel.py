@@ -18,7 +18,7 @@ import streamlit as st
 
 from planner.contract.drawing import Drawing
 from planner.errors import InputError, PlannerError
-from planner_dashboard import comparisons, session
+from planner_dashboard import answer_store, comparisons, session
 from planner_dashboard.question import Question
 from planner_dashboard.share import stored_results
 from planner_dashboard.worker import Answer
@@ -141,8 +141,7 @@ def show_share(question: Question, answer: Answer, label: str = "") -> None:
         session.show_failure(f"share {format_.key}")
     st.markdown("**Address**")
     st.code(address_of(question.to_query()), language=None, wrap_lines=True)
-    if question.upload:
-        st.caption("It opens in this browser session only: the uploaded tables are not part of it.")
+    _show_sharing(question)
     st.markdown("**Command line**")
     st.code(question.command(), language="shell", wrap_lines=True)
     st.markdown("**Python**")
@@ -191,6 +190,30 @@ def file_name(question: Question) -> str:
     """Return a plain name for the files of a question: `traffic germany50`."""
     words = "".join(letter if letter.isalnum() else " " for letter in question.scenario)
     return " ".join(words.split()) or "planner"
+
+
+def _show_sharing(question: Question) -> None:
+    """Show who can open the stored answer at the address of a question, and a button that changes it."""
+    store_ = answer_store.of_server()
+    stored = None if store_ is None else store_.find(question, session.visitor())
+    if store_ is None or stored is None:
+        st.caption("The answer is not stored: for everybody, this address asks the question.")
+        return
+    days = f"It is stored for {store_.max_age_days:g} days at most."
+    if not stored.is_of(session.visitor()):
+        st.caption(f"This answer is shared: everybody who opens this address sees it. {days}")
+        return
+    if stored.is_shared:
+        st.caption(f"Shared: everybody who opens this address sees the stored answer. {days}")
+    else:
+        st.caption(
+            f"Private: this browser opens the stored answer at this address, others see the question. {days}"
+        )
+    st.button(
+        "Stop sharing" if stored.is_shared else "Share the answer",
+        key="share answer",
+        on_click=partial(store_.share, question, session.visitor(), is_shared=not stored.is_shared),
+    )
 
 
 # --- a place in the store -----------------------------------------------------------------

@@ -99,6 +99,12 @@ class Answers:
         for question in spare[: max(0, len(spare) - MAX_ANSWERS)]:
             shutil.rmtree(self.kept.pop(question).folder, ignore_errors=True)
 
+    def remove(self, question: Question) -> None:
+        """Forget the answer to a question."""
+        answer = self.kept.pop(question, None)
+        if answer is not None:
+            shutil.rmtree(answer.folder, ignore_errors=True)
+
     def get(self, question: Question) -> Answer | None:
         """Return the answer to a question; None where it is not kept."""
         return self.kept.get(question)

@@ -20,7 +20,16 @@ from planner.scenarios.scenario import Scenario
 from planner_dashboard import rendering, session, upgrades, worker
 from planner_dashboard.question import FIRST_SCENARIO, Question, form_fields, unchanged_scenario
 from planner_dashboard.share import stored_results
-from planner_dashboard.what_if import changes, details, forms, headline, history, picture, pins
+from planner_dashboard.what_if import (
+    changes,
+    details,
+    forms,
+    headline,
+    history,
+    picture,
+    pins,
+    stored_answers,
+)
 from planner_dashboard.what_if.changes import adjustments_of, shown_name, with_adjustments
 from planner_dashboard.what_if.history import History
 
@@ -152,6 +161,7 @@ def page() -> None:
         if scenario.is_consecutive:
             _point_to_windows(question)
             return
+        stored_answers.open_stored(question, tables)
         if not _is_asked(question):
             return
         _submit(question, tables)
@@ -176,6 +186,8 @@ def _restore() -> None:
         # of an address, which anybody may have made
         state["is asked"] = named is None
         state["history"] = History([named or Question(scenario=FIRST_SCENARIO)])
+        if named is not None:
+            stored_answers.restore_tables(named)
     except PlannerError as error:
         state["error address"], state["is asked"] = error, True
         state["history"] = History([Question(scenario=FIRST_SCENARIO)])
@@ -212,11 +224,16 @@ def _checked(scenario: Scenario, question: Question) -> Question:
 
 
 def _is_asked(question: Question) -> bool:
-    """Return whether the user has asked: a question of an address is solved after a click, or a change."""
+    """Return whether there is an answer, or the user has asked for one by a click or a change.
+
+    A question of an address is never solved without that.
+    """
     state = st.session_state
     if not state["is asked"]:
         first = state.setdefault("address question", question)
         state["is asked"] = question != first
+    if history.answers().get(question) is not None:
+        return True
     if not state["is asked"]:
         st.markdown("This address asks a question. Look at it, and solve it where you want the answer.")
         st.code(question.command(), language="shell", wrap_lines=True)
@@ -299,6 +316,7 @@ def _take_answer() -> None:
     answer: worker.Answer | None = session.take_result("answer")
     if answer is not None:
         history.answers().add(answer, pins.questions())
+        stored_answers.store(answer)
 
 
 def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
@@ -337,7 +355,7 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.label)
     compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
     _show_pictures(scenario, question, answer, shown, plans, compared, tables)
-    st.caption(f"answered in {answer.seconds:.1f} s{compiling}")
+    stored_answers.show_time(answer, f"answered in {answer.seconds:.1f} s{compiling}")
     words = (
         ", ".join(change.words for change in changes.list_changes(scenario, answer.question)) or "no changes"
     )
