@@ -87,14 +87,53 @@ def _number(
     step: Any = 1 if number is int else 10.0 ** math.floor(math.log10((high - low) / 100))
     first = number(low) + (step if "exclusiveMinimum" in kind else 0)
     last = number(high) - (step if "exclusiveMaximum" in kind else 0)
-    return st.slider(
-        min_value=min(first, number(value)),
-        max_value=max(last, number(value), first + step),
-        value=number(value),
-        step=step,
-        format=None if number is int else "%g",
-        **arguments,
+    has_maximum = "maximum" in kind or "exclusiveMaximum" in kind
+    limits = {"min_value": first, "max_value": last if has_maximum else None}
+    return _slider_and_field(
+        arguments,
+        number(value),
+        scale={
+            "min_value": min(first, number(value)),
+            "max_value": max(last, number(value), first + step),
+            "step": step,
+            "format": None if number is int else "%g",
+        },
+        limits=limits | {"step": step, "format": None if number is int else "%g"},
     )
+
+
+def _slider_and_field(
+    arguments: Mapping[str, Any], value: Any, *, scale: Mapping[str, Any], limits: Mapping[str, Any]
+) -> Any:
+    """Show a slider, and beside it a field for the same number, which also takes one beyond the slider.
+
+    scale   arguments of the slider; `limits` of the field
+    """
+    state, key = st.session_state, str(arguments["key"])
+    typed = f"{key} typed"
+    low, high = scale["min_value"], scale["max_value"]
+    if typed not in state:
+        state[typed] = state.get(key, value)
+    if key not in state:
+        state[key] = min(max(state[typed], low), high)
+
+    def follow_slider() -> None:
+        state[typed] = state[key]
+
+    def follow_field() -> None:
+        if state[typed] is not None:
+            state[key] = min(max(state[typed], low), high)
+
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"number {key}"):
+        st.slider(**scale, **arguments, on_change=follow_slider)
+        st.number_input(
+            **limits,
+            **{**arguments, "key": typed, "help": None},
+            on_change=follow_field,
+            label_visibility="collapsed",
+            width=120,
+        )
+    return state[key] if state[typed] is None else state[typed]
 
 
 def _text(

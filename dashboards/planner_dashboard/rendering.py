@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 import streamlit as st
 
-from planner.formatting import counted, counted_of
+from planner.formatting import amount_or_number, counted, counted_of
 from planner.reports import run_tables
-from planner.reports.document import Part, Table, Text, lines
+from planner.reports.document import Part, Table, Text, lines, table_of
 from planner_dashboard.session import escape_markdown
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
     from planner.contract.drawing import Drawing
+    from planner.contract.elements import ElementReport
     from planner.contract.metrics import Metric
     from planner_dashboard.worker import Answer
 
@@ -176,6 +178,22 @@ def _header_width(names: pd.Index | None) -> int | None:
     if names is None or not len(names):
         return None
     return min(MAX_HEADER_WIDTH, 25 + 7 * int(names.str.len().max()))
+
+
+def show_report(report: ElementReport) -> None:
+    """Show the facts of an element, and its tables."""
+    facts = "".join(
+        f"<dt>{escape(fact.label)}</dt><dd>{escape(_fact_text(fact.value, fact.unit))}</dd>"
+        for fact in report.facts
+    )
+    st.html(f"<dl class='planner-facts'>{facts}</dl>")
+    for section in report.sections:
+        if len(section.frame):
+            show_table(table_of(section.frame, section.units, title=section.title, caption=section.note))
+
+
+def _fact_text(value: float | str | None, unit: str) -> str:
+    return value if isinstance(value, str) else amount_or_number(value, unit)
 
 
 def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -> None:

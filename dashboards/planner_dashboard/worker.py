@@ -400,14 +400,45 @@ def charts(folder: Path) -> list[str]:
 
 def describe(folder: Path, label: str, kind_name: str, name: str) -> ElementReport | None:
     """Return the use of an element by a plan of a stored comparison; None if there is none."""
+    return _describe(comparisons.load(folder)[label], kind_name, name)
+
+
+def _describe(run: Run, kind_name: str, name: str) -> ElementReport | None:
     from planner.runs.what_if import decided_of
 
-    run = comparisons.load(folder)[label]
     kind = next(kind for kind in run.system.problem.elements if kind.name == kind_name)
     if kind.describe is None or run.plan is None or name not in kind.names(run.problem):
         return None
     observed = run.entry.design.observe(run.problem, **run.entry.information)
     return kind.describe(observed, decided_of(run, observed), name, run.options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoredElement:
+    """A failed element as it is without its failure.
+
+    metrics  of the plan with it
+    report   on its use by that plan; None where there is none
+    """
+
+    metrics: Mapping[str, float | None]
+    report: ElementReport | None
+
+
+def describe_restored(
+    folder: Path | None, question: Question, label: str, kind_name: str, name: str, tables: Path
+) -> RestoredElement:
+    """Return the use of an element by the plan of a question in which it has not failed.
+
+    folder  of the stored comparison of that question, if there is one; else the design runs
+    """
+    if folder is None:
+        from planner.runs import evaluation
+
+        run = evaluation.compare(load_scenario(question, tables), designs=[label])[label]
+    else:
+        run = comparisons.load(folder)[label]
+    return RestoredElement(metrics=dict(run.metrics), report=_describe(run, kind_name, name))
 
 
 def explain(question: Question, tables: Path, label: str) -> Part:

@@ -127,6 +127,9 @@ def upgrades(
         int | None,
         typer.Option("--candidates", metavar="N", min=1, help="Most upgrades to solve for each step."),
     ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Find also the cheapest set that serves all, with a proof.")
+    ] = False,
     workers: WorkersOption = 1,
     cluster: ClusterOption = None,
     reports: Reports,
@@ -150,6 +153,7 @@ def upgrades(
             budget=budget,
             kinds=kinds,
             candidates=candidates,
+            exact=exact,
             workers=workers,
             cluster=cluster,
             advance=advance,

@@ -26,7 +26,7 @@ from planner.contract.plausibility import Proportion
 from planner.contract.problem import Problem, Series
 from planner.contract.questions import OpenQuestion
 from planner.contract.simulation import Simulation
-from planner.contract.studies import Coordination, Explain
+from planner.contract.studies import Coordination, Explain, PurchaseProblem
 from planner.contract.table import Table
 from planner.contract.targets import Target
 from planner.errors import InputError, did_you_mean
@@ -140,6 +140,7 @@ class Studies:
     trade_off     two metrics that are drawn against each other
     budget        where plans are purchases: the adjustment that limits what they cost; what_if then has
                   sections of purchases and budgets (`Section.role`)
+    purchases     upgrades of elements as a problem of another system, for the cheapest set that serves all
     coordination  comparison of the designs by coordination mechanism
     failures      sets of failures, and their analysis without a run of the design for each
     targets       the tables and figures of papers that this system reproduces
@@ -155,6 +156,7 @@ class Studies:
     simulation: Simulation | None = None
     trade_off: tuple[str, str] | None = None
     budget: str | None = None
+    purchases: PurchaseProblem | None = None
     coordination: Coordination | None = None
     failures: FailureStudy[Any] | None = None
     targets: tuple[Target, ...] = ()

@@ -164,6 +164,8 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
         drawings=lambda: [] if result.drawing is None else [result.drawing],
     )
     parts = [section]
+    if result.cheapest_words:
+        parts.append(_cheapest_part(result))
     if len(result.points) > 1:
         is_detail = not result.findings
         parts.append(Part(title="What a budget reaches", tables=[_curve_table(result)], detail=is_detail))
@@ -172,6 +174,24 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
         title=f"{system.name}: {name}, what to buy",
         about=f"{system.question} {sizes(run.problem.size())}.",
         parts=[*parts, *closing_parts(run.problem, scenario)],
+    )
+
+
+def _cheapest_part(result: Upgrades) -> Part:
+    """Return the cheapest set that serves all beside the list: its proof, and its upgrades."""
+    table = None
+    if result.cheapest is not None and result.cheapest.elements:
+        in_list = {step.element for step in result.steps}
+        elements = result.cheapest.elements
+        table = Table(
+            columns=(Column(label="upgrade"), Column(label="in the list")),
+            rows=[(name, "yes" if name in in_list else "") for name in elements],
+            row_headers=1,
+        )
+    return Part(
+        title="The cheapest set",
+        sentences=list(result.cheapest_words),
+        tables=[] if table is None else [table],
     )
 
 

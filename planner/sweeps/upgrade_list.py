@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -14,7 +14,7 @@ from planner.contract.drawing import Curve
 from planner.contract.metrics import Metric
 from planner.contract.proof import OPTIMAL_GAP, Proof
 from planner.contract.system import System
-from planner.formatting import amount_or_number, few, number, percent, sizes
+from planner.formatting import amount_or_number, counted, few, number, percent, sizes
 from planner.runs.result import Result, aligned, metric_columns
 from planner.runs.run import Run
 from planner.runs.trials import Adjustments
@@ -85,6 +85,38 @@ class Point:
     bound: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CheapestSet:
+    """The set of upgrades of the least cost that serves all, over all ways to serve it.
+
+    elements     what is upgraded
+    cost         sum of the costs; of as many upgrades, where the tables have no costs
+    bound        no set that serves all costs less; None for unknown
+    serves_all   False: all upgrades together do not serve all; then the set serves the most
+    adjustments  of the problem with the set
+    metrics      of the design's plan with it; empty where there is none
+    lost         what users lose by that plan, where above 0, by metric
+    """
+
+    elements: tuple[str, ...]
+    cost: float
+    bound: float | None
+    serves_all: bool
+    adjustments: Adjustments
+    metrics: Mapping[str, float | None]
+    lost: Mapping[str, float]
+    seconds: float
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no set that serves as much costs less."""
+        return self.bound is not None and exact_cost(self.bound) >= exact_cost(self.cost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        return {**vars(self), "adjustments": plain_value(self.adjustments), "is_proven": self.is_proven}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Upgrades(Result):
     """A ladder of upgrades.
@@ -104,6 +136,8 @@ class Upgrades(Result):
     is_interrupted  stopped before its end; the steps found until then are here
     before          metrics before the first upgrade; None: those of `run`
     findings        what is proven and found of a plan that says itself what to buy, in sentences
+    cheapest        the cheapest set that serves all; None where it is not asked for, or not found
+    no_cheapest     why there is no cheapest set, in words
     """
 
     run: Run
@@ -122,6 +156,8 @@ class Upgrades(Result):
     is_interrupted: bool = False
     before: Mapping[str, float | None] | None = None
     findings: tuple[str, ...] = ()
+    cheapest: CheapestSet | None = None
+    no_cheapest: str = ""
 
     @property
     def first(self) -> Mapping[str, float | None]:
@@ -183,6 +219,37 @@ class Upgrades(Result):
             says += f" The search ended at a gap of {gap:.2%}: smaller gains may come from the search."
         return says
 
+    @property
+    def cheapest_words(self) -> tuple[str, ...]:
+        """Report the cheapest set, its proof, and what the list costs more, in sentences."""
+        cheapest = self.cheapest
+        if cheapest is None:
+            return (f"No cheapest set: {self.no_cheapest}.",) if self.no_cheapest else ()
+        if cheapest.serves_all and not cheapest.elements:
+            return ("No upgrade is needed: other routes serve all.",)
+        does = "serves all" if cheapest.serves_all else "serves the most that upgrades can"
+        head = f"The cheapest set that {does} has {sizes({'upgrades': len(cheapest.elements)})}"
+        head += f" for {self._amount(cheapest.cost)}" if self.has_costs else ""
+        if cheapest.is_proven:
+            head += ", proven"
+        elif cheapest.bound is not None:
+            head += f"; no set costs less than {self._amount(cheapest.bound)}"
+        sentences = [f"{head}.", *filter(None, [self._compared_with_cheapest(cheapest)])]
+        if lost := loss_words(self.system, cheapest.metrics):
+            sentences.append(f"With it, {self.run.label} {' and '.join(lost)}.")
+        return tuple(sentences)
+
+    def _compared_with_cheapest(self, cheapest: CheapestSet) -> str:
+        """Return what the list costs more than the cheapest set, as a sentence; "" where nothing says it."""
+        if not cheapest.serves_all or not self.steps:
+            return ""
+        serves_all = not self.system.losses(self.metrics)
+        return compare_with_cheapest(self.cost, serves_all, cheapest.cost, self._amount)
+
+    def _amount(self, cost: float) -> str:
+        """Return a cost in words; without costs, a number of upgrades."""
+        return amount_or_number(cost, self.cost_unit) if self.has_costs else counted(round(cost), "upgrades")
+
     def _cost_words(self) -> str:
         return f" for {amount_or_number(self.cost, self.cost_unit)}" if self.has_costs else ""
 
@@ -239,7 +306,8 @@ class Upgrades(Result):
             value = number(step.metrics.get(self.metric.name))
             rows.append((f"{step.kind} {step.element}".strip(), cost, percent(share), value))
         head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
-        return [head, self.verdict, *aligned(rows if self.steps else []), *filter(None, [self.caveat])]
+        notes = [*filter(None, [self.caveat]), *self.cheapest_words]
+        return [head, self.verdict, *aligned(rows if self.steps else []), *notes]
 
     @property
     def exit_code(self) -> int:
@@ -265,6 +333,8 @@ class Upgrades(Result):
             "adjustments": plain_value(self.adjustments),
             "shares": self.shares(),
             "steps": [step.to_dict() for step in self.steps],
+            "cheapest": None if self.cheapest is None else self.cheapest.to_dict(),
+            "no_cheapest": self.no_cheapest,
             "curve": {
                 "metric": self.metric.name,
                 "points": [
@@ -279,6 +349,21 @@ class Upgrades(Result):
                 ],
             },
         }
+
+
+def compare_with_cheapest(
+    cost: float, serves_all: bool, least_cost: float, say: Callable[[float], str]
+) -> str:
+    """Return what a list of upgrades costs more than the cheapest set that serves all, as a sentence.
+
+    say  an amount of the costs in words
+    """
+    if not serves_all:
+        return "The list ends before it serves all."
+    more = float(exact_cost(cost) - exact_cost(least_cost))
+    if more <= 0:
+        return "The list is as cheap."
+    return f"The list costs {say(more)} more ({percent(more / least_cost)})."
 
 
 def fitting_share(system: System, metrics: Mapping[str, float | None]) -> float | None:

@@ -26,6 +26,7 @@ from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kin
 from planner.runs.warm_start import start_of
 from planner.scenarios.arguments import OneDesign, Source, as_scenario, only_label, solver_options, verb
 from planner.sweeps import purchase_list
+from planner.sweeps.cheapest_set import find_cheapest_set
 from planner.sweeps.trial_pool import TrialPool, open_pool
 from planner.sweeps.upgrade_list import (
     GAIN_TOLERANCE,
@@ -52,6 +53,7 @@ def upgrades(
     budget: float | None = None,
     kinds: Kinds | None = None,
     candidates: int | None = None,
+    exact: bool = False,
     changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
     backend: str | None = None,
@@ -86,6 +88,8 @@ def upgrades(
     candidates
         Largest number of upgrades to solve for each step, those with the largest bounds first; default:
         all that may be the best one.
+    exact
+        Find also the cheapest set of upgrades that serves all, with a proof; default: False.
     workers
         Processes on this machine; default: 1, this process.
     cluster
@@ -120,7 +124,9 @@ def upgrades(
     if faults:
         raise InputError(*faults)
     if buys:
-        purchase_list.refuse(scenario.system, {"kinds": kinds, "candidates": candidates})
+        purchase_list.refuse(
+            scenario.system, {"kinds": kinds, "candidates": candidates, "exact": exact or None}
+        )
         return purchase_list.list_purchases(scenario, design, steps, budget)
     begin = time.perf_counter()
     trials = Trials.of(scenario, only_label(design))
@@ -139,7 +145,8 @@ def upgrades(
             advance=advance or _ignore_progress,
             found=found,
         )
-        return ladder.climb(steps)
+        result = ladder.climb(steps)
+        return ladder.with_cheapest_set(result) if exact and not result.is_interrupted else result
 
 
 def _ignore_progress(finished: int, failed: int, total: int) -> None:
@@ -273,6 +280,24 @@ class _Ladder:
             seconds=time.perf_counter() - self.begin,
             is_interrupted=is_interrupted,
         )
+
+    def with_cheapest_set(self, result: Upgrades) -> Upgrades:
+        """Return the ladder with the cheapest set that serves all, or with the reason for having none."""
+        if not self.start.has_plan or not self.start.losses:
+            return replace(result, no_cheapest="all that was asked for is served without an upgrade")
+        able = [(kind, action) for kind in self.kinds for action in kind.with_role("upgrade")]
+        if len(able) > 1:
+            return replace(result, no_cheapest="there are several kinds of upgrades")
+        ((kind, action),) = able
+        every = self.trials.candidates("upgrade", self.kinds)
+        prices = self.costs[kind.name].get(action.name, {}) if self.has_costs else {}
+        offered = {
+            name: float(prices.get(name, 1.0)) for _, _, name in every if name in prices or not self.has_costs
+        }
+        try:
+            return replace(result, cheapest=find_cheapest_set(self.trials, kind, action, offered))
+        except PlannerError as error:
+            return replace(result, no_cheapest="; ".join(getattr(error, "faults", None) or [str(error)]))
 
     # --- one step -------------------------------------------------------------------------
 

@@ -40,6 +40,14 @@ class Draft:
         frames = {name: own_frame for name, own_frame in self.frames.items() if name != table}
         if frame is not None:
             frames[table] = frame
+        self._replace(frames)
+
+    def change_all(self, frames: Frames) -> None:
+        """Replace all tables as one change; editors of their cells begin anew."""
+        self._replace(frames)
+        self.version += 1
+
+    def _replace(self, frames: Frames) -> None:
         self.past = [*self.past[1 - MOST_STEPS :], self.frames]
         self.future = []
         self.frames = frames

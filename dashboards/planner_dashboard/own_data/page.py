@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
@@ -23,7 +24,7 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.read_columns import ReadColumn
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard import pictures, rendering, session
-from planner_dashboard.own_data import tasks
+from planner_dashboard.own_data import network_editor, network_edits, tasks
 from planner_dashboard.own_data.drafts import Draft, column_label, in_words, replace_rows, split_faults
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
@@ -35,6 +36,7 @@ ROWS_SHOWN: Final = 500
 PICTURE_HEIGHT: Final = 420
 FAULT: Final = "Fault"
 FAULT_COLOUR: Final = "color: #d73027; font-weight: 600"
+CELLS, MAP, VIEW = "Tables", "Map", "own view"
 NO_TABLE: Final = "not a table"
 MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
 """Ways to write a number, and the decimal mark of each."""
@@ -75,6 +77,7 @@ class PageState:
     planned   digest of the scenario with an existing plan, which is one of the scenario `planned_from`
     plan_given  files of that plan
     shown     what the editor shows
+    drawing   of the last valid tables of a network
     editors   number of editors so far
     """
 
@@ -92,6 +95,7 @@ class PageState:
     checked_frames: Any = None
     asked_frames: Any = None
     shown: Shown | None = None
+    drawing: NetworkMap | None = None
     editors: int = 0
     saved: str = ""
     planned: str = ""
@@ -111,6 +115,16 @@ def page() -> None:
     if state.draft is None:
         return
     top = st.container()
+    if _show_view(state.draft) == MAP:
+        drawing = state.checked.drawing if state.checked is not None else None
+        state.drawing = drawing if isinstance(drawing, NetworkMap) else state.drawing
+        network_editor.show_editor(state.draft, state.drawing)
+        _submit_check(state, state.draft)
+        with top:
+            session.show_progress("own check", "checking")
+            session.show_failure("own check")
+            _show_state(state, state.draft)
+        return
     left_column, right = st.columns([7, 3], gap="large")
     with left_column:
         _show_tables(state, state.draft)
@@ -119,6 +133,27 @@ def page() -> None:
         _show_state(state, state.draft)
     with right:
         _show_problem(state)
+
+
+def _show_view(draft: Draft) -> str:
+    """Show whether the tables or the map of a network are changed; return which."""
+    if not network_edits.has_network(find_system(draft.system), draft.frames):
+        return CELLS
+    view = st.segmented_control(
+        "Change", [CELLS, MAP], default=CELLS, required=True, key=VIEW, label_visibility="collapsed"
+    )
+    return str(view)
+
+
+def open_question(question: Question, tables: Path) -> None:
+    """Open this page with the tables of a question, on its map; for callbacks of buttons.
+
+    tables  folder of the uploaded tables
+    """
+    state: PageState = st.session_state.setdefault("own data", PageState())
+    state.taken = state.chosen = None
+    st.session_state[VIEW] = MAP
+    session.submit("own tables", tasks.read_question, question, tables)
 
 
 # --- results of the workers ---------------------------------------------------------------
@@ -142,6 +177,7 @@ def _take_results(state: PageState) -> None:
             version=version,
         )
         state.missing, state.unread, state.checked, state.asked_frames = read.missing, read.faults, None, None
+        state.drawing = None
         state.unitless, state.columns = read.matrices | read.unitless, read.columns
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:

@@ -40,11 +40,12 @@ from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
-from planner.scenarios.scenario import PLANS_FOLDER, load
+from planner.scenarios.scenario import PLANS_FOLDER, Scenario, load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner.scenarios.template_workbook import write_template
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
 from planner_dashboard.own_data.limits import active_cells
+from planner_dashboard.question import Question
 
 MAX_ROWS: Final = 1_000_000
 """Rows of a table that the page edits."""
@@ -215,7 +216,18 @@ def read_scenario(name: str) -> Read:
     """Return the tables of a scenario that ships with planner, or of the user's own."""
     if name not in scenario_names():
         raise InputError(f"{name}: no such scenario")
-    scenario = load(name)
+    return _read(load(name), name)
+
+
+def read_question(question: Question, tables: Path) -> Read:
+    """Return the tables of a question's problem, with its changes.
+
+    tables  folder of the uploaded tables
+    """
+    return _read(question.load(tables), question.scenario)
+
+
+def _read(scenario: Scenario, name: str) -> Read:
     frames = scenario.make_problem().to_tables()
     tables = scenario.system.problem.table_by_name
     large = [f"{table}: has {len(frame):,} rows, at most {MAX_ROWS:,} can be edited"

@@ -181,6 +181,10 @@ class Board {
       const target = this.hit(x, y, event.pointerType === "touch" ? 16 : HIT_PX);
       if (event.pointerType === "touch") this.hover(target, x, y);
       this.focused = target;
+      if (!target && this.state.data.placing) {
+        this.select("place", this.view.toPlane(x, y).map((value) => value.toFixed(2)).join(" "));
+        return;
+      }
       this.pick(target);
     });
     canvas.addEventListener("wheel", (event) => {

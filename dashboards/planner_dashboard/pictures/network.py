@@ -22,6 +22,7 @@ def show_network(
     before: NetworkMap | None = None,
     selected: str = "",
     height: int = HEIGHT,
+    is_placing: bool = False,
 ) -> Selected | None:
     """Show a network; return the user's selection in it since the page's last run.
 
@@ -29,9 +30,11 @@ def show_network(
     before    the picture of another plan: links and nodes that only it has are shown as failed
     selected  name of the element that is shown as selected
     height    at most, pixels; a narrow page has less
+    is_placing  a click beside all elements selects the place there (`payload.place_of`), of the kind "place"
     """
     network = join(drawing) if before is None else join(before, drawing)
-    return _show(network, key, payload.values(network, selected=selected, height=height))
+    data = payload.values(network, selected=selected, height=height)
+    return _show(network, key, data | {"placing": True} if is_placing else data)
 
 
 def show_difference(

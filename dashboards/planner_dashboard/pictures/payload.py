@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
 from planner.formatting import amount_or_number, number, units_from
+from planner.reports.basemap import project
 from planner.reports.joined_network import JoinedNetwork
 from planner.reports.loss_labels import lost_verb
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out
@@ -77,6 +78,45 @@ def geometry(network: JoinedNetwork) -> tuple[str, str]:
         }
     text = json.dumps(data, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16], text
+
+
+def place_of(drawing: NetworkMap, text: str) -> dict[str, float] | None:
+    """Return the place that a click selects on a network: latitude and longitude, or x and y.
+
+    text     x and y in the plane of the picture
+    returns  None where nodes have no places of their own: their links place them
+    """
+    nodes = drawing.nodes
+    columns = [name for name in ("latitude", "longitude", "x", "y") if name in nodes]
+    known = nodes[nodes[columns].notna().all(axis=1)]
+    if not columns or len(known) < len(nodes) or not len(nodes):
+        return None
+    layout = lay_out(nodes, drawing.links[["tail", "head"]])
+    x, y = (float(part) for part in text.split())
+    if layout.coast is not None:
+        degrees = project(nodes["latitude"].to_numpy(float), nodes["longitude"].to_numpy(float))
+        longitude, south = _in_plane(layout.places, degrees, x, y, up=1.0)
+        latitude = math.degrees(math.atan(math.sinh(math.radians(-south))))
+        return {"latitude": round(latitude, 4), "longitude": round((longitude + 180) % 360 - 180, 4)}
+    if not {"x", "y"} <= set(columns):
+        return None
+    positions = nodes[["x", "y"]].to_numpy(float)
+    across, down = _in_plane(layout.places, positions, x, y, up=-1.0)
+    return {"x": round(across, 4), "y": round(down, 4)}
+
+
+def _in_plane(
+    places: NDArray[np.float64], positions: NDArray[np.float64], x: float, y: float, *, up: float
+) -> tuple[float, float]:
+    """Return the position of a point of the picture, by the nodes' places there and their positions.
+
+    up  -1 where positions rise upwards, 1 where they fall
+    """
+    axis = int(np.ptp(places, axis=0).argmax())
+    extent = float(np.ptp(places[:, axis]))
+    step = float(np.ptp(positions[:, axis])) / extent if extent else 1.0
+    across, down = positions[0] + step * np.array([1.0, up]) * (np.array([x, y]) - places[0])
+    return float(across), float(down)
 
 
 @lru_cache(maxsize=MAX_LAYOUTS)

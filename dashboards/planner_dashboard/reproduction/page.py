@@ -124,7 +124,7 @@ def _bar(counts: Mapping[str, int]) -> str:
 
 
 def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
-    """Show the targets of the filter with their verdicts; return the chosen one."""
+    """Show the targets of the filter with their verdicts; return the selected one, None at first."""
     state = st.session_state
     with st.container(horizontal=True, vertical_alignment="bottom"):
         systems = st.pills("Systems", list(_by_system()), selection_mode="multi", key="target systems")
@@ -158,13 +158,22 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
         state["target"] = clicked
     state["clicked target"] = clicked
     if "target" not in state:
-        state["target"] = session.name_of_address("target", list(shipped), names[0])
+        state["target"] = session.name_of_address("target", list(shipped), "") or None
     if state["target"] not in names:
-        state["target"] = names[0]
-    session.show_unknown_name("target", state["target"])
-    selected_selected: str = st.selectbox("Target", names, key="target", help="Or choose a row of the table.")
-    st.query_params["target"] = selected_selected
-    return selected_selected
+        state["target"] = None
+    session.show_unknown_name("target", state["target"] or "")
+    target: str | None = st.selectbox(
+        "Target",
+        names,
+        index=None,
+        key="target",
+        placeholder="Choose a target, here or by its row of the table",
+    )
+    if target is None:
+        st.query_params.pop("target", None)
+    else:
+        st.query_params["target"] = target
+    return target
 
 
 def _row(name: str, shipped: ShippedReproduction) -> dict[str, object]:

@@ -36,13 +36,32 @@ def page() -> None:
     """Show the page below its title."""
     stores = session.stores()
     if not stores:
-        st.info(
-            "No store is open. Start with `planner dashboard --store FOLDER`. "
-            "`planner sweep ... --out FOLDER` writes such a folder; it can be open while a sweep runs. "
-            "Answers can be kept in it under *Share*."
-        )
+        _show_without_store()
         return
     rendering.show_tabs("results view", (RUNS, _show_store), (KEPT, panel.show_stored))
+
+
+def _show_without_store() -> None:
+    """Say what this page shows, to a visitor who has a browser only and to who starts the server."""
+    st.markdown(
+        "This page compares the runs of many settings, such as five designs at ten levels of demand. "
+        "The server that you use has no such runs open, and a browser alone cannot open any."
+    )
+    st.markdown("What you can do here:")
+    with st.container(horizontal=True):
+        pages = st.session_state.get("pages", {})
+        for address, words in (
+            ("what_if", "Ask one question, and pin up to four plans beside each other"),
+            ("recipes", "See measured results of all systems"),
+            ("reproduction", "See published values beside ours"),
+        ):
+            if address in pages:
+                st.page_link(pages[address], label=words)
+    with st.expander("For who starts the server"):
+        st.markdown(
+            "`planner sweep ... --out FOLDER` writes the runs, and `planner dashboard --store FOLDER` opens "
+            "them here, also while the sweep runs. Answers can then be kept in the folder under *Share*."
+        )
 
 
 def _show_store() -> None:

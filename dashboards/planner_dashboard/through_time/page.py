@@ -23,12 +23,16 @@ from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
 from planner_dashboard import fields, pictures, rendering, session
-from planner_dashboard.question import FIRST_SCENARIO, field_value, unchanged_scenario
+from planner_dashboard.question import field_value, unchanged_scenario
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.through_time import tasks
 from planner_dashboard.through_time.events import Mark, day_scales, events_of
 from planner_dashboard.what_if import headline
 
+FIRST_SCENARIO: Final = "traffic/abilene"
+"""The scenario of an address that names none: its day takes seconds."""
+FIRST_SWING: Final = 40
+"""Swing of demand over a day, percent, until a user says otherwise."""
 WINDOWS, SIMULATION = "Windows", "Simulation"
 MAX_WINDOWS: Final = 96
 MOST_DESIGNS: Final = 2
@@ -44,6 +48,7 @@ class PageState:
     described    the scenario and windows that are described
     description  its windows and elements
     marks        events, in the order in which the user added them
+    is_begun     whether the scenario has its first event, which a user may remove
     rolled       the last roll
     simulated    the last simulation
     """
@@ -51,6 +56,7 @@ class PageState:
     described: Any = None
     description: tasks.Description | None = None
     marks: list[Mark] = field(default_factory=list)
+    is_begun: bool = False
     rolled: tasks.RolledDesigns | None = None
     simulated: tasks.Simulated | None = None
 
@@ -141,7 +147,7 @@ def _show_roll(state: PageState, scenario: Scenario, designs: list[str]) -> None
                 "Swing of demand over a day [%]",
                 0,
                 90,
-                0,
+                FIRST_SWING,
                 key=f"time swing {scenario.name}",
                 help="Demand of each window is that of the scenario times 1 plus this share of a cosine "
                 "with its maximum at 20 h.",
@@ -153,6 +159,8 @@ def _show_roll(state: PageState, scenario: Scenario, designs: list[str]) -> None
     if state.described != scenario.name or state.description is None:
         return
     labels = state.description.labels or tuple(str(count) for count in range(1, (windows or 1) + 1))
+    if not state.is_begun:
+        state.marks, state.is_begun = first_marks(scenario.system, state.description, len(labels)), True
     marks = [mark for mark in state.marks if mark.first < len(labels)]
     _show_events(state, scenario.system, state.description, labels, marks)
     adjustments = {
@@ -184,11 +192,22 @@ def _show_roll(state: PageState, scenario: Scenario, designs: list[str]) -> None
         _show_rolled(scenario.system, state.rolled)
 
 
+def first_marks(system: System, description: tasks.Description, windows: int) -> list[Mark]:
+    """Return the events that a scenario without its own begins with: an element fails for a third of them."""
+    for kind in system.problem.elements:
+        names, actions = description.elements.get(kind.name, ()), kind.with_role("failure")
+        if names and actions and windows >= 3:
+            third = windows // 3
+            return [Mark(kind=kind.name, element=names[0], action=actions[0], first=third, end=2 * third)]
+    return []
+
+
 def _describe(state: PageState, scenario: Scenario, windows: int | None) -> None:
     """Have the windows and elements of another scenario listed."""
     if state.described == scenario.name:
         return
-    state.described, state.description, state.marks = scenario.name, None, []
+    state.described, state.description = scenario.name, None
+    state.marks, state.is_begun = [], scenario.make_series is not None  # in a series something happens
     course = tasks.Course(scenario=scenario.name, designs=(), windows=windows)
     session.submit("time elements", tasks.describe, course, session.folder())
 

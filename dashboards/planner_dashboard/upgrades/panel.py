@@ -13,7 +13,7 @@ import streamlit as st
 from planner.formatting import counted, few, percent
 from planner_dashboard import session
 from planner_dashboard.question import Question
-from planner_dashboard.upgrades import curve, work
+from planner_dashboard.upgrades import cheapest, curve, work
 from planner_dashboard.upgrades.search import Search
 from planner_dashboard.upgrades.work import BoughtStep, BudgetPoint, FoundUpgrades
 from planner_dashboard.what_if.changes import shown_name
@@ -41,6 +41,7 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     upgrades_found: FoundUpgrades | None = SEARCH.find(request)
     if upgrades_found is not None:
         _show_found(upgrades_found, on_apply)
+        cheapest.show_cheapest(question, tables, label, upgrades_found, on_apply)
         return
     if SEARCH.is_running(request):
         st.caption("Each step is the upgrade that gains most once the steps above it are bought.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.contract.drawing import NetworkMap
-from planner.formatting import amount_or_number
+from planner.formatting import amount_or_number, counted
 from planner_dashboard.fields import field_label
 from planner_dashboard.question import Question
 
@@ -70,6 +70,8 @@ class FoundUpgrades:
     before       share of demand that fits without any; None for unknown
     adjustments  of the problem with all steps
     metric       label of what the curve shows, with its unit
+    cost         of all steps; of as many upgrades, where the tables have no costs
+    serves_all   whether the plan with all steps leaves nothing unserved
     """
 
     verdict: str
@@ -86,6 +88,35 @@ class FoundUpgrades:
     without_cost: int
     adjustments: Mapping[str, Any]
     seconds: float
+    cost: float = 0.0
+    serves_all: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundCheapest:
+    """The cheapest set of upgrades that serves all; `elements` is empty where there is none.
+
+    sentences  the set and its proof, or why there is none
+    least_cost of the set, for a comparison; None where it does not serve all
+    """
+
+    sentences: Sequence[str]
+    elements: Sequence[str]
+    least_cost: float | None
+    has_costs: bool
+    cost_unit: str
+    adjustments: Mapping[str, Any]
+
+    def compare(self, upgrades: FoundUpgrades) -> str:
+        """Return what a list of upgrades costs more, as a sentence; "" where nothing says it."""
+        from planner.sweeps.upgrade_list import compare_with_cheapest
+
+        if self.least_cost is None or not upgrades.steps:
+            return ""
+        return compare_with_cheapest(upgrades.cost, upgrades.serves_all, self.least_cost, self._amount)
+
+    def _amount(self, cost: float) -> str:
+        return amount_or_number(cost, self.cost_unit) if self.has_costs else counted(round(cost), "upgrades")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +180,27 @@ def find_upgrades(
     finally:
         _remove(files)
     return _found_upgrades(result)
+
+
+def find_cheapest(question: Question, tables: Path, label: str, files: Path) -> FoundCheapest:
+    """Find the cheapest set of upgrades that serves all; arguments as those of `find_upgrades`."""
+    from planner.sweeps import upgrades
+
+    _write_text(files.with_suffix(".activity"), "proving the cheapest set")
+    try:
+        result = upgrades.upgrades(question.load(tables), design=label, steps=0, exact=True)
+    finally:
+        _remove(files)
+    cheapest = result.cheapest
+    has_set = cheapest is not None and bool(cheapest.elements)
+    return FoundCheapest(
+        sentences=result.cheapest_words,
+        elements=cheapest.elements if cheapest is not None else (),
+        least_cost=cheapest.cost if cheapest is not None and has_set and cheapest.serves_all else None,
+        has_costs=result.has_costs,
+        cost_unit=result.cost_unit,
+        adjustments=cheapest.adjustments if cheapest is not None else {},
+    )
 
 
 def find_failures(question: Question, tables: Path, label: str, files: Path) -> FoundFailures:
@@ -343,6 +395,8 @@ def _found_upgrades(result: Upgrades) -> FoundUpgrades:
         without_cost=result.without_cost,
         adjustments=dict(result.adjustments),
         seconds=result.seconds,
+        cost=result.cost,
+        serves_all=not result.system.losses(result.metrics),
     )
 
 

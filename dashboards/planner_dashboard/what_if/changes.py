@@ -29,6 +29,12 @@ def shown_name(name: str) -> str:
     return name.replace("<->", " – ").replace("->", " → ")
 
 
+def has_network(system: System) -> bool:
+    """Return whether problems of a system have links between nodes, which the map of tables changes."""
+    links = system.problem.table_by_name.get("links")
+    return links is not None and {"tail", "head"} <= set(links.columns)
+
+
 def list_changes(scenario: Scenario, question: Question) -> list[Change]:
     """Return the changes of a question to its scenario, those of elements first."""
     of_elements, others = [], []

@@ -154,6 +154,17 @@ def show_figures(figures: Sequence[Figure], label: str) -> None:
     )
 
 
+def show_skeleton() -> None:
+    """Show a sentence on planner, and the outline of the answer that a worker is finding."""
+    st.html(
+        "<p class='planner-reasons'>planner finds plans for networks, proves how good they can be, and "
+        "checks each on the true problem. The first answer takes some seconds.</p>"
+        "<div class='planner-skeleton' role='img' aria-label='The answer is being found'>"
+        "<i style='width:70%;height:34px'></i><i style='width:45%;height:18px'></i>"
+        "<i style='height:84px'></i><i style='height:420px'></i></div>"
+    )
+
+
 def show_question(system: System, answer: Answer) -> None:
     """Show the system's question with the size of the problem."""
     st.html(f"<p class='planner-question'>{escape(system.question)} {escape(answer.size)}.</p>")

@@ -6,7 +6,6 @@ The panel of a selected element: its load, price and users, and what can be done
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +13,6 @@ import streamlit as st
 
 from planner.contract.elements import ElementKind, ElementReport
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number
-from planner.reports.document import table_of
 from planner.scenarios.scenario import Scenario
 from planner_dashboard import rendering, session, upgrades, worker
 from planner_dashboard.question import FIRST_SCENARIO, Question, form_fields, unchanged_scenario
@@ -23,6 +20,7 @@ from planner_dashboard.share import stored_results
 from planner_dashboard.what_if import (
     changes,
     details,
+    failed,
     forms,
     headline,
     history,
@@ -76,9 +74,13 @@ def show_finder(answer: worker.Answer) -> None:
 
 
 def show_element(
-    scenario: Scenario, question: Question, answer: worker.Answer, design: worker.DesignAnswer
+    scenario: Scenario,
+    question: Question,
+    answer: worker.Answer,
+    design: worker.DesignAnswer,
+    tables: Path,
 ) -> None:
-    """Show the selected element: its use by the plan, and its actions."""
+    """Show the selected element: its actions, and its use by the plan; of a failed one, before it failed."""
     element = selected()
     assert element is not None
     kind_name, name = element
@@ -89,12 +91,16 @@ def show_element(
         st.subheader(session.escape_markdown(shown_name(name)), anchor=False)
         st.caption(session.escape_markdown(kind.name))
         _show_actions(scenario, question, kind, name)
+        if failed.has_failed(scenario, answer.question, kind, name):
+            failed.show_failed(scenario, answer, design, kind, name, tables)
+            st.button("Close", on_click=select, args=(None,), key="close element", type="tertiary")
+            return
         request = (answer.folder, design.label, *element)
         report: ElementReport | None = session.on_request(
             "describe", request, worker.describe, *request, activity="reading the plan"
         )
         if report is not None:
-            _show_report(report)
+            rendering.show_report(report)
         st.button("Close", on_click=select, args=(None,), key="close element", type="tertiary")
 
 
@@ -113,26 +119,11 @@ def _show_actions(scenario: Scenario, question: Question, kind: ElementKind, nam
         )
 
 
-def _show_report(report: ElementReport) -> None:
-    facts = "".join(
-        f"<dt>{escape(fact.label)}</dt><dd>{escape(_text(fact.value, fact.unit))}</dd>"
-        for fact in report.facts
-    )
-    st.html(f"<dl class='planner-facts'>{facts}</dl>")
-    for section in report.sections:
-        if len(section.frame):
-            rendering.show_table(
-                table_of(section.frame, section.units, title=section.title, caption=section.note)
-            )
-
-
-def _text(value: float | str | None, unit: str) -> str:
-    return value if isinstance(value, str) else amount_or_number(value, unit)
-
-
 def page() -> None:
     """Show the page."""
     _restore()
+    if st.session_state.pop("open map", False):
+        st.switch_page(st.session_state["pages"]["own_data"])
     _take_answer()
     if session.is_pending("answer") and "opening" in st.session_state:
         session.show_progress("answer", "opening the stored result")
@@ -269,6 +260,14 @@ def _show_top(scenario: Scenario, question: Question) -> Question:
             with st.popover(f"{name} {value}", key=f"main {asked.generation}", on_change="rerun") as field:
                 if field.open:
                     question = forms.show_main_field(scenario, question)
+        if changes.has_network(scenario.system):
+            st.button(
+                "Change the network",
+                key="change network",
+                on_click=partial(_change_network, question),
+                type="tertiary",
+                help="Add, move and remove nodes, links and demands on the map.",
+            )
         st.button(
             "Undo", key="undo", disabled=not asked.can_undo, on_click=partial(history.move, -1),
             shortcut="Ctrl+Z", type="tertiary",
@@ -278,6 +277,15 @@ def _show_top(scenario: Scenario, question: Question) -> Question:
             shortcut="Ctrl+Shift+Z", type="tertiary",
         )  # fmt: skip
     return question
+
+
+def _change_network(question: Question) -> None:
+    """Open the tables of a question on the map of the page for own data."""
+    tables = session.folder() / question.upload if question.upload else session.folder()
+    from planner_dashboard.own_data.page import open_question  # its readers are needed after a click only
+
+    open_question(question, tables)
+    st.session_state["open map"] = True
 
 
 def _show_parameters(scenario: Scenario, question: Question) -> Question:
@@ -329,6 +337,8 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     ]
     if answer is None:
         if not earlier:
+            if session.is_pending("answer"):
+                headline.show_skeleton()
             return
         answer = earlier.pop(0)
         st.caption("The answer below is for the previous settings.")
@@ -347,11 +357,13 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
         state[key] = answer.best or labels[0]
     shown = answer.design(state[key])
     assert shown is not None
-    plans = _plans_to_compare(answer, shown, earlier)
+    plans = _plans_to_compare(scenario, answer, shown, earlier)
     compared = plans.get(st.session_state.get("compare with", NOTHING))
     before = compared or next((plan for plan in plans.values() if plan.answer is not answer), None)
     same = before.answer.design(shown.label) if before is not None else None
-    reference = compared.design if compared is not None else same
+    reference = same
+    if compared is not None:
+        reference = compared.design if compared.answer.system == answer.system else None
     headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.label)
     compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
     _show_pictures(scenario, question, answer, shown, plans, compared, tables)
@@ -372,7 +384,7 @@ def _show_unsolved(scenario: Scenario, answer: worker.Answer, tables: Path) -> N
 
 
 def _plans_to_compare(
-    answer: worker.Answer, shown: worker.DesignAnswer, earlier: list[worker.Answer]
+    scenario: Scenario, answer: worker.Answer, shown: worker.DesignAnswer, earlier: list[worker.Answer]
 ) -> dict[str, picture.Plan]:
     """Return the plans that the shown one can be compared with, by their names."""
     plans: dict[str, picture.Plan] = {}
@@ -382,18 +394,36 @@ def _plans_to_compare(
         if design is not None and design.has_plan and design is not shown:
             plans.setdefault(name, picture.Plan(name, other, design))
 
-    for index, answer_ in enumerate(earlier):
-        if index == 0:
-            add("the plan before", answer_, shown.label)
-        if not answer_.question.changes and index:
-            add("the plan without changes", answer_, shown.label)
+    for answer_ in earlier[:1]:
+        add("the plan before", answer_, shown.label)
+    for answer_ in (answer_ for answer_ in earlier[1:] if not answer_.question.changes):
+        add("the plan without changes", answer_, shown.label)
     for label in picture.designs_with_plan(answer):
         add(label, answer, label)
-    for pin in pins.of_session():
-        pinned = history.answers().get(pin.question)
-        if pinned is not None and pinned.system == answer.system:
-            add(f"pinned: {pin.name}", pinned, pin.design)
+    pinned = [(pin, history.answers().get(pin.question)) for pin in pins.of_session()]
+    for pin, answer_ in ((pin, answer_) for pin, answer_ in pinned if answer_ is not None):
+        add(f"pinned: {pin.name}", answer_, pin.design)
+    for other in reversed(history.answers().kept.values()):
+        label = _label_in(other, shown.label)
+        if other is not answer:
+            add(f"{_words_of(scenario, other)}, {label}", other, label)
     return plans
+
+
+def _label_in(answer: worker.Answer, label: str) -> str:
+    """Return the label of a design where an answer has its plan, else that of the answer's best one."""
+    design = answer.design(label)
+    return label if design is not None and design.has_plan else answer.best
+
+
+def _words_of(scenario: Scenario, answer: worker.Answer) -> str:
+    """Return the scenario of an answer and its changes, to choose it by."""
+    question = answer.question
+    if question.scenario != scenario.name:
+        keys = [key.rpartition(".")[2].replace("_", " ") for key in question.changes]
+    else:
+        keys = [change.words for change in changes.list_changes(scenario, question)]
+    return ", ".join([question.scenario, *keys])
 
 
 def _show_pictures(
@@ -428,8 +458,10 @@ def _show_pictures(
                     key="moment", label_visibility="collapsed", required=True,
                 )  # fmt: skip
             if compared is not None:
+                is_same = picture.is_same_network(compared.answer, answer)
+                modes = [picture.DIFFERENCE, picture.BESIDE] if is_same else [picture.BESIDE]
                 mode = st.segmented_control(
-                    "How", [picture.DIFFERENCE, picture.BESIDE], default=picture.DIFFERENCE, key="mode",
+                    "How", modes, default=modes[0], key=f"mode {len(modes)}",
                     label_visibility="collapsed", required=True,
                 )  # fmt: skip
         if compared is not None:
@@ -443,10 +475,11 @@ def _show_pictures(
         show_finder(answer)
         if compared is not None:
             picture.show_changes(scenario.system, compared, picture.Plan("now", answer, shown))
-        elif selected() is not None:
-            show_element(scenario, question, answer, shown)
         elif scenario.system.problem.elements:
-            _show_hints(scenario)
+            if selected() is not None:
+                show_element(scenario, question, answer, shown, tables)
+            else:
+                _show_hints(scenario)
             _show_purchases(scenario, answer, shown, tables)
 
 

@@ -14,6 +14,7 @@ from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import amount_or_number, number
+from planner.reports.document import Column, Table
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
@@ -120,6 +121,14 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
 # --- what changed -------------------------------------------------------------------------
 
 
+def is_same_network(first: Answer, second: Answer) -> bool:
+    """Return whether two answers are about one scenario, so that their plans have a difference on one map."""
+    return (first.question.scenario, first.question.upload) == (
+        second.question.scenario,
+        second.question.upload,
+    )
+
+
 def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
     """Return the changes from one plan to another, in sentences: metrics first, then links."""
     metrics_before, two = before.design.figures.metrics, after.design.figures.metrics
@@ -131,7 +140,8 @@ def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
         lines.append(_change_sentence(metric, was, now))
     sentences = lines[: 2 * MOST_SENTENCES] or ["All figures are the same."]
     first, second = before.design.picture, after.design.picture
-    if isinstance(first, NetworkMap) and isinstance(second, NetworkMap):
+    is_same = is_same_network(before.answer, after.answer)
+    if is_same and isinstance(first, NetworkMap) and isinstance(second, NetworkMap):
         sentences += _link_sentences(first, second)
     return sentences
 
@@ -179,10 +189,30 @@ def _numbered(links: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_changes(system: System, before: Plan, after: Plan) -> None:
-    """Show the changes from one plan to another, in words and numbers."""
+    """Show the changes from one plan to another, in words and numbers; of two systems, both headlines."""
     st.subheader("What changed", anchor=False)
+    if before.answer.system != after.answer.system:
+        for plan in (before, after):
+            st.markdown(session.escape_markdown(f"{plan.name}: {plan.answer.verdict}"))
+        return
     for line in describe_difference(system, before, after):
         st.markdown("- " + session.escape_markdown(line))
+    rendering.show_table(compare_metrics(system, before, after))
+
+
+def compare_metrics(system: System, before: Plan, after: Plan) -> Table:
+    """Return the metrics of two plans side by side; those that neither has are left out."""
+    rows = []
+    for metric in dict.fromkeys([*system.ranks, *system.table_metrics]):
+        values = [plan.design.figures.metrics.get(metric.name) for plan in (before, after)]
+        if any(value is not None for value in values):
+            rows.append([metric.label, *(metric.text(value) for value in values)])
+    columns = (
+        Column(label="Metric"),
+        Column(label="Before", numeric=True),
+        Column(label="Now", numeric=True),
+    )
+    return Table(columns=columns, rows=rows, row_headers=1)
 
 
 def designs_with_plan(answer: Answer) -> Sequence[str]:

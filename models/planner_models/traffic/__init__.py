@@ -63,7 +63,7 @@ from __future__ import annotations
 
 from planner.contract.degradation import Degradation
 from planner.contract.plausibility import Proportion
-from planner.contract.studies import Coordination
+from planner.contract.studies import Coordination, PurchaseProblem
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
 from planner_models.traffic.designs import what_if
@@ -78,6 +78,7 @@ from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.elements import ELEMENTS
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.purchase_tables import purchase_tables
 from planner_models.traffic.plan.rerouting import read_routing
 from planner_models.traffic.plan.schema import PLAN_TABLES
 from planner_models.traffic.problem import generators, series
@@ -132,6 +133,7 @@ SYSTEM = System(
         practice_name="equal-cost multipath",
         trade_off=("mean_path_stretch", "max_utilization"),
         update=("updates", "traffic_plans"),
+        purchases=PurchaseProblem(system="capacity", design="optimum", tables=purchase_tables),
         coordination=Coordination(
             scenario="traffic/coordination",
             performance="concurrent_flow",

@@ -158,3 +158,21 @@ def test_what_a_plan_buys_is_sent_by_link() -> None:
     assert result["directed"] is False
     assert max(result["widths"]) == 0.5
     assert values_of(network())["built"] == []
+
+
+@pytest.mark.parametrize("columns", [("latitude", "longitude"), ("x", "y")])
+def test_a_click_beside_all_nodes_has_the_place_there(columns: tuple[str, str]) -> None:
+    drawing = network()
+    nodes = drawing.nodes.rename(columns=dict(zip(("latitude", "longitude"), columns, strict=True)))
+    drawing = network(nodes=nodes)
+    shown = geometry_of(drawing)
+    for row in range(3):
+        place = payload.place_of(drawing, f"{shown['x'][row]} {shown['y'][row]}")
+        assert place is not None
+        assert [place[name] for name in columns] == pytest.approx(
+            nodes[list(columns)].iloc[row].tolist(), abs=0.02
+        )
+
+
+def test_nodes_without_places_have_none_for_a_click() -> None:
+    assert payload.place_of(network(nodes=pd.DataFrame({"node": ["a", "b", "c"]})), "1 2") is None
