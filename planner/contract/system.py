@@ -182,7 +182,8 @@ class System(Generic[ProblemT, PlanT]):
                  the practice, fast ones that coordinate in different ways; () for all
     formulation  (problem, **parameters) -> the reference model in Pyomo; where its goal is not the objective
                  of the proof (a tie-break, another unit), its Expression `proof_objective` is
-    closed       reason for which no design has a model that a user can change, in half a sentence; "" where one has
+    closed       reason for which no design has a model that a user can change, in half a sentence; "" where
+                 one has
     """
 
     name: str

@@ -91,3 +91,17 @@ def test_choices_switches_and_lists() -> None:
 )
 def test_labels_are_words_with_units(name: str, label: str) -> None:
     assert fields.field_label(name) == label
+
+
+def test_a_number_is_typed_beside_its_slider_also_beyond_it() -> None:
+    app = form("Annotated[float, Field(ge=0)]", 1.0)
+    app.number_input[0].set_value(2.125).run()
+    assert app.session_state["set"] == 2.125
+    assert app.slider[0].value == 2.125
+    app.slider[0].set_value(0.5).run()
+    assert app.session_state["set"] == 0.5
+    assert app.number_input[0].value == 0.5
+    app.number_input[0].set_value(70.0).run()
+    assert app.session_state["set"] == 70.0
+    assert app.slider[0].value == app.slider[0].max == 4.0
+    assert not app.exception

@@ -94,3 +94,14 @@ def test_a_design_that_runs_out_of_memory_fails_alone(
     assert answer.designs[1].figures.status.text == "SolverFailure"
     assert any("smaller problem" in str(note) for note in answer.notes)
     assert (tmp_path / "answer.found").read_text().startswith("ecmp ")
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_failed_element_is_described_as_it_was_before(tmp_path: Path, is_stored: bool) -> None:
+    question = Question(scenario="traffic/abilene", designs=("ecmp",))
+    folder = worker.compare(question, tmp_path, tmp_path / "out").folder if is_stored else None
+    restored = worker.describe_restored(folder, question, "ecmp", "link", "CHINng<->IPLSng", tmp_path)
+    assert restored.metrics["delivered_mbps"]
+    assert restored.report is not None
+    assert restored.report.facts[0].label == "Utilization"
+    assert len(restored.report.sections[0].frame)
