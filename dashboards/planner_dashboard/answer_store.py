@@ -104,7 +104,8 @@ class AnswerStore:
             os.utime(path / RECORD)  # opened now
         except OSError:  # removed meanwhile
             return None
-        return replace(answer, folder=out, stored=stored.saved)
+        # of the question as it is asked now: an address has lists where a form has tuples
+        return replace(answer, question=question, folder=out, stored=stored.saved)
 
     def restore_tables(self, question: Question, visitor: str, folder: Path) -> None:
         """Copy the uploaded tables of a stored answer into a session's folder, where it has none."""

@@ -78,6 +78,19 @@ def test_the_order_of_changes_does_not_matter() -> None:
     assert answer_store.digest(first) == answer_store.digest(second)
 
 
+def test_the_question_of_an_address_finds_that_of_a_form(
+    store: AnswerStore, answer: Answer, tmp_path: Path
+) -> None:
+    asked = replace(QUESTION, changes={"problem.fail_links": ("CHINng<->IPLSng",)})
+    store.add(replace(answer, question=asked), tmp_path, ASKER)
+    query = {key: [value] if isinstance(value, str) else value for key, value in asked.to_query().items()}
+    again = Question.from_query(query)
+    assert again is not None
+    opened = store.open(again, ASKER, tmp_path, tmp_path / "opened")
+    assert opened is not None
+    assert opened.question == again
+
+
 def test_uploaded_tables_come_back_with_the_answer(
     store: AnswerStore, answer: Answer, tmp_path: Path
 ) -> None:

@@ -107,7 +107,8 @@ def show_element(
 def _show_actions(scenario: Scenario, question: Question, kind: ElementKind, name: str) -> None:
     """Show a button for each action; one that is done can be taken back."""
     adjustments = adjustments_of(scenario, question)
-    for action in kind.actions:
+    failures = [action for action in kind.with_role("failure") if action.is_done(adjustments, name)]
+    for action in failures or kind.actions:  # what has failed cannot be changed otherwise
         is_done = action.is_done(adjustments, name)
         changed = action.undo(adjustments, name) if is_done else action.apply(adjustments, name)
         st.button(
