@@ -170,7 +170,7 @@ class AnswerStore:
         return stored if age_s <= self.max_age_days * 86_400 else None
 
     def _prune(self, newest: Path) -> None:
-        """Remove what is too old, then what was opened longest ago, until the rest fits the limit."""
+        """Remove answers that are too old, then those opened longest ago, down to the limit of size."""
         remove_partial_folders(self.folder, older_than_s=PARTIAL_AGE_S)
         paths = [path for path in self.folder.iterdir() if DIGEST.fullmatch(path.name) and path != newest]
         remaining = []

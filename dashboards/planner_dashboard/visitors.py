@@ -21,7 +21,7 @@ def visitor_of(cookies: Mapping[str, str]) -> str:
 
 
 def cookie_for(header: str) -> str | None:
-    """Return the `Set-Cookie` of a visitor whose header `Cookie` names none; None where it names one.
+    """Return the `Set-Cookie` of a new visitor, by the header `Cookie`; None for a visitor with one.
 
     The cookie says nothing of the visitor, scripts cannot read it, and other sites do not send it.
     """

@@ -1,4 +1,4 @@
-"""The cheapest set of upgrades that serves all, by a system whose plans are purchases.
+"""The cheapest set of upgrades that serves all, by a system with plans of purchases.
 
 A system declares its upgrades as a problem of another one (`Studies.purchases`), whose design proves the cost
 of its purchases. The set is then checked by the design that was asked for.

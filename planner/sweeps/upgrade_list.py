@@ -221,7 +221,7 @@ class Upgrades(Result):
 
     @property
     def cheapest_words(self) -> tuple[str, ...]:
-        """Report the cheapest set, its proof, and what the list costs more, in sentences."""
+        """Report the cheapest set, its proof, and the additional cost of the list, in sentences."""
         cheapest = self.cheapest
         if cheapest is None:
             return (f"No cheapest set: {self.no_cheapest}.",) if self.no_cheapest else ()
@@ -240,7 +240,7 @@ class Upgrades(Result):
         return tuple(sentences)
 
     def _compared_with_cheapest(self, cheapest: CheapestSet) -> str:
-        """Return what the list costs more than the cheapest set, as a sentence; "" where nothing says it."""
+        """Return the additional cost of the list over the cheapest set, as a sentence; "" for none."""
         if not cheapest.serves_all or not self.steps:
             return ""
         serves_all = not self.system.losses(self.metrics)
@@ -354,7 +354,7 @@ class Upgrades(Result):
 def compare_with_cheapest(
     cost: float, serves_all: bool, least_cost: float, say: Callable[[float], str]
 ) -> str:
-    """Return what a list of upgrades costs more than the cheapest set that serves all, as a sentence.
+    """Return the additional cost of a list over the cheapest set that serves all, as a sentence.
 
     say  an amount of the costs in words
     """

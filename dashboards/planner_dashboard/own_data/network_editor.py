@@ -1,7 +1,7 @@
 """The map of a user's network: nodes, links and demands are drawn, set, moved and removed, or by forms.
 
-A click on the map does what its mode says; the forms beside it do the same by the keyboard. Every change is
-one step of the draft's undo and redo, and its tables are checked as files are.
+A click on the map changes the network by its mode; the forms beside it do the same by the keyboard. Every
+change is one step of the draft's undo and redo, and its tables are checked as files are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _show_map(draft: Draft, system: System, drawing: NetworkMap, mode: str) -> N
 
 
 def _take_click(draft: Draft, system: System, drawing: NetworkMap, mode: str, click: Selected) -> None:
-    """Do what a click says in a mode."""
+    """Change the network by a click in a mode."""
     state = st.session_state
     element = (click.kind, click.name)
     is_node = click.name in edits.node_names(draft.frames)
@@ -202,7 +202,7 @@ def _show_link(draft: Draft, system: System, name: str) -> None:
 def _show_numbers(
     columns: Sequence[str], values: dict[str, float | None], key: str
 ) -> dict[str, float | None]:
-    """Show a field for each figure of a link; return what they are set to."""
+    """Show a field for each figure of a link; return the values of the fields."""
     return {
         name: st.number_input(column_label(name), value=values[name], format="%g", key=f"{key} {name}")
         for name in columns

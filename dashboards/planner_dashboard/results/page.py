@@ -42,7 +42,7 @@ def page() -> None:
 
 
 def _show_without_store() -> None:
-    """Say what this page shows, to a visitor who has a browser only and to who starts the server."""
+    """Show the purpose of this page, to a visitor with a browser only and to who starts the server."""
     st.markdown(
         "This page compares the runs of many settings, such as five designs at ten levels of demand. "
         "The server that you use has no such runs open, and a browser alone cannot open any."
@@ -57,7 +57,7 @@ def _show_without_store() -> None:
         ):
             if address in pages:
                 st.page_link(pages[address], label=words)
-    with st.expander("For who starts the server"):
+    with st.expander("For the person who starts the server"):
         st.markdown(
             "`planner sweep ... --out FOLDER` writes the runs, and `planner dashboard --store FOLDER` opens "
             "them here, also while the sweep runs. Answers can then be kept in the folder under *Share*."

@@ -108,7 +108,7 @@ class FoundCheapest:
     adjustments: Mapping[str, Any]
 
     def compare(self, upgrades: FoundUpgrades) -> str:
-        """Return what a list of upgrades costs more, as a sentence; "" where nothing says it."""
+        """Return the additional cost of a list of upgrades, as a sentence; "" for none."""
         from planner.sweeps.upgrade_list import compare_with_cheapest
 
         if self.least_cost is None or not upgrades.steps:

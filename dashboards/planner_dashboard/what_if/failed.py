@@ -1,4 +1,4 @@
-"""Panel of an element that has failed: what users lose, what it carried before, and what would help."""
+"""Panel of an element that has failed: losses, its use before the failure, and remedies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def show_failed(
     name: str,
     tables: Path,
 ) -> None:
-    """Show the losses of the plan without an element, and what the element carried before it failed.
+    """Show the losses of the plan without an element, and its use before the failure.
 
     tables  folder of the uploaded tables
     """

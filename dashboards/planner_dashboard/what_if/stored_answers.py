@@ -55,13 +55,13 @@ def store(answer: Answer) -> None:
 
 
 def show_time(answer: Answer, words: str) -> None:
-    """Show how long an answer took; of a stored one also its time, and a button that solves again."""
+    """Show the duration of an answer; of a stored one also its time, and a button that solves again."""
     if not answer.stored:
         st.caption(words)
         return
     saved = datetime.fromisoformat(answer.stored)
     with st.container(horizontal=True, vertical_alignment="center", key="stored answer"):
-        st.caption(f"stored answer of {saved:%Y-%m-%d, %H:%M} UTC, {words}")
+        st.caption(f"stored answer of {saved:%Y-%m-%d, %H:%M} UTC, {words}", width="content")
         st.button(
             SOLVE_AGAIN, key="solve again", type="tertiary", on_click=partial(_solve_again, answer.question)
         )
