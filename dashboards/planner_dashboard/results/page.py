@@ -51,7 +51,7 @@ def _show_without_store() -> None:
     with st.container(horizontal=True):
         pages = st.session_state.get("pages", {})
         for address, words in (
-            ("what_if", "Ask one question, and pin up to four plans beside each other"),
+            ("what_if", "Ask one question, and pin plans"),
             ("recipes", "See measured results of all systems"),
             ("reproduction", "See published values beside ours"),
         ):
