@@ -212,7 +212,8 @@ def digest(question: Question) -> str:
 def _code() -> str:
     """Return the digest of the code and data that answers come from, as this server has loaded them."""
     points = [*find_entry_points(GROUP).values(), *find_entry_points(DESIGN_GROUP).values()]
-    packages = {"planner", "planner_dashboard", "planner_data", *(point.module for point in points)}
+    own = {"planner", "planner_dashboard", "planner_data"}
+    packages = own | {point.module.partition(".")[0] for point in points}
     content: list[Any] = [__version__, sys.version, sorted(packages)]
     content += [(point.name, point.value, point.dist.version if point.dist else "") for point in points]
     content += [_states(packages), [*_texts_of_designs()]]
@@ -221,15 +222,13 @@ def _code() -> str:
 
 def _states(packages: Iterable[str]) -> list[tuple[str, int, int]]:
     """Return time of change and size of every file of packages."""
-    states = set()
-    for name in packages:
-        spec = find_spec(name)
-        for folder in spec.submodule_search_locations or () if spec else ():
-            for path in Path(folder).rglob("*"):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    status = path.stat()
-                    states.add((str(path), status.st_mtime_ns, status.st_size))
-    return sorted(states)
+    paths: set[Path] = set()
+    for spec in filter(None, map(find_spec, packages)):
+        paths |= {Path(spec.origin)} if spec.origin else set()
+        for folder in spec.submodule_search_locations or ():
+            paths |= {path for path in Path(folder).rglob("*") if "__pycache__" not in path.parts}
+    files = sorted(path for path in paths if path.is_file())
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files]
 
 
 def _texts_of_designs() -> Iterator[str]:
