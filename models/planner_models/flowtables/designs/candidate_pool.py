@@ -235,8 +235,8 @@ class CandidateSearch:
                 bounds = np.append(bounds[:-1], np.zeros(self.most + 1 - masks))
                 self._raise(bounds, prices.pop(masks), lower)
                 continue
-            nearest = min(prices, key=lambda count: abs(count - masks), default=None)
-            start = price if nearest is None else prices[nearest]
+            nearest = min(prices, key=lambda count: abs(count - masks), default=masks)
+            start = prices.get(nearest, price)
             bound, prices[masks] = self.ascend(start, masks, STEPS, deadline, enough_us=lower)
             bounds[masks] = max(bounds[masks], bound)
             if bounds[masks] < lower and (masks < self.most or masks == len(self.candidates.masks)):

@@ -5,6 +5,7 @@ Pfaff et al. 2015, sections 3.2 and 5.2 to 5.4: an entry of the cache must match
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -75,68 +76,38 @@ def list_tracked(layout: Layout) -> list[Field]:
     return [field for field in layout.fields if field.prefix and field.stage < len(STAGES) - 1]
 
 
+class _Tuples(NamedTuple):
+    """The distinct masks of all lookups, by lookup and falling highest priority.
+
+    key      (K, 1 + 3 words) lookup, then mask, early and direct mask
+    highest  (K,) highest priority of their entries
+    number   (N,) tuple of each entry
+    """
+
+    key: Words
+    highest: Ints
+    number: Ints
+
+
 def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     """Return the tuples of all lookups; without stages, all fields are looked up at once."""
     searched, layout = problem.searched, problem.layout
     words = searched.mask.shape[1]
-    table = np.searchsorted(searched.start, np.arange(len(searched.mask)), side="right") - 1
-    keys = np.column_stack([table.astype(np.uint64), searched.mask, searched.early, searched.direct])
-    unique, group = np.unique(keys, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    highest = np.full(len(unique), -1, dtype=np.int64)
-    np.maximum.at(highest, group, searched.priority)
-    by_priority = np.lexsort((-highest, unique[:, 0]))
-    rank = np.empty(len(unique), dtype=np.int64)
-    rank[by_priority] = np.arange(len(unique))
-    entry = np.argsort(rank[group], kind="stable")
-    fields = list_tracked(layout)
+    tuples = _find_tuples(searched)
     mask, early, direct = (
-        np.ascontiguousarray(unique[by_priority, 1 + row * words : 1 + (row + 1) * words]) for row in range(3)
+        np.ascontiguousarray(tuples.key[:, 1 + row * words : 1 + (row + 1) * words]) for row in range(3)
     )
-    numbers = layout.to_numbers(np.ascontiguousarray(direct[:, : layout.words]))
-    length = np.array(
-        [
-            [count_prefix((number >> layout.shift[field.name]), field.bits) for field in fields]
-            for number in numbers
-        ],
-        dtype=np.int64,
-    ).reshape(len(mask), len(fields))
-    own_length = length[rank[group]]
+    entry = np.argsort(tuples.number, kind="stable")
+    start = np.searchsorted(tuples.number[entry], np.arange(len(mask) + 1)).astype(np.int64)
+    fields = list_tracked(layout)
     word = np.array([field.word for field in fields], dtype=np.int64)
     offset = np.array([field.offset for field in fields], dtype=np.int64)
-    root = np.zeros((len(searched.start) - 1, len(fields)), dtype=np.int64)
-    values, lengths, tries = [np.zeros((0, words), np.uint64)], [], []
-    for row in range(len(searched.start) - 1):
-        first, last = int(searched.start[row]), int(searched.start[row + 1])
-        for column, field in enumerate(fields):
-            root[row, column] = row * len(fields) + column
-            field_mask = np.zeros(words, dtype=np.uint64)
-            field_mask[: layout.words] = layout.to_words([layout.full_mask([field.name])])[0]
-            prefixes = np.column_stack(
-                [searched.value[first:last] & field_mask, own_length[first:last, column].astype(np.uint64)]
-            )
-            _, first_rows = np.unique(prefixes, axis=0, return_index=True)
-            first_rows = first_rows[own_length[first:last, column][first_rows] > 0] + first
-            values.append(searched.value[first_rows])
-            lengths.append(own_length[first_rows, column])
-            tries.append(np.full(len(first_rows), root[row, column]))
-            alike = list_alike(searched, layout, field, first, last)
-            values.append(alike[0])
-            lengths.append(alike[1])
-            tries.append(np.full(len(alike[1]), root[row, column]))
-    stages = np.full((len(STAGES), words), ~np.uint64(0))
-    for stage in range(len(STAGES)):
-        names = [field_.name for field_ in layout.fields if field_.stage <= stage]
-        stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
-        stages[stage, layout.words :] = (1 << HIDDEN_BITS * (stage + 1)) - 1
-    stages = stages if is_staged else stages[-1:]
+    length = _measure_prefixes(layout, fields, direct)
+    value, prefix_length, trie = _list_prefixes(searched, layout, length[tuples.number])
+    tries = (len(searched.start) - 1) * len(fields)
+    child, is_prefix = make_tries(value, prefix_length, trie, tries, word, offset)
+    stages = _make_stages(layout, words)[0 if is_staged else -1 :]
     stage_mask = mask[:, None, :] & (stages[None, :, :] | early[:, None, :])
-    none = np.zeros(0, dtype=np.int64)
-    child, is_prefix = make_tries(
-        np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries]), root.size,
-        word, offset,
-    )  # fmt: skip
-    start = np.searchsorted(rank[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
     before = np.concatenate([np.zeros_like(stage_mask[:, :1]), stage_mask[:, :-1]], axis=1)
     has_bits = (stage_mask & ~before).any(axis=2)
     slots, slot_of = hash_stages(searched.value, stage_mask, has_bits, entry, start)
@@ -152,14 +123,14 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         entry=entry.astype(np.int32),
         start=start,
         mask=mask,
-        highest=highest[by_priority],
-        table=np.searchsorted(unique[by_priority, 0].astype(np.int64), np.arange(len(searched.start))).astype(
+        highest=tuples.highest,
+        table=np.searchsorted(tuples.key[:, 0].astype(np.int64), np.arange(len(searched.start))).astype(
             np.int64
         ),
         length=length,
         slots=slots,
         slot_of=slot_of,
-        root=root,
+        root=np.arange(tries, dtype=np.int64).reshape(len(searched.start) - 1, len(fields)),
         child=child,
         is_prefix=is_prefix,
         word=word,
@@ -171,6 +142,66 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         port_root=port_root,
         port_child=port_child,
     )
+
+
+def _find_tuples(searched: Searched) -> _Tuples:
+    """Return the tuples of the entries of all lookups."""
+    table = np.searchsorted(searched.start, np.arange(len(searched.mask)), side="right") - 1
+    keys = np.column_stack([table.astype(np.uint64), searched.mask, searched.early, searched.direct])
+    unique, group = np.unique(keys, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    highest = np.full(len(unique), -1, dtype=np.int64)
+    np.maximum.at(highest, group, searched.priority)
+    by_priority = np.lexsort((-highest, unique[:, 0]))
+    rank = np.empty(len(unique), dtype=np.int64)
+    rank[by_priority] = np.arange(len(unique))
+    return _Tuples(unique[by_priority], highest[by_priority], rank[group])
+
+
+def _measure_prefixes(layout: Layout, fields: list[Field], direct: Words) -> Ints:
+    """Return the prefix length of each field in each tuple, shape (K, P); 0: not matched."""
+    numbers = layout.to_numbers(np.ascontiguousarray(direct[:, : layout.words]))
+    lengths = [
+        [count_prefix(number >> layout.shift[field.name], field.bits) for field in fields]
+        for number in numbers
+    ]
+    return np.array(lengths, dtype=np.int64).reshape(len(numbers), len(fields))
+
+
+def _list_prefixes(searched: Searched, layout: Layout, length: Ints) -> tuple[Words, Ints, Ints]:
+    """Return value, length and trie of the prefixes of each lookup and field.
+
+    length  (N, P) of the prefix of each entry in each field with a trie
+    """
+    words = searched.mask.shape[1]
+    fields = list_tracked(layout)
+    values, lengths, tries = [np.zeros((0, words), np.uint64)], [], []
+    for row, (first, last) in enumerate(pairwise(searched.start.tolist())):
+        for column, field in enumerate(fields):
+            field_mask = np.zeros(words, dtype=np.uint64)
+            field_mask[: layout.words] = layout.to_words([layout.full_mask([field.name])])[0]
+            own_length = length[first:last, column]
+            prefixes = np.column_stack(
+                [searched.value[first:last] & field_mask, own_length.astype(np.uint64)]
+            )
+            _, first_rows = np.unique(prefixes, axis=0, return_index=True)
+            first_rows = first_rows[own_length[first_rows] > 0]
+            alike = list_alike(searched, layout, field, first, last)
+            values += [searched.value[first + first_rows], alike[0]]
+            lengths += [own_length[first_rows], alike[1]]
+            tries.append(np.full(len(first_rows) + len(alike[1]), row * len(fields) + column))
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries])
+
+
+def _make_stages(layout: Layout, words: int) -> Words:
+    """Return the bits of headers that are looked at up to each stage, shape (S, words)."""
+    stages = np.full((len(STAGES), words), ~np.uint64(0))
+    for stage in range(len(STAGES)):
+        names = [field.name for field in layout.fields if field.stage <= stage]
+        stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
+        stages[stage, layout.words :] = (1 << HIDDEN_BITS * (stage + 1)) - 1
+    return stages
 
 
 def list_alike(searched: Searched, layout: Layout, field: Field, first: int, last: int) -> tuple[Words, Ints]:

@@ -306,6 +306,13 @@ def make_layout(problem: FlowTables) -> pd.DataFrame:
     )
 
 
+def _find_table(group: pd.Series[float], column: str, index_of: dict[float, int], where: str) -> int:
+    """Return the place of the table that a group names in a column."""
+    if group[column] not in index_of:
+        raise PlanRejected(f"{where}: {column} is {group[column]:g}, the switch has no such table")
+    return index_of[group[column]]
+
+
 def read_groups(problem: FlowTables, layout: pd.DataFrame) -> list[Group]:
     """Return the first and last place of the tables of each group.
 
@@ -319,10 +326,9 @@ def read_groups(problem: FlowTables, layout: pd.DataFrame) -> list[Group]:
     following = 0
     for row, group in frame.iterrows():
         where = f"layout row {int(str(row)) + 1}"
-        for column in ("first_table", "last_table"):
-            if group[column] not in index_of:
-                raise PlanRejected(f"{where}: {column} is {group[column]:g}, the switch has no such table")
-        first, last = index_of[group["first_table"]], index_of[group["last_table"]]
+        first, last = (
+            _find_table(group, column, index_of, where) for column in ("first_table", "last_table")
+        )
         if first != following or last < first:
             raise PlanRejected(
                 f"{where}: tables {group['first_table']:g} to {group['last_table']:g}, must start at table "

@@ -16,6 +16,7 @@ layout has no field for is a step without further meaning.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from planner.contract.tables import abbreviate
@@ -121,9 +122,10 @@ class Exit(NamedTuple):
 
 
 Step = Show | Output | Set | Copy | Decrement | Goto | Exit
+WORDS: Final[dict[str, tuple[Step, ...]]] = {DROP: (), CONTROLLER: (Show(CONTROLLER),), "exit": (Exit(),)}
 
 
-def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
+def read_steps(action: str, layout: Layout) -> list[Step]:
     """Return the steps of an action, on a layout with registers; `drop` has none.
 
     raises  BadMatch with the rule that the text violates
@@ -131,29 +133,28 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
     require_short_numbers(action)
     steps: list[Step] = []
     for step_text in action.split() or [action]:
-        kind, _, value = step_text.partition(":")
-        if step_text in (DROP, ""):
-            if step_text == "":
-                raise BadMatch("is no action", near=(action, ACTIONS))
-        elif step_text == CONTROLLER:
-            steps.append(Show(step_text))
-        elif step_text == "exit":
-            steps.append(Exit())
-        elif kind in NAMED and not value:
-            raise BadMatch(f"must name {NAMED[kind]}")
-        elif kind == "out" and value.endswith("]"):
-            steps.append(Output(find_bits(value, layout)))
-        elif kind in NAMED:
-            steps.append(Show(step_text, _reads_of_output(step_text, layout)))
-        elif kind == "goto":
-            steps.append(_read_goto(value, layout))
-        elif kind == "copy":
-            steps.append(_read_copy(value, layout))
-        elif kind == "set":
-            steps += read_change(value, layout)
-        else:
-            raise BadMatch("is no action", near=(step_text, ACTIONS))
+        steps += _read_step(step_text, layout)
     return steps
+
+
+def _read_step(text: str, layout: Layout) -> Sequence[Step]:
+    """Return the steps of one word of an action; a change of several fields has one for each."""
+    kind, _, value = text.partition(":")
+    if text in WORDS:
+        return WORDS[text]
+    if kind in NAMED and not value:
+        raise BadMatch(f"must name {NAMED[kind]}")
+    if kind == "out" and value.endswith("]"):
+        return [Output(find_bits(value, layout))]
+    if kind in NAMED:
+        return [Show(text, _reads_of_output(text, layout))]
+    if kind == "goto":
+        return [_read_goto(value, layout)]
+    if kind == "copy":
+        return [_read_copy(value, layout)]
+    if kind == "set":
+        return read_change(value, layout)
+    raise BadMatch("is no action", near=(text, ACTIONS))
 
 
 def _read_copy(value: str, layout: Layout) -> Copy:

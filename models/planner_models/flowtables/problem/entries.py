@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from planner_models.flowtables.problem.actions import DROP, Goto, Set, Show, Ste
 from planner_models.flowtables.problem.fields import STAGES, WORD, Layout, Words
 from planner_models.flowtables.problem.translation import (
     Pipeline,
+    State,
     Translated,
     find_looked,
     find_sources,
@@ -251,6 +252,23 @@ class _Hidden:
         return value_bits
 
 
+class _SearchedEntry(NamedTuple):
+    """An entry as a search meets it.
+
+    cube           value and mask on the packet as it came
+    extra          value and mask of the word that is 0 in every header
+    early, direct  masks, see `Searched`
+    following      the lookup that follows
+    """
+
+    cube: Cube
+    extra: Cube
+    early: int
+    direct: int
+    following: int
+    priority: int
+
+
 def list_searched(compiled: Compiled, packet: Layout, full_layout: Layout) -> Searched:
     """Return the entries as a search of the switch meets them.
 
@@ -262,67 +280,89 @@ def list_searched(compiled: Compiled, packet: Layout, full_layout: Layout) -> Se
     if made is None:
         none = np.zeros_like(rules.mask)
         return Searched(rules.value, rules.mask, none, rules.mask, rules.priority, rules.next, rules.start)
-    pipeline = compiled.pipeline
-    shift = WORD * (full_layout.words - packet.words)
     hidden = _Hidden(full_layout)
-    cubes: list[Cube] = []
-    extra: list[Cube] = []
-    parts: list[Cube] = []  # early and direct mask of each entry
-    priority, following, start = [], [], [0]
+    entries: list[_SearchedEntry] = []
+    start = [0]
     for index, lookup in enumerate(made.lookup):
-        rows = range(made.start[index], made.start[index + 1])
         looked = find_looked(lookup, full_layout)
-        fixed = looked.mask | looked.copied_mask()
-        for row in rows:
-            cube_row = made.row[row]
-            cubes.append(made.cube[row])
-            extra.append((0, hidden.find_mask(pipeline.cube[cube_row][1] & fixed if cube_row >= 0 else 0)))
-            early = find_sources(pipeline.cube[cube_row][1] if cube_row >= 0 else 0, looked)
-            parts.append((early, pipeline.cube[cube_row][1] & ~fixed if cube_row >= 0 else made.cube[row][1]))
-            following.append(made.next[row])
-            # entries that tell times to live apart have no priority of a rule: they are in order
-            priority.append(rows.stop - row if lookup.ttl else int(rules.priority[row]))
-        if not lookup.ttl and len(cubes) < MOST_SEARCHED:
-            last = max((made.row[row] for row in rows), default=-1)
-            for cube_row in range(*pipeline.start[lookup.table : lookup.table + 2]):
-                value, mask = pipeline.cube[cube_row]
-                differs = (value ^ looked.value) & mask & looked.mask
-                is_out = bool(differs)
-                if not is_out and cube_row <= last:
-                    continue  # an entry of the lookup
-                # ruled out by registers, or behind a rule for all packets: then it goes on as that one does
-                early, bits = find_sources(mask, looked), hidden.find_mask(mask & fixed)
-                cubes.append((value & ~fixed | find_sources(value, looked), mask & ~fixed | early))
-                extra.append((hidden.find_value(bits, differs), bits))
-                parts.append((early, mask & ~fixed))
-                following.append(LAST if is_out else made.next[rows.stop - 1])
-                priority.append(pipeline.priority[cube_row])
-        start.append(len(cubes))
+        entries += _list_entries(compiled, made, index, looked, hidden)
+        if not lookup.ttl and len(entries) < MOST_SEARCHED:
+            entries += _list_ruled_out(compiled.pipeline, made, index, looked, hidden)
+        start.append(len(entries))
     order = np.concatenate(
         [
-            begin + np.argsort(-np.array(priority[begin:end], dtype=np.int64), kind="stable")
+            begin + np.argsort([-entry.priority for entry in entries[begin:end]], kind="stable")
             for begin, end in pairwise(start)
         ]
     ).astype(np.int64)
-    nothing = [(0, 0)] * len(cubes)
+    shift = WORD * (full_layout.words - packet.words)
+    nothing = [0] * len(entries)
     values, masks, early_words, direct = (
         np.ascontiguousarray(
             np.column_stack(
-                [
-                    packet.to_words([cube[side] >> shift for cube in pairs]),
-                    np.array([cube[side] for cube in added], dtype=np.uint64),
-                ]
+                [packet.to_words([bits >> shift for bits in seen]), np.array(extra, dtype=np.uint64)]
             )[order]
         )
-        for pairs, added in ((cubes, extra), (parts, nothing))
-        for side in (0, 1)
+        for seen, extra in (
+            ([entry.cube[0] for entry in entries], [entry.extra[0] for entry in entries]),
+            ([entry.cube[1] for entry in entries], [entry.extra[1] for entry in entries]),
+            ([entry.early for entry in entries], nothing),
+            ([entry.direct for entry in entries], nothing),
+        )
     )
     return Searched(
         value=values,
         mask=masks,
         early=early_words,
         direct=direct,
-        priority=np.array(priority, dtype=np.int64)[order],
-        next=np.array(following, dtype=np.int32)[order],
+        priority=np.array([entry.priority for entry in entries], dtype=np.int64)[order],
+        next=np.array([entry.following for entry in entries], dtype=np.int32)[order],
         start=np.array(start, dtype=np.int64),
     )
+
+
+def _list_entries(
+    compiled: Compiled, made: Translated, index: int, looked: State, hidden: _Hidden
+) -> Iterator[_SearchedEntry]:
+    """Yield the entries of a lookup."""
+    rules, pipeline, lookup = compiled.rules, compiled.pipeline, made.lookup[index]
+    rows = range(made.start[index], made.start[index + 1])
+    fixed = looked.mask | looked.copied_mask()
+    for row in rows:
+        cube_row = made.row[row]
+        rule_mask = pipeline.cube[cube_row][1] if cube_row >= 0 else 0
+        yield _SearchedEntry(
+            cube=made.cube[row],
+            extra=(0, hidden.find_mask(rule_mask & fixed)),
+            early=find_sources(rule_mask, looked),
+            direct=rule_mask & ~fixed if cube_row >= 0 else made.cube[row][1],
+            following=made.next[row],
+            # entries that tell times to live apart have no priority of a rule: they are in order
+            priority=rows.stop - row if lookup.ttl else int(rules.priority[row]),
+        )
+
+
+def _list_ruled_out(
+    pipeline: Pipeline, made: Translated, index: int, looked: State, hidden: _Hidden
+) -> Iterator[_SearchedEntry]:
+    """Yield the rules that a lookup has no entries for.
+
+    They are ruled out by registers, or behind a rule for all packets: then they go on as that one does.
+    """
+    rows = range(made.start[index], made.start[index + 1])
+    fixed = looked.mask | looked.copied_mask()
+    table, last = made.lookup[index].table, max((made.row[row] for row in rows), default=-1)
+    for cube_row in range(*pipeline.start[table : table + 2]):
+        value, mask = pipeline.cube[cube_row]
+        differs = (value ^ looked.value) & mask & looked.mask
+        if not differs and cube_row <= last:
+            continue  # an entry of the lookup
+        early, bits = find_sources(mask, looked), hidden.find_mask(mask & fixed)
+        yield _SearchedEntry(
+            cube=(value & ~fixed | find_sources(value, looked), mask & ~fixed | early),
+            extra=(hidden.find_value(bits, differs), bits),
+            early=early,
+            direct=mask & ~fixed,
+            following=LAST if differs else made.next[rows.stop - 1],
+            priority=pipeline.priority[cube_row],
+        )

@@ -6,8 +6,10 @@ matches: VLAN tags are `vlan_tci`; ICMP's type and code have fields of their own
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pandas as pd
@@ -68,19 +70,15 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
     raises   InputError with a line for each row that is no rule, or matches or does what is not modelled
     """
     everything = Layout((name, bits, stage, False, role) for name, (bits, stage, role) in FIELDS.items())
-    rows, lines, used = [], [], 0
+    rows, lines = [], []
+    masks: set[int] = set()
     faults: list[str] = []
-    is_prefixed = dict.fromkeys(TRIES, True)
     for line, content in enumerate(text.splitlines()):
         if ANSWER.match(content):
             continue
         try:
             table, priority, match, action = _read_line(content)
-            for _, mask in everything.parse(match):
-                used |= mask
-                is_prefixed = {
-                    name: is_so and _has_prefix(everything, name, mask) for name, is_so in is_prefixed.items()
-                }
+            masks.update(mask for _, mask in everything.parse(match))
         except BadMatch as error:
             describe_first(faults, f"{where} row {line + 1}: ", error)
             continue
@@ -93,6 +91,17 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
     rules = pd.DataFrame(rows, columns=["priority", "match", "action", "table"], index=lines)
     rules = _complete_tables(rules, where)
     rules.attrs |= {"where": where, "first_row": 1}
+    return ReadRules(rules, _choose_fields(rules, everything, masks, where, headers))
+
+
+def _choose_fields(
+    rules: pd.DataFrame, everything: Layout, masks: set[int], where: str, headers: Iterable[str]
+) -> pd.DataFrame:
+    """Return the table of the fields that rules match, read or change, or that headers have.
+
+    masks  of the matches of all rules, on the layout of every field
+    """
+    used = reduce(operator.or_, masks, 0)
     names = {name for name in FIELDS if used & everything.full_mask([name])} | _list_read(rules)
     names |= set(ALWAYS_MATCHED)
     unused = _list_fields(headers) - names
@@ -100,12 +109,13 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
         add_note(
             f"no rule of {where} matches {', '.join(sorted(unused))}, which headers have; they decide nothing"
         )
+    prefixed = {name for name in TRIES if all(_has_prefix(everything, name, mask) for mask in masks)}
     fields = [
-        (name, bits, stage, float(is_prefixed.get(name, False)), role)
+        (name, bits, stage, float(name in prefixed), role)
         for name, (bits, stage, role) in FIELDS.items()
         if name in names | unused
     ]
-    return ReadRules(rules, pd.DataFrame(fields, columns=["field", "bits", "stage", "prefix", "role"]))
+    return pd.DataFrame(fields, columns=["field", "bits", "stage", "prefix", "role"])
 
 
 def _list_read(rules: pd.DataFrame) -> set[str]:

@@ -115,12 +115,11 @@ def _read_stack(name: str, target: str, stacked: list[int]) -> list[str]:
 
 def _read_action(action: str) -> list[str]:
     """Return the steps of one action."""
-    parsed = re.fullmatch(r"(\w+)(?:[:=]?(\(.*\))|:(.*))?", action, re.DOTALL)
+    parsed = re.fullmatch(r"(\w+)(?:[:=]?\((.*)\)|:(.*))?", action, re.DOTALL)
     if parsed is None:
         raise BadMatch(f"action '{action}' cannot be read")
     name, inner, value = parsed[1], parsed[2], parsed[3] or ""
     lower = name.lower()
-    inner = inner[1:-1] if inner else None
     if lower in NOT_MODELLED:
         raise BadMatch(
             f"action '{action}' is not modelled: {lower} needs {NOT_MODELLED[lower]}. Leave these rules out, "

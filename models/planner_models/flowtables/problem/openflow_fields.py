@@ -260,6 +260,11 @@ def _is_of(tokens: Iterable[str], keywords: Collection[str], types: str) -> bool
     return any(token in keywords or pattern.fullmatch(token.lower()) for token in tokens)
 
 
+def _is_read_as_bits(name: str) -> bool:
+    """Return whether several parts of a match may name bits of one field by this name."""
+    return name in ("nw_tos", *PARTS, *WIDE, *BITS_BY_NAME) or name.endswith("_frag")
+
+
 def _add_cubes(token: str, name: str, value: str, cubes: dict[str, Cube]) -> None:
     """Add the bits that one part of a match matches to those of the others.
 
@@ -282,7 +287,7 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:
 
     raises  BadMatch for fields that are not there, or not modelled
     """
-    tokens = [token.strip() for token in re.split(r"[,\s]+", text.strip()) if token.strip()]
+    tokens = re.findall(r"[^,\s]+", text)
     is_arp = _is_of(tokens, ("arp", "rarp"), "806|8035")
     is_ipv6 = _is_of(tokens, ("ipv6", "tcp6", "udp6", "sctp6", "icmp6"), "86dd")
     translated: list[str] = []
@@ -297,7 +302,7 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:
         name = name_field(name, is_arp=is_arp)
         if name == "nw_frag" and is_ipv6:
             name = "ipv6_frag"
-        if name in ("nw_tos", *PARTS, *WIDE, *BITS_BY_NAME) or name.endswith("_frag"):
+        if _is_read_as_bits(name):
             _add_cubes(token, name, value, cubes)
         elif name in FIELDS:
             translated.append(f"{name}={_read_value(name, value)}")
@@ -312,19 +317,22 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:
 def _read_parts(name: str, text: str) -> Iterable[tuple[str, int, int]]:
     """Yield field, value and mask of a match of bits with a name, or of some bits of a field."""
     if name.endswith("_frag"):
-        if text in FRAGMENTS:
-            yield name, *FRAGMENTS[text]
-        else:
+        if text not in FRAGMENTS:
             raise BadMatch(f"'{text}' is no value of nw_frag: {', '.join(FRAGMENTS)}")
-        return
-    if name in BITS_BY_NAME and text[:1] in ("+", "-"):
-        value, mask = _read_flags(name, text)
-        yield name, value, mask
-        return
+        yield name, *FRAGMENTS[text]
+    elif name in BITS_BY_NAME and text[:1] in ("+", "-"):
+        yield name, *_read_flags(name, text)
+    elif name == "dl_vlan":
+        yield _read_vlan(text.partition("/")[0])
+    else:
+        yield from _read_subfields(name, text)
+    if name == "dl_vlan_pcp":
+        yield "vlan_tci", 0x1000, 0x1000
+
+
+def _read_subfields(name: str, text: str) -> Iterable[tuple[str, int, int]]:
+    """Yield field, value and mask of the fields whose bits a number matches, or flags such as `syn|ack`."""
     number_text, slash, mask_text = text.partition("/")
-    if name == "dl_vlan":
-        yield _read_vlan(number_text)
-        return
     parts = read_subfields(name) if name not in BITS_BY_NAME else [Subfield(name, 0, FIELDS[name][0])]
     bits = sum(subfield.bits for subfield in parts)
     if name in BITS_BY_NAME and not number_text[:1].isdigit():
@@ -340,8 +348,6 @@ def _read_parts(name: str, text: str) -> Iterable[tuple[str, int, int]]:
         own_value, own_mask = (value >> bits) & full, (mask >> bits) & full
         if own_mask:
             yield subfield.name, own_value << subfield.low, own_mask << subfield.low
-    if name == "dl_vlan_pcp":
-        yield "vlan_tci", 0x1000, 0x1000
 
 
 def _read_flags(name: str, text: str) -> Cube:

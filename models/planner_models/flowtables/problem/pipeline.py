@@ -118,6 +118,20 @@ def merge_tables(stages: Sequence[Stage], *, memory: int | None = None) -> list[
     return choose_groups(len(stages), count_entries, memory=memory)
 
 
+def _count_entries_of_groups(
+    count: int, count_entries: Callable[[int, int], int | None]
+) -> dict[tuple[int, int], int]:
+    """Return the entries of each group of neighbours that has not too many, by its first and last table."""
+    size: dict[tuple[int, int], int] = {}
+    for first in range(count):
+        for last in range(first, count):
+            entries = count_entries(first, last)
+            if entries is None:
+                break
+            size[first, last] = entries
+    return size
+
+
 def choose_groups(
     count: int, count_entries: Callable[[int, int], int | None], *, memory: int | None = None
 ) -> list[Merging]:
@@ -127,13 +141,7 @@ def choose_groups(
 
     count_entries  returns the entries of the tables from a first to a last one in one table; None: too many
     """
-    size: dict[tuple[int, int], int] = {}
-    for first in range(count):
-        for last in range(first, count):
-            entries = count_entries(first, last)
-            if entries is None:
-                break
-            size[first, last] = entries
+    size = _count_entries_of_groups(count, count_entries)
     best: dict[int, Merging] = {0: Merging(groups=(), entries=())}  # by the end of the last group
     groups = []
     for _ in range(count):

@@ -162,6 +162,19 @@ def _format(actions: tuple[str, ...]) -> str:
 Row = tuple[str, str, str, str]
 
 
+def _read_entries(text: object, action: str, layout: Layout) -> Entries:
+    """Return the entries of a row of modules; raises BadMatch where its match or action is none."""
+    try:
+        cubes = layout.parse(text if isinstance(text, str) else "")
+    except BadMatch as error:
+        raise BadMatch(f"match '{text}': {error}") from error
+    actions = tuple(step for step in action.split() if step != DROP)
+    rule = find_bad_action([step for step in actions if step != PASS], layout)
+    if rule:
+        raise BadMatch(f"action '{action}' {rule}")
+    return [Entry(value, mask, actions) for value, mask in cubes]
+
+
 def _read(
     modules: pd.DataFrame, policies: pd.DataFrame | None, layout: Layout
 ) -> tuple[dict[str, Entries], list[Row]]:
@@ -174,15 +187,9 @@ def _read(
     for row in order.tolist():
         name, text, action = (frame[column].iloc[row] for column in ("module", "match", "action"))
         try:
-            cubes = layout.parse(text if isinstance(text, str) else "")
+            parts[str(name)] += _read_entries(text, str(action), layout)
         except BadMatch as error:
-            faults.append(f"{row_name(frame, 'modules', row)}: match '{text}': {error}")
-            continue
-        actions = tuple(action_text for action_text in str(action).split() if action_text != DROP)
-        rule = find_bad_action([action_text for action_text in actions if action_text != PASS], layout)
-        if rule:
-            faults.append(f"{row_name(frame, 'modules', row)}: action '{action}' {rule}")
-        parts[str(name)] += [Entry(value, mask, actions) for value, mask in cubes]
+            faults.append(f"{row_name(frame, 'modules', row)}: {error}")
     rows: list[Row] = []
     if policies is not None:
         table = validate(POLICIES, policies, where=file_name(policies, "policies"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import operator
 import re
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -93,40 +95,47 @@ def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFram
     fields_used = {token.partition("=")[0] for text in set(frame["header"]) for token in text.split()}
     absent = [name for name in fields["field"].tolist() if name not in fields_used]
     headers = frame["header"].tolist()
-    actions = [str(action).split() for action in rules["action"]]
-    if "nw_ttl" in absent and any("set:dec_ttl" in parts for parts in actions):
+    steps = [step for action in rules["action"] for step in str(action).split()]
+    if "nw_ttl" in absent and "set:dec_ttl" in steps:
         add_note(f"assumed: no header of {where} has nw_ttl, which dec_ttl reads; all have 64")
         headers = [f"{text} nw_ttl=64" for text in headers]
     macs = [name for name in ("eth_src", "eth_dst") if name in absent]
-    is_normal = any(action_text.upper() == NORMAL.upper() for parts in actions for action_text in parts)
+    is_normal = NORMAL.upper() in map(str.upper, steps)
     if macs and is_normal:
-        before = len(set(headers))
-        headers = [
-            " ".join([text, *(f"{name}={format_mac(row + 1)}" for name in macs)])
-            for row, text in enumerate(headers)
-        ]
-        add_note(
-            f"assumed: no header of {where} has {' and '.join(macs)}, which NORMAL matches exactly; each "
-            f"connection has another one, so that there are {len(set(headers)):,} headers"
-            + (f"; with one for all there would be {before:,}" if before < len(set(headers)) else "")
-        )
+        headers = _number_macs(headers, macs, where)
     for name in ("in_port", "eth_type"):
         if name in absent:
             add_note(f"assumed: no header of {where} has {name}, which every entry matches; all have 0")
-    read = {"eth_src", "eth_dst"} & set(macs) if not is_normal else set()
-    written = sorted(
-        name
-        for name in read
-        if any(f"set:{name}=" in action_text for parts in actions for action_text in parts)
+    if not is_normal:
+        _note_equal_macs(steps, macs, where)
+    made = frame.assign(header=headers)
+    made.attrs |= frame.attrs
+    return made
+
+
+def _number_macs(headers: list[str], macs: list[str], where: str) -> list[str]:
+    """Return headers with another address of Ethernet for each connection, and say so."""
+    before = len(set(headers))
+    headers = [
+        " ".join([text, *(f"{name}={format_mac(row + 1)}" for name in macs)])
+        for row, text in enumerate(headers)
+    ]
+    add_note(
+        f"assumed: no header of {where} has {' and '.join(macs)}, which NORMAL matches exactly; each "
+        f"connection has another one, so that there are {len(set(headers)):,} headers"
+        + (f"; with one for all there would be {before:,}" if before < len(set(headers)) else "")
     )
+    return headers
+
+
+def _note_equal_macs(steps: list[str], macs: list[str], where: str) -> None:
+    """Add a note where actions change addresses of Ethernet that no header has."""
+    written = sorted(name for name in macs if any(f"set:{name}=" in step for step in steps))
     if written:
         add_note(
             f"assumed: no header of {where} has {', '.join(written)}, which actions change and entries "
             "match; all have the same"
         )
-    made = frame.assign(header=headers)
-    made.attrs |= frame.attrs
-    return made
 
 
 def _draw_macs(
@@ -134,20 +143,15 @@ def _draw_macs(
 ) -> pd.DataFrame:
     """Return drawn connections with addresses of Ethernet and a time to live where actions read them."""
     layout = make_layout(fields)
-    matched = 0
     full_layout = make_layout(fields, with_registers=True)
-    for text in rules["match"]:
-        for _, mask in full_layout.parse(text):
-            matched |= mask
+    masks = (mask for text in rules["match"] for _, mask in full_layout.parse(text))
+    matched = reduce(operator.or_, masks, 0)
     full = layout.full_mask(layout.by_name)
-    drawn = [
-        name
-        for name in ("eth_src", "eth_dst")
-        if name in layout.by_name and not matched & full_layout.full_mask([name])
-    ]
-    if not matched & full_layout.full_mask(["in_port"]):
+    unmatched = {name for name in full_layout.by_name if not matched & full_layout.full_mask([name])}
+    drawn = [name for name in ("eth_src", "eth_dst") if name in unmatched & layout.by_name.keys()]
+    if "in_port" in unmatched:
         add_note("assumed: connections come from one port, as rules name none; every entry matches it")
-    lives = "nw_ttl" in layout.by_name and not matched & full_layout.full_mask(["nw_ttl"])
+    lives = "nw_ttl" in unmatched & layout.by_name.keys()
     if not drawn and not lives:
         return frame
     hosts = random.integers(1, HOSTS + 1, size=(len(frame), len(drawn)))
@@ -241,7 +245,22 @@ def _clear_flags(flows: pd.DataFrame, fields: pd.DataFrame | None) -> pd.DataFra
     return flows.assign(header=[layout.format_match(number, full) for number in cleared])
 
 
-def _read_filter(text: str) -> list[str]:  # noqa: C901
+def _read_prefix(name: str, text: str) -> list[str]:
+    """Return the match of a prefix of IPv4, none where it holds all addresses."""
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"'{text}' is no prefix of IPv4, such as 10.0.0.0/8") from None
+    return [f"{name}={network}"] if network.prefixlen else []
+
+
+def _read_ports(name: str, text: str) -> list[str]:
+    """Return the match of a range of ports, none where it holds all ports."""
+    first, last = _read_range(text)
+    return [f"{name}={first}:{last}"] if (first, last) != ANY_PORT else []
+
+
+def _read_filter(text: str) -> list[str]:
     """Return the matches of a filter; raises ValueError with the rule that it violates."""
     if not text.startswith("@"):
         raise ValueError("must start with '@', as filters of ClassBench do")
@@ -252,19 +271,8 @@ def _read_filter(text: str) -> list[str]:  # noqa: C901
             f"has {len(parts)} fields, must have 5: source, destination, source ports, destination ports, "
             "protocol; and optionally flags"
         )
-    tokens = []
-    for name, prefix in zip(("ip_src", "ip_dst"), parts[:2], strict=True):
-        try:
-            network = ipaddress.IPv4Network(prefix, strict=False)
-        except ValueError:
-            raise ValueError(f"'{prefix}' is no prefix of IPv4, such as 10.0.0.0/8") from None
-        if network.prefixlen:
-            tokens.append(f"{name}={network}")
-    ports = []
-    for name, range_text in zip(("tp_src", "tp_dst"), parts[2:4], strict=True):
-        first, last = _read_range(range_text)
-        if (first, last) != ANY_PORT:
-            ports.append(f"{name}={first}:{last}")
+    tokens = [*_read_prefix("ip_src", parts[0]), *_read_prefix("ip_dst", parts[1])]
+    ports = [*_read_ports("tp_src", parts[2]), *_read_ports("tp_dst", parts[3])]
     protocol = _read_protocol(parts[4])
     flags = _read_flags(parts[5]) if len(parts) > FLAGS_COLUMN else ""
     if flags and protocol not in (None, TCP):
@@ -272,11 +280,9 @@ def _read_filter(text: str) -> list[str]:  # noqa: C901
     if flags:
         return [" ".join([*tokens, f"ip_proto={TCP}", flags, *ports])]
     if protocol is None:
-        return (
-            [" ".join([*tokens, word, *ports]) for word in WITH_PORTS.values()]
-            if ports
-            else [" ".join(tokens)]
-        )
+        if not ports:
+            return [" ".join(tokens)]
+        return [" ".join([*tokens, word, *ports]) for word in WITH_PORTS.values()]
     if ports and protocol not in WITH_PORTS:
         protocols = ", ".join(f"{number} ({name})" for number, name in WITH_PORTS.items())
         raise ValueError(f"matches ports of protocol {protocol}, must be one with ports: {protocols}")
@@ -317,6 +323,17 @@ def _read_flags(text: str) -> str:
     return f"tcp_flags={value & mask:#x}/{mask:#x}" if mask else ""
 
 
+def _pack_values(names: list[str], texts: list[str], layout: Layout) -> int:
+    """Return a header with the values of some fields, in text; raises BadMatch where one does not fit."""
+    header = 0
+    for name, text in zip(names, texts, strict=False):
+        bits = layout.by_name[name].bits
+        if not text.isdecimal() or int(text) >= 1 << bits:
+            raise BadMatch(f"{name} is '{text}', must be a number below {1 << bits:,}")
+        header |= int(text) << layout.shift[name]
+    return header
+
+
 def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
     """Return the connections of a trace: source, destination, ports and protocol as numbers in a row."""
     names = ["ip_src", "ip_dst", "tp_src", "tp_dst", "ip_proto"]
@@ -331,20 +348,13 @@ def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
         if len(parts) < len(names):
             faults.append(f"{path.name} row {line + 1}: has {len(parts)} numbers, must have at least 5")
             continue
-        number = 0
         # flags stand between the protocol and the number of the filter
         read = [*names, "tcp_flags"] if has_flags and len(parts) > len(names) + 1 else names
         without += has_flags and read is names
-        for name, value_text in zip(read, parts, strict=False):
-            bits = layout.by_name[name].bits
-            if not value_text.isdecimal() or int(value_text) >= 1 << bits:
-                faults.append(
-                    f"{path.name} row {line + 1}: {name} is '{value_text}', must be a number below "
-                    f"{1 << bits:,}"
-                )
-                break
-            number |= int(value_text) << layout.shift[name]
-        headers.append(layout.format_match(number, full))
+        try:
+            headers.append(layout.format_match(_pack_values(read, parts, layout), full))
+        except BadMatch as error:
+            faults.append(f"{path.name} row {line + 1}: {error}")
     if not headers and not faults:
         faults.append(f"{path.name}: has no headers, must have at least 1")
     if faults:

@@ -443,24 +443,11 @@ class _Translation:
 
     def _require_no_loop(self, made: Translated) -> None:
         """Raise InputError where a lookup is reached from itself."""
-        count = len(made.start) - 1
-        into = [0] * count
         after = [
             {target for target in made.next[begin:end] if target >= 0} for begin, end in pairwise(made.start)
         ]
-        for target in chain.from_iterable(after):
-            into[target] += 1
-        ready = [index for index in range(count) if not into[index]]
-        seen = 0
-        while ready:
-            lookup_index = ready.pop()
-            seen += 1
-            for target in after[lookup_index]:
-                into[target] -= 1
-                if not into[target]:
-                    ready.append(target)
-        if seen < count:
-            looping = next(index for index in range(count) if into[index])
+        looping = _find_in_loop(after)
+        if looping is not None:
             numbers = {table_index: number for number, table_index in self.pipeline.places.items()}
             raise InputError(
                 f"rules: packets loop through table {numbers[made.lookup[looping].table]}, must come to an "
@@ -549,6 +536,20 @@ def _join(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
         else:
             runs.append((target, 1, source))
     return runs
+
+
+def _find_in_loop(successors: Sequence[set[int]]) -> int | None:
+    """Return the first node that lies on a loop or behind one, None where there is none (Kahn 1962)."""
+    incoming = [0] * len(successors)
+    for target in chain.from_iterable(successors):
+        incoming[target] += 1
+    ready = [node for node, count in enumerate(incoming) if not count]
+    while ready:
+        for target in successors[ready.pop()]:
+            incoming[target] -= 1
+            if not incoming[target]:
+                ready.append(target)
+    return next((node for node, count in enumerate(incoming) if count), None)
 
 
 def _list_pieces(source: Bits, target: Bits, state: State) -> list[tuple[int, int, int]]:
