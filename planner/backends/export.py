@@ -77,9 +77,7 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
     idle = columns[0] if columns else "offset"  # an expression needs a term
     yield from (f"\\ {line}" for line in _comments(model))
     yield "Maximize" if model.sense == "max" else "Minimize"
-    objective = [(value, columns[j]) for j, value in enumerate(model.cost.tolist()) if value != 0.0]
-    objective += [(model.offset, "offset")] if model.offset else []
-    yield from _expression("obj", objective or [(0.0, idle)])
+    yield from _expression("obj", _objective_terms(model, columns) or [(0.0, idle)])
     yield "Subject To"
     yield from _lp_rows(model, columns, rows, idle)
     yield "Bounds"
@@ -91,6 +89,12 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
         yield "General"
         yield from (f" {columns[j]}" for j in np.flatnonzero(model.integer).tolist())
     yield "End"
+
+
+def _objective_terms(model: LinearProgram, columns: Sequence[str]) -> list[tuple[float, str]]:
+    """Return the coefficients and names of the objective's variables, the fixed `offset` last."""
+    terms = [(value, columns[j]) for j, value in enumerate(model.cost.tolist()) if value != 0.0]
+    return [*terms, (model.offset, "offset")] if model.offset else terms
 
 
 def _lp_rows(model: LinearProgram, columns: Sequence[str], rows: Sequence[str], idle: str) -> Iterator[str]:
@@ -146,8 +150,8 @@ def _mps_kind(low: float, high: float) -> str:
 def mps_lines(model: LinearProgram) -> Iterator[str]:
     """Yield the lines of the free MPS format."""
     columns, rows = file_names(model)
-    low, high = model.row_lower.tolist(), model.row_upper.tolist()
     limited_rows = np.flatnonzero(np.isfinite(model.row_lower) | np.isfinite(model.row_upper)).tolist()
+    limits = [(rows[i], float(model.row_lower[i]), float(model.row_upper[i])) for i in limited_rows]
     is_integer = [False] * len(columns) if model.integer is None else model.integer.tolist()
     yield from (f"* {line}" for line in _comments(model))
     yield f"NAME {_plain_names([model.name])[0]} FREE"
@@ -155,17 +159,12 @@ def mps_lines(model: LinearProgram) -> Iterator[str]:
         yield from ("OBJSENSE", "    MAX")
     yield "ROWS"
     yield " N obj"
-    yield from (f" {_mps_kind(low[i], high[i])} {rows[i]}" for i in limited_rows)
+    yield from (f" {_mps_kind(low, high)} {row}" for row, low, high in limits)
     yield "COLUMNS"
     yield from _mps_columns(model, columns, rows, set(limited_rows), is_integer)
     if model.offset:
         yield f" offset obj {model.offset!r}"
-    yield "RHS"
-    for i in limited_rows:
-        yield f" RHS {rows[i]} {high[i] if np.isfinite(high[i]) else low[i]!r}"
-    yield "RANGES"
-    ranges = [(i, high[i] - low[i]) for i in limited_rows if low[i] != high[i]]
-    yield from (f" RANGE {rows[i]} {width!r}" for i, width in ranges if np.isfinite(width))
+    yield from _mps_limits(limits)
     yield "BOUNDS"
     bounds = zip(columns, model.lower.tolist(), model.upper.tolist(), is_integer, strict=True)
     for name, low_limit, high_limit, is_column_integer in bounds:
@@ -173,6 +172,17 @@ def mps_lines(model: LinearProgram) -> Iterator[str]:
     if model.offset:
         yield " FX BOUND offset 1"
     yield "ENDATA"
+
+
+def _mps_limits(limits: Sequence[tuple[str, float, float]]) -> Iterator[str]:
+    """Yield the sections of right-hand sides and ranges of rows with their lower and upper limits."""
+    yield "RHS"
+    for row, low, high in limits:
+        yield f" RHS {row} {high if np.isfinite(high) else low!r}"
+    yield "RANGES"
+    for row, low, high in limits:
+        if low != high and np.isfinite(high - low):
+            yield f" RANGE {row} {high - low!r}"
 
 
 def _mps_columns(

@@ -225,38 +225,27 @@ class LinearProgram:
         if len({program.sense for program in parts}) != 1:
             raise ValueError("programs that are joined must have one sense")
 
-        def moved(blocks: Sequence[tuple[Block, ...]]) -> tuple[Block, ...]:
-            start, moved_blocks = 0, []
-            for label, program_blocks in zip(programs, blocks, strict=True):
-                moved_blocks += [
-                    Block(
-                        f"{label} {block.name}",
-                        start + block.start,
-                        start + block.stop,
-                        block.labels,
-                        block.shape,
-                    )
-                    for block in program_blocks
-                ]
-                start += program_blocks[-1].stop if program_blocks else 0
-            return tuple(moved_blocks)
+        def stack(field_name: str) -> NDArray[np.float64]:
+            return np.concatenate([getattr(program, field_name) for program in parts])
 
-        integer = [
-            np.zeros(program.shape[1], dtype=bool) if program.integer is None else program.integer
-            for program in parts
-        ]
+        integer = np.concatenate(
+            [
+                np.zeros(program.shape[1], dtype=bool) if program.integer is None else program.integer
+                for program in parts
+            ]
+        )
         return cls(
             sense=parts[0].sense,
-            cost=np.concatenate([program.cost for program in parts]),
+            cost=stack("cost"),
             offset=sum(program.offset for program in parts),
             matrix=sp.csr_array(sp.block_diag([program.matrix for program in parts], format="csr")),
-            row_lower=np.concatenate([program.row_lower for program in parts]),
-            row_upper=np.concatenate([program.row_upper for program in parts]),
-            lower=np.concatenate([program.lower for program in parts]),
-            upper=np.concatenate([program.upper for program in parts]),
-            integer=np.concatenate(integer) if any(mask.any() for mask in integer) else None,
-            columns=moved([program.columns for program in parts]),
-            row_blocks=moved([program.row_blocks for program in parts]),
+            row_lower=stack("row_lower"),
+            row_upper=stack("row_upper"),
+            lower=stack("lower"),
+            upper=stack("upper"),
+            integer=integer if integer.any() else None,
+            columns=_join_blocks({label: program.columns for label, program in programs.items()}),
+            row_blocks=_join_blocks({label: program.row_blocks for label, program in programs.items()}),
             name=name,
         )
 
@@ -469,6 +458,19 @@ def _integer_mask(integer: ArrayLike | None, count: int) -> NDArray[np.bool_] | 
         raise ValueError(f"integer has shape {array.shape}, must be a bool or ({count},)")
     mask = np.broadcast_to(array, (count,)).copy()
     return mask if mask.any() else None
+
+
+def _join_blocks(blocks_of: Mapping[str, tuple[Block, ...]]) -> tuple[Block, ...]:
+    """Return the blocks of programs behind each other, with the program's label before their names."""
+    start = 0
+    joined: list[Block] = []
+    for label, blocks in blocks_of.items():
+        joined += [
+            replace(block, name=f"{label} {block.name}", start=start + block.start, stop=start + block.stop)
+            for block in blocks
+        ]
+        start += blocks[-1].stop if blocks else 0
+    return tuple(joined)
 
 
 def _round_inwards(

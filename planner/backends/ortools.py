@@ -159,15 +159,18 @@ def choose_solver(model: LinearProgram, options: Options) -> str:
     """
     if named := options.backend.partition(":")[2]:
         return named
-    if not model.is_integer:
-        if options.algorithm == "simplex":
-            return "glop"
-        large = model.matrix.nnz >= PDLP_NONZEROS and options.seed is None
-        return "pdlp" if options.algorithm == "pdlp" or (options.algorithm == "auto" and large) else "glop"
-    assert model.integer is not None
+    if model.integer is not None:
+        return "cp-sat" if _is_all_integer(model, model.integer) else "scip"
+    is_large = model.matrix.nnz >= PDLP_NONZEROS and options.seed is None
+    use_pdlp = options.algorithm == "pdlp" or (options.algorithm == "auto" and is_large)
+    return "pdlp" if use_pdlp else "glop"
+
+
+def _is_all_integer(model: LinearProgram, integer: NDArray[np.bool_]) -> bool:
+    """Return whether all variables and numbers are integers, and within the range of CP-SAT."""
     numbers = (model.cost, model.matrix.data, _finite(model.row_lower), _finite(model.row_upper))
-    is_all_integer = model.integer.all() and all((array == np.round(array)).all() for array in numbers)
-    return "cp-sat" if is_all_integer and _first_beyond_cp_sat(model) is None else "scip"
+    is_all_integer = integer.all() and all((array == np.round(array)).all() for array in numbers)
+    return bool(is_all_integer) and _first_beyond_cp_sat(model) is None
 
 
 def parameters(options: Options, name: str) -> str:

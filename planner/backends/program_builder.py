@@ -741,33 +741,37 @@ class ProgramBuilder:
         """
         width = self._width
         blocks = self._blocks
-        named = [variables.block for variables in self._variables.values() if variables.block is not None]
-        columns = [
-            Columns(block.name, block.stop - block.start, labels=block.labels, shape=block.shape)
-            for block in named
-        ]
         rows = [
             Rows(name, block.entries.matrix((len(block.lower), width)), lower=block.lower, upper=block.upper,
                  labels=block.labels, shape=block.shape)
             for name, block in self._rows.items()
         ]  # fmt: skip
+        text = None
         if self._base is not None:
             blocks = [_limits_of(self._base, self._has_cost), *blocks]
             rows = [*_rows_of(self._base, width), *rows]
+            text = self._base.objective_text if self._has_cost else None
         integer = _join([block.integer for block in blocks], np.bool_)
         program = LinearProgram.build(
             sense=SENSES[self.sense],
             cost=_join([block.cost for block in blocks], np.float64),
             rows=rows,
-            columns=columns,
+            columns=self._named_columns(),
             lower=_join([block.lower for block in blocks], np.float64),
             upper=_join([block.upper for block in blocks], np.float64),
             integer=integer if integer.any() else None,
             offset=self.offset,
             name=self.name,
         )
-        text = None if self._base is None or not self._has_cost else self._base.objective_text
         return program if text is None else replace(program, objective_text=text)
+
+    def _named_columns(self) -> list[Columns]:
+        """Return the blocks of variables that have a name."""
+        named = [variables.block for variables in self._variables.values() if variables.block is not None]
+        return [
+            Columns(block.name, block.stop - block.start, labels=block.labels, shape=block.shape)
+            for block in named
+        ]
 
 
 class _VariableBlock(NamedTuple):

@@ -186,15 +186,13 @@ def judge(
     """
     if claimed in (Status.INFEASIBLE, Status.UNBOUNDED):
         return Solution(status=claimed, backend=backend)
-    if x is None or x.shape != model.cost.shape or not np.isfinite(x).all():
+    if x is None or not _is_point(model, x):
         return Solution(status=Status.UNDECIDED, backend=backend, bound=_finite_bound(model, bound))
 
     x = _round_integers(model, x)
     objective = model.objective_of(x)
-    verified = verify(model, x, None if model.is_integer else row_duals)
-    proven = _finite_bound(model, bound) if model.is_integer else verified.bound
-    if proven is not None and abs(proven - objective) <= CANCELLATION_TOLERANCE * _magnitude(model, x):
-        verified, proven = replace(verified, bound=objective), objective
+    verified = _verify_with_bound(model, x, row_duals, bound)
+    proven = verified.bound
     if not verified.feasible:
         broken = (f"{backend}'s answer violates a limit by {verified.primal:.1e} (relative)",)
         return Solution(
@@ -205,23 +203,50 @@ def judge(
         )
 
     if model.is_integer:
-        optimal = claimed is Status.OPTIMAL
+        duals, is_optimal = None, claimed is Status.OPTIMAL
     else:
-        optimal = verified.proves(objective, gap)
-        if not optimal and has_basis and claimed is Status.OPTIMAL and proven is None:
-            optimal, proven = True, objective
-    if proven is not None:  # rounding may carry a bound past the objective it supports
-        proven = min(proven, objective) if model.sense == "min" else max(proven, objective)
-    duals = None if model.is_integer else row_duals
+        duals, is_optimal = row_duals, verified.proves(objective, gap)
+        if has_basis and claimed is Status.OPTIMAL and proven is None:
+            is_optimal, proven = True, objective
     return Solution(
-        status=Status.OPTIMAL if optimal else Status.FEASIBLE,
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
         backend=backend,
         x=x,
         row_duals=duals,
         reduced_costs=None if duals is None else model.cost - model.matrix.T @ duals,
         objective=objective,
-        bound=proven,
+        bound=_within_objective(model, objective, proven),
     )
+
+
+def _is_point(model: LinearProgram, x: NDArray[np.float64]) -> bool:
+    """Return whether x has a finite value for each variable."""
+    return x.shape == model.cost.shape and bool(np.isfinite(x).all())
+
+
+def _verify_with_bound(
+    model: LinearProgram, x: NDArray[np.float64], row_duals: NDArray[np.float64] | None, bound: float | None
+) -> Verified:
+    """Verify x with the bound that dual values prove, or with the solver's for integer programs.
+
+    The bound is the objective value where they differ by no more than the rounding of their sums.
+    """
+    if model.is_integer:
+        verified = replace(verify(model, x, None), bound=_finite_bound(model, bound))
+    else:
+        verified = verify(model, x, row_duals)
+    if verified.bound is None:
+        return verified
+    objective = model.objective_of(x)
+    is_equal = abs(verified.bound - objective) <= CANCELLATION_TOLERANCE * _magnitude(model, x)
+    return replace(verified, bound=objective) if is_equal else verified
+
+
+def _within_objective(model: LinearProgram, objective: float, bound: float | None) -> float | None:
+    """Return the bound, which rounding may carry past the objective that it supports, at most there."""
+    if bound is None:
+        return None
+    return min(bound, objective) if model.sense == "min" else max(bound, objective)
 
 
 def _magnitude(model: LinearProgram, x: NDArray[np.float64]) -> float:

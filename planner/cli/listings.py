@@ -192,19 +192,24 @@ def _usual_columns(runs: Mapping[str, Sequence[Any]], width: int, headlines: Seq
 
     Details are left out first, the digest before all, then settings that vary, from the last on.
     """
-    settings = [name for name in runs if "." in name and not name.startswith("metric.")]
-    varying = [name for name in settings if _is_distinct(runs[name])]
-    first = [name for name in ("scenario", "label") if name == "label" or _is_distinct(runs[name])]
+    varying = [name for name in runs if _is_setting(name) and _is_distinct(runs[name])]
+    first = ["scenario", "label"] if _is_distinct(runs["scenario"]) else ["label"]
     outcome = [name for name in headlines if name in runs] or ["objective"]
     last = ["status", "constraints", *outcome]
-    details = ["gap", "violations", "seconds", "digest"]
+    optional = [*varying, "gap", "violations", "seconds", "digest"]
+    letters = {name: _column_letters(name, runs[name]) for name in (*first, *last, *optional)}
+    while optional and sum(letters[name] for name in (*first, *last, *optional)) > width:
+        optional.pop()
+    return [*first, *optional[: len(varying)], *last, *optional[len(varying) :]]
 
-    def letters(name: str) -> int:
-        return 3 + max(len(name), max((len(plain(value)) for value in runs[name]), default=0))
 
-    while (details or varying) and sum(map(letters, [*first, *varying, *last, *details])) > width:
-        (details or varying).pop()
-    return [*first, *varying, *last, *details]
+def _is_setting(name: str) -> bool:
+    return "." in name and not name.startswith("metric.")
+
+
+def _column_letters(name: str, values: Sequence[Any]) -> int:
+    """Return the width of a column in letters, the space beside it included."""
+    return 3 + max(len(name), max((len(plain(value)) for value in values), default=0))
 
 
 def _is_distinct(values: Sequence[Any]) -> bool:

@@ -171,39 +171,56 @@ def dashboard(
     spec = importlib.util.find_spec("planner_dashboard")
     if spec is None or spec.origin is None:
         raise InputError("the dashboard is not installed: the package planner_dashboard is missing")
-    if stores:
-        from planner.store.store import Store
-
-        for path in stores:
-            is_empty = path.is_dir() and not any(path.iterdir())
-            try:
-                with Store(path, write=is_empty):  # raises where it is no store; an empty folder becomes one
-                    pass
-            except InputError as error:
-                hint = (
-                    "" if path.exists() or "did you mean" in str(error) else "; an empty folder becomes one"
-                )
-                raise InputError(f"{error}{hint}") from None
-    if scenarios is not None:
-        from planner.runs.files import make_folder
-
-        make_folder(scenarios)
+    for path in stores or ():
+        _require_store(path)
     references = [_require_design(text) for text in designs or ()]
-    variable = os.environ.get(FOLDERS, "")
-    folders = [str(scenarios.resolve())] if scenarios is not None else []
     settings = {
-        FOLDERS: os.pathsep.join([*folders, *([variable] if variable else [])]),
+        FOLDERS: _join_folders(scenarios),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_NAMES": " ".join([host, *(names or ())]),
         "PLANNER_DASHBOARD_DESIGNS": "\n".join(references),
-        "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
+        "PLANNER_DASHBOARD_WORKERS": _text_of(workers),
         "PLANNER_DASHBOARD_WARM": "1" if warm else "",
         "PLANNER_DASHBOARD_ANSWERS_MB": str(answers),
-        "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),
+        "PLANNER_DASHBOARD_MEMORY_MB": _text_of(memory),
     }
-    command = [
+    command = _server_command(Path(spec.origin).with_name("app.py"), host, port, browser=browser)
+    os.execve(sys.executable, command, {**os.environ, **settings})
+
+
+def _require_store(path: Path) -> None:
+    """Raise InputError where a folder is no store; an empty one becomes a store."""
+    from planner.store.store import Store
+
+    is_empty = path.is_dir() and not any(path.iterdir())
+    try:
+        with Store(path, write=is_empty):
+            pass
+    except InputError as error:
+        hint = "" if path.exists() or "did you mean" in str(error) else "; an empty folder becomes one"
+        raise InputError(f"{error}{hint}") from None
+
+
+def _join_folders(scenarios: Path | None) -> str:
+    """Return the paths of all folders of scenarios; one that does not exist is made."""
+    variable = os.environ.get(FOLDERS, "")
+    if scenarios is None:
+        return variable
+    from planner.runs.files import make_folder
+
+    make_folder(scenarios)
+    return os.pathsep.join([str(scenarios.resolve()), *([variable] if variable else [])])
+
+
+def _text_of(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _server_command(app: Path, host: str, port: int, *, browser: bool) -> list[str]:
+    """Return the command that serves the dashboard's app."""
+    return [
         *(sys.executable, "-m", "planner_dashboard.server", "run"),
-        str(Path(spec.origin).with_name("app.py")),
+        str(app),
         *("--server.address", host, "--server.port", str(port)),
         *("--server.headless", "false" if browser else "true"),
         *("--server.maxUploadSize", str(MAX_UPLOAD_MB)),
@@ -214,7 +231,6 @@ def dashboard(
         *("--server.fileWatcherType", "none"),
         *(word for name, value in THEME.items() for word in (f"--theme.{name}", value)),
     ]
-    os.execve(sys.executable, command, {**os.environ, **settings})
 
 
 def _require_design(text: str) -> str:

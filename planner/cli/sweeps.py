@@ -180,12 +180,16 @@ def runs(
     if as_json:
         print_json([dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)])
         return
+    _show_runs(values, None if columns is None else list(values), total)
+
+
+def _show_runs(values: Mapping[str, list[Any]], columns: Sequence[str] | None, total: int) -> None:
+    """Print stored runs by column, and their number beside that of all."""
     from planner.cli.listings import runs_page
     from planner.reports import terminal
 
     count = len(next(iter(values.values())))
-    shown = None if columns is None else list(values)
-    terminal.show(runs_page(values, shown, terminal.console.width, _headlines(values)))
+    terminal.show(runs_page(values, columns, terminal.console.width, _headlines(values)))
     say(f"{count:,} of {total:,} runs" + ("; --limit shows more" if count < total else ""))
 
 

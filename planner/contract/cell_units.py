@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.units import BARE_UNITS, Unit, find_units, unit_of
+from planner.contract.units import BARE_UNITS, Unit, find_units, select_dimension, unit_of
 from planner.formatting import counted
 
 AMOUNT: Final = re.compile(
@@ -69,7 +69,7 @@ def unclear_unit(name: str, text: str) -> str | None:
     unit, match = unit_of(name)[1], AMOUNT.fullmatch(text.strip())
     if unit is None or match is None:
         return None
-    fitting = [candidate for candidate in find_units(match["unit"]) if candidate.dimension == unit.dimension]
+    fitting = select_dimension(find_units(match["unit"]), unit.dimension)
     return " or ".join(unit_.symbol for unit_ in fitting) if len(fitting) > 1 else None
 
 
@@ -81,15 +81,11 @@ def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | N
     symbol = match["unit"]
     if unit.dimension == "rate" and (ethernet := ETHERNET.fullmatch(symbol)):
         symbol = ethernet["prefix"]
-    fitting = [candidate for candidate in find_units(symbol) if candidate.dimension == unit.dimension]
+    fitting = select_dimension(find_units(symbol), unit.dimension)
     guessed = None
     if not fitting and unit.dimension in BARE_UNITS and re.fullmatch(r"[kKMGTP]i?", symbol):
-        prefix = symbol.replace("K", "k") if symbol == "K" else symbol
-        fitting = [
-            candidate
-            for candidate in find_units(prefix + BARE_UNITS[unit.dimension])
-            if candidate.dimension == unit.dimension
-        ]
+        prefix = "k" if symbol == "K" else symbol
+        fitting = select_dimension(find_units(prefix + BARE_UNITS[unit.dimension]), unit.dimension)
         guessed = (symbol, fitting[0].symbol) if fitting else None
     if len(fitting) != 1:
         return None, None

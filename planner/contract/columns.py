@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
 from planner.contract.end_columns import match_ends
@@ -22,6 +23,7 @@ from planner.contract.units import (
     Unit,
     is_per_unit,
     plain,
+    select_dimension,
     split_prefix,
     split_unit,
     unit_of,
@@ -115,41 +117,71 @@ def match_columns(
     """
     advise = Advice(table.name, mapping_key, option)
     names = [str(name) for name in columns]
-    remaining = [name for name in names if name not in ignore]
-    faults = [
-        f"{where}: has no column '{shorten_name(name)}' to ignore" + did_you_mean(name, names)
-        for name in ignore
-        if name not in names
-    ]
-    matches, more = _map_columns(table, mapping or {}, remaining, where)
-    faults += more
+    ignored = list(ignore)
+    remaining = [name for name in names if name not in ignored]
+    matches, not_there = _map_columns(table, mapping or {}, remaining, where)
     unclear = _find_columns(table, remaining, matches, where)
-    faults += unclear + _repeated_faults(matches, where, advise)
-    used = {name for factors in matches.values() for name in factors}
-    unused = [name for name in remaining if name not in used]
+    unused = _unmatched(remaining, matches)
     missing = [ours for ours in table.columns if ours not in matches]
     lacks = _missing_faults(table, missing, _unmentioned(unused, unclear), names, where, unclear, advise)
-    faults += lacks
-    if advise.is_possible and any(" is missing (it has " in line for line in lacks):
-        examples = [ours for ours in missing if table.columns[ours].required]
-        faults.append(f"{where}: columns with other names can be mapped: {advise.map_columns(examples)}")
+    faults = [
+        *_ignored_faults(ignored, names, where),
+        *not_there,
+        *unclear,
+        *_repeated_faults(matches, where, advise),
+        *lacks,
+        *_mapping_advice(table, missing, lacks, where, advise),
+    ]
     faults += _typo_faults(_unmentioned(unused, faults), missing, where)
+    return replace(
+        _column_match(table, matches, where),
+        ignored=[*unused, *(name for name in names if name not in remaining)],
+        faults=faults,
+        doubts=_name_not_modelled(table, unused),
+    )
+
+
+def _ignored_faults(ignored: Sequence[str], names: Sequence[str], where: str) -> list[str]:
+    """Return an error for each name that is to be ignored and is not there."""
+    return [
+        f"{where}: has no column '{shorten_name(name)}' to ignore" + did_you_mean(name, names)
+        for name in ignored
+        if name not in names
+    ]
+
+
+def _column_match(table: Table, matches: Found, where: str) -> ColumnMatch:
+    """Return the first given column of each of ours, with its factor."""
     first = {ours: next(iter(matches[ours].items())) for ours in table.columns if matches.get(ours)}
     return ColumnMatch(
         where=where,
         names={ours: name for ours, (name, _) in first.items()},
         factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
-        ignored=[*unused, *(name for name in names if name not in remaining)],
         several={ours: tuple(factors) for ours, factors in matches.items() if len(factors) > 1},
-        faults=faults,
-        assumed=[
-            f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 "
-            "write it in GB"
-            for ours, (name, factor) in first.items()
-            if table.columns[ours].counts_by_1024 and 1024 in (factor.numerator, factor.denominator)
-        ],
-        doubts=_name_not_modelled(table, unused),
+        assumed=_assume_binary(table, first),
     )
+
+
+def _mapping_advice(
+    table: Table, missing: Sequence[str], lacks: Sequence[str], where: str, advise: Advice
+) -> list[str]:
+    """Return a line on columns to map, where a missing one resembles none of the given names."""
+    if not advise.is_possible or not any(" is missing (it has " in line for line in lacks):
+        return []
+    examples = [ours for ours in missing if table.columns[ours].required]
+    return [f"{where}: columns with other names can be mapped: {advise.map_columns(examples)}"]
+
+
+def _assume_binary(table: Table, matches: Mapping[str, tuple[str, Fraction]]) -> list[str]:
+    """Return a line for each column that is read as if a TB were 1,024 GB.
+
+    matches  given name and factor by our name
+    """
+    return [
+        f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 write it in GB"
+        for ours, (name, factor) in matches.items()
+        if table.columns[ours].counts_by_1024 and 1024 in (factor.numerator, factor.denominator)
+    ]
 
 
 def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:
@@ -227,31 +259,46 @@ def resolve_column(table: Table, name: str) -> tuple[str, Fraction | None] | Non
 def _find_columns(table: Table, remaining: Sequence[str], matches: Found, where: str) -> list[str]:
     """Add the columns found by name and unit to those that the user mapped; return the ambiguous ones."""
     mapped = set(matches)
-    taken = {name for factors in matches.values() for name in factors}
-    free = [name for name in remaining if name not in taken]
-    for name in free:
-        if name in table.columns and name not in mapped:
-            matches[name] = {name: Fraction(1)}
-    unclear: list[str] = []
+    free = _unmatched(remaining, matches)
+    exact = [name for name in free if name in table.columns and name not in mapped]
+    matches |= {name: {name: Fraction(1)} for name in exact}
     others = [name for name in free if name not in matches]
     own_stems = {ours: frozenset({plain(unit_of(ours)[0])}) for ours in table.columns}
     usual = {ours: frozenset(map(plain, other_names(table, ours))) for ours in table.columns}
-    for stems, before in ((own_stems, mapped), (usual, None)):
-        settled = set(matches) if before is None else before  # our names go before others
-        for name in [name for name in others if not _is_used(name, matches)]:
-            match, lines = _find_column(table, name, stems, where)
-            unclear += lines
-            if match is not None and match[0] not in settled:
-                matches.setdefault(match[0], {})[name] = match[1]
-    _find_other_names(table, [name for name in others if not _is_used(name, matches)], matches)
+    unclear = _match_by_stem(table, others, matches, where, own_stems, mapped)
+    unclear += _match_by_stem(table, others, matches, where, usual, set(matches))
+    _find_other_names(table, _unmatched(others, matches), matches)
     for ours, name in match_ends(table.columns, others, matches).items():
         matches[ours] = {name: Fraction(1)}
     _match_by_dimension(table, others, matches)
     return unclear
 
 
-def _is_used(name: str, matches: Found) -> bool:
-    return any(name in factors for factors in matches.values())
+def _match_by_stem(
+    table: Table,
+    others: Sequence[str],
+    matches: Found,
+    where: str,
+    stems: Mapping[str, Collection[str]],
+    settled: Collection[str],
+) -> list[str]:
+    """Add the columns whose names without unit are among the stems of ours; return the ambiguous ones.
+
+    settled  our names that get no further column
+    """
+    unclear = []
+    for name in _unmatched(others, matches):
+        match, lines = _find_column(table, name, stems, where)
+        unclear += lines
+        if match is not None and match[0] not in settled:
+            matches.setdefault(match[0], {})[name] = match[1]
+    return unclear
+
+
+def _unmatched(names: Sequence[str], matches: Found) -> list[str]:
+    """Return the given names that are no column of ours."""
+    used = set(chain.from_iterable(matches.values()))
+    return [name for name in names if name not in used]
 
 
 def _repeated_faults(matches: Found, where: str, advise: Advice) -> list[str]:
@@ -327,23 +374,29 @@ def _find_column(
     if len(shares) == 1 and table.columns[shares[0]].share:
         return (shares[0], Fraction(1, 100)), []
     for ours in table.columns:
-        stem, unit = unit_of(ours)
-        stems = stems_of[ours]
-        if unit is None or not stem or not stems:
-            continue
-        for given_stem, units in (*split_unit(name), *split_prefix(name, unit.dimension)):
-            fitting = [candidate for candidate in units if candidate.dimension == unit.dimension]
-            if plain(given_stem) not in stems or not fitting:
-                continue
-            if is_per_unit(given_stem) != is_per_unit(stem):
-                continue
-            if len(fitting) > 1:
-                readings = " or ".join(unit_.symbol for unit_ in fitting)
-                return None, [
-                    f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"
-                ]
+        unit = unit_of(ours)[1]
+        fitting = _fitting_units(name, ours, stems_of[ours])
+        if len(fitting) > 1:
+            readings = " or ".join(candidate.symbol for candidate in fitting)
+            return None, [f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"]
+        if fitting and unit is not None:
             return (ours, _factor(table, ours, fitting[0], unit)), []
     return None, []
+
+
+def _fitting_units(name: str, ours: str, stems: Collection[str]) -> list[Unit]:
+    """Return the units that a name is in if it is one of our columns, more than one where it is unclear.
+
+    stems  names of our column without unit, case and punctuation
+    """
+    stem, unit = unit_of(ours)
+    if unit is None or not stem or not stems:
+        return []
+    for given_stem, units in (*split_unit(name), *split_prefix(name, unit.dimension)):
+        fitting = select_dimension(units, unit.dimension)
+        if fitting and plain(given_stem) in stems and is_per_unit(given_stem) == is_per_unit(stem):
+            return fitting
+    return []
 
 
 def without_currency(name: str) -> str:
@@ -377,18 +430,21 @@ def _spellings(name: str) -> set[str]:
 
 def _match_by_dimension(table: Table, others: Sequence[str], matches: Found) -> None:
     """Add the columns with a fitting unit for each of our columns named by a unit alone, as `bytes`."""
-    used = {name for factors in matches.values() for name in factors}
+    units_of = {
+        name: [units[0] for _, units in split_unit(name) if len(units) == 1]
+        for name in _unmatched(others, matches)
+    }
     for ours in table.columns:
         stem, unit = unit_of(ours)
         if unit is None or stem or ours in matches:
             continue
-        fitting: dict[str, Unit] = {}
-        for name in others:
-            for _, units in split_unit(name):
-                if name not in used and len(units) == 1 and units[0].dimension == unit.dimension:
-                    fitting[name] = units[0]
-        if fitting:
-            matches[ours] = {name: unit_.factor_to(unit) for name, unit_ in fitting.items()}
+        factors = {
+            name: candidate.factor_to(unit)
+            for name, units in units_of.items()
+            for candidate in select_dimension(units, unit.dimension)
+        }
+        if factors:
+            matches[ours] = factors
 
 
 def _missing_faults(
@@ -406,30 +462,44 @@ def _missing_faults(
         is_required = table.columns[ours].required
         stem, unit = unit_of(ours)
         if ours in bare and unit is not None:
-            other = _other_name(stem, unit)
-            text = (
-                f"{where}: column '{shorten_name(bare[ours])}' names no unit: call it {ours} where it is "
-                f"in {unit.symbol}, or give it its own unit, such as {other}"
-            )
-            if advise.is_possible:
-                ways = [
-                    f"{advise.map_columns([column], bare[ours])} for {symbol}"
-                    for column, symbol in ((ours, unit.symbol), (other, _symbol(other)))
-                ]
-                text += f"; or {ways[0]}, or {ways[1]}"
-            faults.append(text)
+            faults.append(f"{where}: {_describe_bare(ours, bare[ours], stem, unit, advise)}")
         elif is_required and unit is not None and len(likely := _names_in_units(ours, unused)) > 1:
-            text = f"{where}: column '{ours}' may be {list_some([shorten_name(name) for name in likely])}"
-            if advise.is_possible:
-                text += ": " + " or ".join(advise.map_columns([ours], name) for name in likely[:MOST_NAMED])
-            faults.append(text)
+            faults.append(f"{where}: {_describe_likely(ours, likely, advise)}")
         elif is_required and not any(plain(stem) in plain(line) for line in unclear):
-            near = did_you_mean(ours, unused).replace("did you mean", "is it called")
-            has = ", ".join(shorten_name(other) for other in names[:12]) or "no columns"
-            faults.append(
-                f"{where}: column '{ours}' is missing" + (near if "'" in near else f" (it has {has})")
-            )
+            faults.append(f"{where}: column '{ours}' is missing{_describe_given(ours, unused, names)}")
     return faults
+
+
+def _describe_likely(ours: str, likely: Sequence[str], advise: Advice) -> str:
+    """Return the error on a missing column that several given ones may be."""
+    text = f"column '{ours}' may be {list_some([shorten_name(name) for name in likely])}"
+    if advise.is_possible:
+        text += ": " + " or ".join(advise.map_columns([ours], name) for name in likely[:MOST_NAMED])
+    return text
+
+
+def _describe_bare(ours: str, name: str, stem: str, unit: Unit, advise: Advice) -> str:
+    """Return the error on a column that has the name of ours, without a unit."""
+    other = _other_name(stem, unit)
+    text = (
+        f"column '{shorten_name(name)}' names no unit: call it {ours} where it is in {unit.symbol}, "
+        f"or give it its own unit, such as {other}"
+    )
+    if not advise.is_possible:
+        return text
+    first, second = (
+        f"{advise.map_columns([column], name)} for {symbol}"
+        for column, symbol in ((ours, unit.symbol), (other, _symbol(other)))
+    )
+    return f"{text}; or {first}, or {second}"
+
+
+def _describe_given(ours: str, unused: Sequence[str], names: Sequence[str]) -> str:
+    """Return the given name that is likely a missing column of ours, or else the names of all columns."""
+    near = did_you_mean(ours, unused).replace("did you mean", "is it called")
+    if "'" in near:
+        return near
+    return f" (it has {', '.join(shorten_name(other) for other in names[:12]) or 'no columns'})"
 
 
 def _names_in_units(ours: str, names: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from planner.contract.units import plain
@@ -58,25 +59,40 @@ def match_ends(
     ends of both links and demands, as names such as From would not say which are meant.
 
     columns  our names of the table's columns
-    matches    given names by our name, as far as they are known
+    matches  given names by our name, as far as they are known
     """
     pairs = [pair for pair in ENDS if set(pair) <= set(columns)]
     if len(pairs) != 1 or all(ours in matches for ours in pairs[0]):
         return {}
-    taken = {name for names in matches.values() for name in names}
+    taken = set(chain.from_iterable(matches.values()))
+    free = [name for name in column_names if name not in taken]
     for together in OTHER_NAMES:
-        ends = {}
-        for ours, names in zip(pairs[0], together, strict=True):
-            likely = [name for name in column_names if name not in taken and _bare(name) in names]
-            matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
-            candidates = matched or likely
-            if together in WITH_WORDS:
-                candidates = [name for name in candidates if plain(name) not in names]
-            if len(candidates) == 1:
-                ends[ours] = candidates[0]
+        ends = _match_together(pairs[0], together, free, matches)
         if len(ends) == len(pairs[0]):
             return {ours: name for ours, name in ends.items() if ours not in matches}
     return _match_repeated(pairs[0], column_names, taken)
+
+
+def _match_together(
+    pair: tuple[str, str],
+    together: tuple[Collection[str], Collection[str]],
+    free: Sequence[str],
+    matches: Mapping[str, Collection[str]],
+) -> dict[str, str]:
+    """Return the only given name of each end, by our name, among names that occur together.
+
+    together  names of the first and of the second end, without case and punctuation
+    free      given names that are no column of ours
+    """
+    ends = {}
+    for ours, names in zip(pair, together, strict=True):
+        matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
+        candidates = matched or [name for name in free if _bare(name) in names]
+        if together in WITH_WORDS:
+            candidates = [name for name in candidates if plain(name) not in names]
+        if len(candidates) == 1:
+            ends[ours] = candidates[0]
+    return ends
 
 
 def _match_repeated(

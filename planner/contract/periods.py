@@ -67,20 +67,27 @@ def read_times(values: pd.Series) -> pd.Series:
 
     raises  UnclearTimes where they have two readings, or are no times
     """
-    if values.dtype.kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype):
-        return values.dt.tz_convert("UTC") if isinstance(values.dtype, pd.DatetimeTZDtype) else values
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        in_utc: pd.Series = values.dt.tz_convert("UTC")
+        return in_utc
+    if values.dtype.kind == "M":
+        return values
     texts = [_text_of(value) for value in values]
     if all(TIME_OF_DAY.fullmatch(text) for text in texts):
-        return pd.Series(
-            pd.to_datetime([f"2000-01-01 {text.zfill(5)}" for text in texts]), index=values.index
-        )
+        days = [f"2000-01-01 {text.zfill(5)}" for text in texts]
+        return pd.Series(pd.to_datetime(days), index=values.index)
     if all(DAY_FIRST.fullmatch(text) for text in texts):
         texts = _order_days(texts)
+    return _read_iso(texts, values.index)
+
+
+def _read_iso(texts: Sequence[str], index: pd.Index) -> pd.Series:
+    """Return the timestamps of ISO texts, with a time zone or without."""
     has_zone = {re.search(r"(?:Z|[+-]\d{2}:?\d{2})$", text.partition(":")[2]) is not None for text in texts}
     if len(has_zone) > 1:
         raise UnclearTimes("some times have a time zone and others have none; write all alike")
     try:
-        times = pd.to_datetime(pd.Series(texts, index=values.index), format="ISO8601", utc=has_zone == {True})
+        times = pd.to_datetime(pd.Series(texts, index=index), format="ISO8601", utc=has_zone == {True})
     except (ValueError, pd.errors.OutOfBoundsDatetime):
         bad = next((text for text in texts if not _is_iso(text)), texts[0])
         raise UnclearTimes(f"'{bad}' is no time; write 2024-03-31 00:05, or numbers") from None
@@ -111,7 +118,7 @@ def _order_days(texts: Sequence[str]) -> list[str]:
     first, second = (max(int(match[group]) for match in matches) for group in (1, 2))
     is_day_first = any("." in match[0][:6] for match in matches) or first > 12
     if not is_day_first and second <= 12 and any(match[1] != match[2] for match in matches):
-        day, month = (_iso(matches[0], is_day_first=way) for way in (True, False))
+        day, month = _iso(matches[0], is_day_first=True), _iso(matches[0], is_day_first=False)
         raise UnclearTimes(f"'{texts[0]}' is {day[:10]} or {month[:10]}; write the year first")
     return [_iso(match, is_day_first=is_day_first) for match in matches]
 
@@ -197,20 +204,32 @@ def describe_labels(labels: Sequence[str], where: str) -> tuple[str, ...]:
 
     where  name of the file or folder
     """
-    label_matches = [NUMBERED.fullmatch(label) for label in labels]
-    matches = [match for match in label_matches if match is not None]
-    notes: tuple[str, ...] = ()
-    if labels and all(is_time(label) for label in labels):
-        notes = _describe_times(labels)
-    elif labels and len(matches) == len(labels) and len({match["text"] for match in matches}) == 1:
-        days = [DAY_AND_TIME.fullmatch(match["number"]) for match in matches]
-        times = [f"{day[1]}-{day[2]}-{day[3]} {day[4] or '00'}:{day[5] or '00'}" for day in days if day]
-        if len(times) == len(labels):
-            notes = _describe_times(times)
-        elif all(match["number"].isdecimal() for match in matches):
-            notes = describe_numbers(np.array([float(match["number"]) for match in matches]))
+    notes = _describe_labels(labels) if labels else ()
     doubts = (note.removeprefix("warning: ") for note in notes if note.startswith("warning: "))
     return tuple(f"warning: {where}: {doubt}" for doubt in doubts)
+
+
+def _describe_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on names that all are times, or one text before numbers, days or times."""
+    if all(is_time(label) for label in labels):
+        return _describe_times(labels)
+    matches = [match for label in labels if (match := NUMBERED.fullmatch(label))]
+    if len(matches) < len(labels):
+        return ()
+    texts, numbers = zip(*(match.group("text", "number") for match in matches), strict=True)
+    if len(set(texts)) > 1:
+        return ()
+    days = [day for number in numbers if (day := DAY_AND_TIME.fullmatch(number))]
+    if len(days) == len(numbers):
+        return _describe_times(list(map(_spell_day, days)))
+    if all(map(str.isdecimal, numbers)):
+        return describe_numbers(np.array(list(map(float, numbers))))
+    return ()
+
+
+def _spell_day(day: re.Match[str]) -> str:
+    """Return the ISO text of a day, with its time where it has one."""
+    return f"{day[1]}-{day[2]}-{day[3]} {day[4] or '00'}:{day[5] or '00'}"
 
 
 def _describe_times(texts: Sequence[str]) -> tuple[str, ...]:

@@ -65,23 +65,31 @@ def validate(
 
 def is_valid(table: Table, frame: pd.DataFrame) -> bool:
     """Return whether `validate` would return an equal frame, several times faster: problems change often."""
-    if (frame.empty and not table.may_be_empty) or any(name is not None for name in frame.index.names):
+    if (frame.empty and not table.may_be_empty) or set(frame.index.names) != {None}:
         return False
-    names = frame.columns.tolist()
+    if not _has_all_columns(table, frame.columns.tolist()):
+        return False
+    columns = {str(name): values for name, values in frame.items()}
+    if not all(_is_valid_column(table, name, values) for name, values in columns.items()):
+        return False
+    if all(table.columns[name].nullable for name in columns):  # rows may be blank, which are left out
+        return False
+    return _is_key_unique(table, frame, [columns[name] for name in table.key if name in columns])
+
+
+def _has_all_columns(table: Table, names: Sequence[Any]) -> bool:
+    """Return whether names are those of the table's columns, in order, optional ones aside."""
     present = set(names)
     expected = [
         name
         for name, column in table.columns.items()
         if name in present or column.required or column.default is not None
     ]
-    if names != expected:
-        return False
-    columns = dict(frame.items())
-    if not all(_is_valid_column(table, str(name), values) for name, values in columns.items()):
-        return False
-    if all(table.columns[name].nullable for name in names):  # rows may be blank, which are left out
-        return False
-    key = [columns[name] for name in table.key if name in present]
+    return names == expected
+
+
+def _is_key_unique(table: Table, frame: pd.DataFrame, key: Sequence[pd.Series]) -> bool:
+    """Return whether no two rows have equal values in the columns of the key; True without a key."""
     if not key:
         return True
     if len(frame) <= FEW_ROWS and not any(values.hasnans for values in key):
@@ -359,19 +367,9 @@ def _convert(name: str, column: Column, values: pd.Series, broken: _RowFaults) -
         coerced: pd.Series[Any] = _label_texts(values)
         if column.nullable:
             coerced = coerced.where(~blank, "")
-    elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
-        coerced = values.astype(float)
-        bad, rule = missing, f"{name} is empty or no number"
     else:
-        text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values
-        text = _with_amounts(name, text, broken)
-        if column.share or name.endswith("percent"):
-            text = _without_percent(text, 100 if column.share else 1)
-        coerced = _to_numbers(text)
-        # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
-        is_nan = text.astype(str).str.strip().str.lower() == "nan"
-        bad = missing | (coerced.isna() & ~blank & (column.nullable | ~is_nan))
-        rule = f"{name} is empty or no number"
+        coerced, not_numbers = _read_numbers(name, column, values, broken)
+        bad, rule = missing | not_numbers, f"{name} is empty or no number"
     indices, rows = _locate_first(bad)
     broken.add(
         rule,
@@ -385,6 +383,22 @@ def _convert(name: str, column: Column, values: pd.Series, broken: _RowFaults) -
         ),
     )
     return coerced
+
+
+def _read_numbers(
+    name: str, column: Column, values: pd.Series, broken: _RowFaults
+) -> tuple[pd.Series, pd.Series]:
+    """Return values as numbers, and which of them are not blank and no numbers."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
+        return values.astype(float), pd.Series(False, index=values.index)
+    text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values
+    text = _with_amounts(name, text, broken)
+    if column.share or name.endswith("percent"):
+        text = _without_percent(text, 100 if column.share else 1)
+    coerced = _to_numbers(text)
+    # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
+    is_nan = text.astype(str).str.strip().str.lower() == "nan"
+    return coerced, coerced.isna() & ~values.isna() & (column.nullable | ~is_nan)
 
 
 def _label_texts(values: pd.Series) -> pd.Series:

@@ -8,7 +8,7 @@ found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, wraps
@@ -64,20 +64,18 @@ def _units() -> tuple[dict[str, Unit], dict[str, tuple[Unit, ...]]]:
     exact: dict[str, Unit] = {}
     lower: dict[str, tuple[Unit, ...]] = {}
     for prefix, size in {**DECIMAL, **BINARY}.items():
-        bits, bytes_ = (
-            Unit(prefix + symbol, "data", Fraction(size * n)) for symbol, n in (("bit", 1), ("B", 8))
-        )
-        bit_rate, byte_rate = (Unit(f"{base.symbol}/s", "rate", base.size) for base in (bits, bytes_))
+        bits = Unit(f"{prefix}bit", "data", Fraction(size))
+        bytes_ = Unit(f"{prefix}B", "data", Fraction(8 * size))
+        bit_rate = Unit(f"{bits.symbol}/s", "rate", bits.size)
+        byte_rate = Unit(f"{bytes_.symbol}/s", "rate", bytes_.size)
         for mark in {prefix, prefix.upper() if prefix == "k" else prefix}:
             exact |= {f"{mark}b": bits, f"{mark}B": bytes_, f"{mark}b/s": bit_rate, f"{mark}B/s": byte_rate}
             exact |= {f"{mark}bps": bit_rate, f"{mark}Bps": byte_rate}
         low, name = prefix.lower(), NAMES.get(prefix, _spell_binary(prefix))
-        for word in (f"{low}bit", f"{name}bit"):
-            lower |= {word: (bits,), f"{word}s": (bits,)}
-            lower |= dict.fromkeys((f"{word}/s", f"{word}s/s", f"{word}ps"), (bit_rate,))
-        for word in (f"{low}byte", f"{name}byte"):
-            lower |= {word: (bytes_,), f"{word}s": (bytes_,)}
-            lower |= dict.fromkeys((f"{word}/s", f"{word}s/s", f"{word}ps"), (byte_rate,))
+        for spelled, unit, rate in (("bit", bits, bit_rate), ("byte", bytes_, byte_rate)):
+            for word in (f"{low}{spelled}", f"{name}{spelled}"):
+                lower |= {word: (unit,), f"{word}s": (unit,)}
+                lower |= dict.fromkeys((f"{word}/s", f"{word}s/s", f"{word}ps"), (rate,))
         lower |= {f"{low}bps": (bit_rate,), f"{low}b/s": (bit_rate, byte_rate)}
         # as _gb in names of columns; bits are _gbit there
         lower[f"{low}b"] = (bytes_,)
@@ -110,6 +108,11 @@ def find_units(text: str) -> tuple[Unit, ...]:
         return LOWER[text.lower()]
     parts = VOLUME_RATE.fullmatch(text)
     return () if parts is None else tuple(_volume_rates(parts["data"], parts["time"]))
+
+
+def select_dimension(units: Sequence[Unit], dimension: Dimension) -> list[Unit]:
+    """Return the units of a dimension, in order."""
+    return [unit for unit in units if unit.dimension == dimension]
 
 
 VOLUME_RATE: Final = re.compile(r"(?P<data>.*[^\s/])\s*(?:/|\bper\b)\s*(?P<time>[A-Za-z]+)", re.IGNORECASE)
@@ -164,22 +167,28 @@ def split_unit(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
 
 
 def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
-    for pattern in (BRACKETED, PHRASE):
-        match = pattern.fullmatch(name)
-        if match and (units := find_units(match["unit"])):
-            yield match["stem"], units
-    match = PER_UNIT.fullmatch(name)
-    if match and match["stem"] and (units := find_units(match["unit"])) and units[0].dimension in AMOUNTS:
-        yield f"{match['stem']} per", units
-    match = LAST_TWO.fullmatch(name)
-    if match and (units := find_units(f"{match['unit']}/s")):
-        yield match["stem"], units
-    match = LAST_WORD.fullmatch(name)
-    if match and (units := find_units(match["unit"])):
-        yield match["stem"], units
+    yield from _split_by(BRACKETED, name)
+    yield from _split_by(PHRASE, name)
+    for stem, units in _split_by(PER_UNIT, name):
+        if stem and units[0].dimension in AMOUNTS:
+            yield f"{stem} per", units
+    yield from _split_by(LAST_TWO, name, "/s")
+    yield from _split_by(LAST_WORD, name)
     for boundary in CAMEL_CASE.finditer(name):
         if units := find_units(name[boundary.start() :]):
             yield name[: boundary.start()], units
+
+
+def _split_by(
+    pattern: re.Pattern[str], name: str, ending: str = ""
+) -> Iterator[tuple[str, tuple[Unit, ...]]]:
+    """Yield stem and units of a name with the pattern's groups of these names, if it has any.
+
+    ending  of the unit's text, which the name does not have
+    """
+    match = pattern.fullmatch(name)
+    if match and (units := find_units(match["unit"] + ending)):
+        yield match["stem"], units
 
 
 BRACKETED_PREFIX: Final = re.compile(r"(?P<stem>.*?)[\s_]*[(\[]\s*(?P<prefix>[kKMGT])\s*[)\]]\s*")

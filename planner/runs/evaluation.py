@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from planner import clock, compile_events
 from planner.contract.design import Decision
+from planner.contract.metrics import Metric
 from planner.contract.plan import Violations
 from planner.contract.proof import Proof, Status
 from planner.contract.ranking import compare_ranks
@@ -273,13 +274,13 @@ def _verify_claims(
 
     last  plan before; None where there is none
     """
-    proof = decision.proof
     violations = system.plan.check(observed, decision.plan)
     broken = violations.of_limits(decision.guarantees)
     if len(broken):
         text = "; ".join(broken.sentences())
         raise PlanRejected(f"{label}: the plan violates constraints that it guarantees: {text}")
     metrics = system.plan.measure(observed, decision.plan, last)
+    proof = decision.proof
     if proof.metric is None or proof.objective is None:
         return violations, metrics
     metric = system.metric(proof.metric)
@@ -289,19 +290,23 @@ def _verify_claims(
         raise PlanRejected(
             f"{label}: the plan's {metric.name} is {value}, but {claimant} claimed {proof.objective}"
         )
-    proven = [] if proof.bound is None else [([metric], [proof.bound])]
+    if proof.bound is not None:
+        _require_within(label, metrics, [metric], [proof.bound])
     if proof.ranks:
         ranks = [system.metric(rank.metric) for rank in proof.ranks]
-        proven.append((ranks, [rank.bound for rank in proof.ranks]))
-    for ranks, bounds in proven:
-        reached = [value for rank in ranks if (value := metrics[rank.name]) is not None]
-        if compare_ranks(ranks, reached, bounds, TOLERANCE) > 0:
-            says = " and ".join(
-                f"{rank.name} is {value}" for rank, value in zip(ranks, reached, strict=False)
-            )
-            shown = " and ".join(str(bound) for bound in bounds)
-            raise PlanRejected(f"{label}: the plan's {says}, better than its proven bound {shown}")
+        _require_within(label, metrics, ranks, [rank.bound for rank in proof.ranks])
     return violations, metrics
+
+
+def _require_within(
+    label: str, metrics: Mapping[str, float | None], ranks: Sequence[Metric], bounds: Sequence[float]
+) -> None:
+    """Raise PlanRejected where the metrics of the ranks are better than their proven bounds."""
+    reached = [value for rank in ranks if (value := metrics[rank.name]) is not None]
+    if compare_ranks(ranks, reached, bounds, TOLERANCE) > 0:
+        says = " and ".join(f"{rank.name} is {value}" for rank, value in zip(ranks, reached, strict=False))
+        shown = " and ".join(str(bound) for bound in bounds)
+        raise PlanRejected(f"{label}: the plan's {says}, better than its proven bound {shown}")
 
 
 def _largest_amount(system: System, metrics: Mapping[str, float | None], unit: str) -> float:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from planner import backends
 from planner.arrays import Floats
-from planner.backends.linear_program import Labels, LinearProgram
+from planner.backends.linear_program import Labels, LinearProgram, ObjectiveText
 from planner.backends.program_builder import SENSES, Constraints, Expression, ProgramBuilder, Variables
 from planner.backends.solution import Solution
 from planner.contract.design import Decision, Design
@@ -356,7 +356,6 @@ class Model:
         return replace(self.entry.design, decide=decide, model=None, open_model=None)
 
     def _decide(self, program: LinearProgram, solution: Solution, options: Options) -> Decision[Any]:
-        opened = self._opened
         if solution.x is None:
             reasons = solution.reasons
             proof = Proof(
@@ -364,37 +363,45 @@ class Model:
             )
             return Decision(plan=None, proof=proof)
         x = self._apply_second_objective(program, solution, options)
-        plan = opened.read(x[: opened.program.shape[1]])
-        scope = " over ".join(
-            text for text in (CHANGED if self._is_changed else "", opened.scope or "") if text
-        )
-        text = None if self._objective is not None else program.objective_text
-        is_known = text is not None and (opened.is_of_plan or not self._is_changed)
-        is_known = is_known and not self._limits_what_follows(program)
-        metric = text.metric if text is not None and is_known else ""
-        if text is None or not metric or self._measure(metric, plan) is None:
-            proof = Proof(
-                status=solution.status, backend=solution.backend, seconds=solution.seconds,
-                bound_scope=scope or None,
-            )  # fmt: skip
-            return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
-        better = self.system.metric(metric).better
+        plan = self._opened.read(x[: self._opened.program.shape[1]])
+        proof = self._prove(program, solution, x, plan)
+        return Decision(plan=plan, proof=proof, guarantees=self._opened.guarantees)
+
+    def _prove(self, program: LinearProgram, solution: Solution, x: Floats, plan: Any) -> Proof:
+        """Return the proof of a plan, in the metric that the objective is, where it is one."""
+        scopes = [CHANGED if self._is_changed else "", self._opened.scope or ""]
+        scope = " over ".join(filter(None, scopes)) or None
+        text = self._metric_text(program, plan)
+        if text is None or text.metric is None:
+            return Proof(
+                status=solution.status, backend=solution.backend, seconds=solution.seconds, bound_scope=scope
+            )
+        better = self.system.metric(text.metric).better
         value = text.to_metric(program.objective_of(x))
-        if opened.follows:  # an incumbent may have them larger or smaller than its plan needs
-            measured = self._measure(metric, plan)
+        if self._opened.follows:  # an incumbent may have them larger or smaller than its plan needs
+            measured = self._measure(text.metric, plan)
             assert measured is not None
             value = max(value, measured) if better == "more" else min(value, measured)
-        proof = judged(
+        return judged(
             "max" if better == "more" else "min",
             value,
             None if solution.bound is None else text.to_metric(solution.bound),
             is_optimal=solution.status is Status.OPTIMAL or None,
-            metric=metric,
-            bound_scope=scope or None,
+            metric=text.metric,
+            bound_scope=scope,
             backend=solution.backend,
             seconds=solution.seconds,
         )
-        return Decision(plan=plan, proof=proof, guarantees=opened.guarantees)
+
+    def _metric_text(self, program: LinearProgram, plan: Any) -> ObjectiveText | None:
+        """Return the description of the objective; None where it is no metric of the plan."""
+        text = program.objective_text
+        if text is None or not text.metric or self._objective is not None:
+            return None
+        if self._is_changed and not self._opened.is_of_plan:
+            return None
+        has_value = not self._limits_what_follows(program) and self._measure(text.metric, plan) is not None
+        return text if has_value else None
 
     def _measure(self, metric: str, plan: Any) -> float | None:
         """Return a metric of a plan; None where it has none, such as a share where nothing is sent."""

@@ -95,8 +95,11 @@ class Outcome:
             return "within gap"
         if proof.status is Status.UNDECIDED:
             return "no plan found" if proof.bound is None else "bound only"
-        if proof.status is not Status.FEASIBLE:
-            return str(proof.status)
+        return self._end_with_plan() if proof.status is Status.FEASIBLE else str(proof.status)
+
+    def _end_with_plan(self) -> str:
+        """Return the end of a search that found a plan and claims no optimum."""
+        proof = self.proof
         if proof.gap is not None and proof.gap <= OPTIMAL_GAP:
             return str(Status.OPTIMAL)
         limit_s = self.options.time_limit_s if self.entry.design.takes_options else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.contract.system import System
 from planner.contract.table import Table
 
@@ -38,15 +40,21 @@ def _compare_tables(table: Table, old: pd.DataFrame, new: pd.DataFrame) -> pd.Da
     both = sides[0].merge(sides[1], how="outer", left_index=True, right_index=True, suffixes=suffixes)
     was, is_now = (both.index.isin(side.index) for side in sides)
     change = np.where(~was, "new", np.where(~is_now, "gone", "changed"))
-    size = np.zeros(len(both))
-    same = was & is_now
-    for name in numbers:
-        first, last = (both[f"{name} {when}"].to_numpy(float) for when in ("before", "after"))
-        size = np.maximum(size, np.abs(np.nan_to_num(last) - np.nan_to_num(first)))
-        same &= np.isclose(first, last, rtol=1e-9, atol=1e-9)
+    size, is_equal = _compare_numbers(both, numbers)
+    same = was & is_now & is_equal
     both.insert(0, "change", change)
     order = np.argsort(-size[~same], kind="stable")
     return both[~same].iloc[order].reset_index()
+
+
+def _compare_numbers(both: pd.DataFrame, numbers: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the largest change of a number in each row, and whether all numbers of the row are equal."""
+    size, is_equal = np.zeros(len(both)), np.ones(len(both), dtype=bool)
+    for name in numbers:
+        first, last = (both[f"{name} {when}"].to_numpy(float) for when in ("before", "after"))
+        size = np.maximum(size, np.abs(np.nan_to_num(last) - np.nan_to_num(first)))
+        is_equal &= np.isclose(first, last, rtol=1e-9, atol=1e-9)
+    return size, is_equal
 
 
 def _index_by_names(frame: pd.DataFrame, names: list[str], numbers: list[str]) -> pd.DataFrame:

@@ -84,6 +84,18 @@ class JudgedValue:
         return {**asdict(self), "verdict": str(self.verdict)}
 
 
+def _explain_differing(differing: Sequence[JudgedValue]) -> str:
+    """Return the first note on values that differ, else the value that differs most."""
+    noted = next((row.note for row in differing if row.note), "")
+    if noted:
+        return f": {noted}"
+    apart = [row for row in differing if row.ratio is not None and row.ratio > 0]
+    if not apart:
+        return "."
+    worst = max(apart, key=lambda row: abs(math.log(row.ratio or 1.0)))
+    return f"; most: {worst.quantity}, {plain(worst.ours)} against {plain(worst.published)}"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reproduction(Result):
     """Result of a target; where its run failed, `error` and no rows."""
@@ -121,15 +133,7 @@ class Reproduction(Result):
             fitted = self.counts()[str(Verdict.CALIBRATED)]
             after = f", {fitted} after an open parameter was fitted" if fitted else ""
             return f"All {counted(len(judged), 'values', 'agree')}{after}."
-        says = counted_of(len(differing), len(judged), "values", "differ")
-        noted = next((row.note for row in differing if row.note), "")
-        if noted:
-            return f"{says}: {noted}"
-        apart = [row for row in differing if row.ratio is not None and row.ratio > 0]
-        if apart:
-            worst = max(apart, key=lambda row: abs(math.log(row.ratio or 1.0)))
-            return f"{says}; most: {worst.quantity}, {plain(worst.ours)} against {plain(worst.published)}"
-        return f"{says}."
+        return counted_of(len(differing), len(judged), "values", "differ") + _explain_differing(differing)
 
     def _explain_unjudged(self) -> str:
         """Return the reason of a target without a value that is judged."""

@@ -280,7 +280,7 @@ def roll(
     )  # fmt: skip
     series: Series | None = None
     source: Any = problem
-    if isinstance(problem, Sized) and isinstance(problem, Iterable) and not isinstance(problem, str):
+    if _is_in_memory(problem):
         series, source = _series_in_memory(problem)
         if out is not None:
             raise InputError(
@@ -302,12 +302,22 @@ def roll(
         table_format=table_format,
         series=series,
     )
+    return Rolled(system=scenario.system, windows=_finish(rolling, advance))
+
+
+def _is_in_memory(problem: object) -> bool:
+    """Return whether consecutive problems are given, not a source of them."""
+    return isinstance(problem, Sized) and isinstance(problem, Iterable) and not isinstance(problem, str)
+
+
+def _finish(rolling: Roll, advance: Callable[[int, int, int], None] | None) -> tuple[Window, ...]:
+    """Return all windows; `advance` is called behind each, with the numbers of finished and failed ones."""
     finished: list[Window] = []
     for window in rolling:
         finished.append(window)
         if advance is not None:
             advance(len(finished), sum(item.exit_code > 0 for item in finished), len(rolling))
-    return Rolled(system=scenario.system, windows=tuple(finished))
+    return tuple(finished)
 
 
 def with_events(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from planner.contract.metrics import Headline
+from planner.contract.metrics import Headline, Metric
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
 from planner.formatting import amount_of, few, is_convertible, percent, phrase, plural, sizes
@@ -91,16 +91,10 @@ def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
     values = headline_values(run)
     if not values:
         return [Sentence(f"{run.label}: {_missing(run)}.")]
-    lead = UNFAILED if _has_failure_figures(run) else ""
-    headline = run.system.plan.headline
-    lost = [
-        headline.unservable(run.problem) if headline.unservable and run.problem is not None else "",
-        headline.unavoidable(run.metrics) if headline.unavoidable else "",
-    ]
-    if any(lost):
-        lead = BESIDES
+    lost = _lost_in_any_plan(run)
+    lead = BESIDES if lost else UNFAILED if _has_failure_figures(run) else ""
     return [
-        *(Sentence(text, is_loss=True) for text in lost if text),
+        *(Sentence(text, is_loss=True) for text in lost),
         *(Sentence(f"{run.label} {loss}.", is_loss=True) for loss in _worst_losses(run)),
         *(Sentence(f"{run.label} {guaranteed}.") for guaranteed in _guarantees(run)),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
@@ -109,6 +103,16 @@ def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
         *(Sentence(f"{reason[0].upper()}{reason[1:]}.", is_loss=True) for reason in run.proof.reasons),
         *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
     ]
+
+
+def _lost_in_any_plan(run: Outcome) -> list[str]:
+    """Return a sentence on the demand that no plan can serve, and one on the loss that none can avoid."""
+    headline = run.system.plan.headline
+    sentences = [
+        headline.unservable(run.problem) if headline.unservable and run.problem is not None else "",
+        headline.unavoidable(run.metrics) if headline.unavoidable else "",
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _joined(sentences: Sequence[Sentence]) -> str:
@@ -125,28 +129,41 @@ def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, 
 
 def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return the sentences of the verdict on a series, one for each design, the best one first."""
-    headline, metric = system.plan.headline, system.headline
-    worst = min if metric.better == "more" else max
+    metric = system.headline
     lines: list[tuple[float, str]] = []
     for design, rows in windows.items():
         values = [row[metric.name] for row in rows if row.get(metric.name) is not None]
-        if not values:
-            continue
-        mean, count = sum(values) / len(values), sizes({"windows": len(values)})
-        says = f"{design} {phrase(headline.verb, metric.text(mean))} in the mean of {count}"
-        parts = [f"{says} ({metric.text(worst(values))} in the worst)"]
-        for name, verb in headline.losses.items():
-            amounts = [row.get(name) or 0.0 for row in rows]
-            lost = sum(amounts) / len(rows)
-            if lost > SMALL:
-                says = f"{phrase(verb, system.metric(name).text(lost))} in the mean"
-                without = sum(amount <= LEAST_PART * max(amounts) for amount in amounts)
-                parts.append(f"{says} (nothing in {without} of {count})" if without else says)
-        violating = sum(bool(row["violations"]) for row in rows)
-        if violating:
-            parts.append(f"violates constraints in {sizes({'windows': violating})}")
-        lines.append((-mean if metric.better == "more" else mean, " and ".join(parts) + "."))
+        if values:
+            mean = sum(values) / len(values)
+            sentence = _windows_sentence(system, design, rows, values)
+            lines.append((-mean if metric.better == "more" else mean, sentence))
     return [says for _, says in sorted(lines, key=lambda line: line[0])]
+
+
+def _windows_sentence(
+    system: System, design: str, rows: Sequence[Mapping[str, Any]], values: Sequence[float]
+) -> str:
+    """Return the mean and the worst value of a design, and its mean losses.
+
+    rows    metrics of each window
+    values  of the headline metric, in the windows that have one
+    """
+    headline, metric = system.plan.headline, system.headline
+    worst = min(values) if metric.better == "more" else max(values)
+    count = sizes({"windows": len(values)})
+    says = f"{design} {phrase(headline.verb, metric.text(sum(values) / len(values)))} in the mean of {count}"
+    parts = [f"{says} ({metric.text(worst)} in the worst)"]
+    for name, verb in headline.losses.items():
+        amounts = [row.get(name) or 0.0 for row in rows]
+        lost = sum(amounts) / len(rows)
+        if lost > SMALL:
+            says = f"{phrase(verb, system.metric(name).text(lost))} in the mean"
+            without = sum(amount <= LEAST_PART * max(amounts) for amount in amounts)
+            parts.append(f"{says} (nothing in {without} of {count})" if without else says)
+    violating = sum(bool(row["violations"]) for row in rows)
+    if violating:
+        parts.append(f"violates constraints in {sizes({'windows': violating})}")
+    return " and ".join(parts) + "."
 
 
 def _describe_simulation(
@@ -270,29 +287,42 @@ def tightest_bounds(runs: Sequence[Outcome]) -> tuple[float, ...]:
 
 def _headline(run: Outcome, values: Sequence[float], bounds: Sequence[float]) -> str:
     """Return the value of a plan in each rank, and its proof."""
-    headline, (first, *others) = run.system.plan.headline, run.system.ranks
+    first, *others = run.system.ranks
     says = headline_words(run.system, run.metrics)
-    total = run.metrics.get(headline.total)
+    total = run.metrics.get(run.system.plan.headline.total)
     is_all = first.better == "more" and total is not None and _is_same(values[0], total)
     is_reached = bool(bounds) and _reaches(values[0], bounds[0], OPTIMAL_GAP)
     is_ranked = bool(others) and len(values) > 1
     if is_reached and not (is_all and is_ranked):
         says += f", proven to be the {_extreme(first)} that is possible"
     if is_ranked:
-        (then,) = others
-        says += f", {headline.then_words} {then.text(values[1])}"
-        after = "" if is_all else " then"
-        # the bound of the second rank holds for plans that reach that of the first
-        if len(bounds) > 1 and _reaches(values[0], bounds[0], EQUAL):
-            if _reaches(values[1], bounds[1], OPTIMAL_GAP):
-                says += f", proven to be the {_extreme(then)} that is possible{after}"
-            else:
-                says += f"; {_possible(bounds[1], then)}{after}"
-    if bounds and not is_reached:
-        says += f"; {_possible(bounds[0], first)}"
-        if total is not None and first.better == "more" and 0 < bounds[0] < total * (1 - SAME):
-            says += f", of which this is {percent(values[0] / bounds[0])}"
-    return says if bounds else says + _limited_proof(run, first)
+        says += _second_rank(run, values, bounds, after="" if is_all else " then")
+    if not bounds:
+        return says + _limited_proof(run, first)
+    return says if is_reached else says + _distance(first, total, values[0], bounds[0])
+
+
+def _second_rank(run: Outcome, values: Sequence[float], bounds: Sequence[float], *, after: str) -> str:
+    """Return the value of a plan in the second rank, with its bound where the first rank reaches its own.
+
+    after  words behind what is proven
+    """
+    _, then = run.system.ranks
+    says = f", {run.system.plan.headline.then_words} {then.text(values[1])}"
+    # the bound of the second rank holds for plans that reach that of the first
+    if len(bounds) < 2 or not _reaches(values[0], bounds[0], EQUAL):
+        return says
+    if _reaches(values[1], bounds[1], OPTIMAL_GAP):
+        return f"{says}, proven to be the {_extreme(then)} that is possible{after}"
+    return f"{says}; {_possible(bounds[1], then)}{after}"
+
+
+def _distance(metric: Metric, total: float | None, value: float, bound: float) -> str:
+    """Return what is possible at best, and the share of it that is reached, where not all is possible."""
+    says = f"; {_possible(bound, metric)}"
+    if total is not None and metric.better == "more" and 0 < bound < total * (1 - SAME):
+        says += f", of which this is {percent(value / bound)}"
+    return says
 
 
 def _limited_proof(run: Outcome, first: Metric) -> str:
@@ -310,8 +340,7 @@ def _limited_proof(run: Outcome, first: Metric) -> str:
 
 def _others(best: Outcome, others: Sequence[Outcome]) -> list[str]:
     """Return the sentences on all designs but the best: the same, the next and the last."""
-    same = [run for run in others if not _differ(run, best) and _all_losses(run) in ([], _all_losses(best))]
-    same = [run for run in same if _breaks_required(run) == _breaks_required(best)]
+    same = [run for run in others if _is_as_good(run, best)]
     remaining = [run for run in others if run not in same]
     lines = []
     if same:
@@ -319,12 +348,22 @@ def _others(best: Outcome, others: Sequence[Outcome]) -> list[str]:
     if len(remaining) <= MOST_DESIGNS:
         return [*lines, *(f"{_with_losses(run)}." for run in remaining)]
     where = " without failures" if _has_failure_figures(best) else ""
-    lines.append(f"Next of {len(others) + 1}{where}: {_with_losses(remaining[0])}.")
-    lines.append(f"Last{where}: {_with_losses(remaining[-1])}.")
-    violating = [run.label for run in remaining[1:-1] if run.constraints.violated]
-    if violating:
-        lines.append(f"Constraints are also violated by {few(violating, MOST_DESIGNS + 1)}.")
-    return lines
+    next_words = f"Next of {len(others) + 1}{where}: {_with_losses(remaining[0])}."
+    last_words = f"Last{where}: {_with_losses(remaining[-1])}."
+    return [*lines, next_words, last_words, *_violating(remaining[1:-1])]
+
+
+def _violating(runs: Sequence[Outcome]) -> list[str]:
+    """Return the sentence on the designs that violate constraints, if any does."""
+    labels = [run.label for run in runs if run.constraints.violated]
+    return [f"Constraints are also violated by {few(labels, MOST_DESIGNS + 1)}."] if labels else []
+
+
+def _is_as_good(run: Outcome, best: Outcome) -> bool:
+    """Return whether a run has the values of the best one, no other losses, and breaks what that breaks."""
+    if _differ(run, best) or _all_losses(run) not in ([], _all_losses(best)):
+        return False
+    return _breaks_required(run) == _breaks_required(best)
 
 
 def _has_failure_figures(run: Outcome) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.proof import Proof
 from planner.contract.studies import Decided, Explanation
+from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.formatting import sizes
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
@@ -26,6 +27,7 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
+from planner.scenarios.scenario import Entry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,14 +149,7 @@ def explain(
     system = loaded.system
     if system.studies.what_if is None:
         raise InputError(f"{system.name}: plans of this system cannot be explained")
-    what = f"the explanations of {system.name}"
-    argument_names = [*parameters_of(system.studies.what_if), *OPTION_NAMES, "design", "previous", "changes"]
-    require_known("explain", parameters, argument_names, what)
-    values, faults = check_parameters(
-        system.studies.what_if, plain_value(parameters), where="explain", what=what
-    )
-    if faults:
-        raise InputError(*faults)
+    values = _check_parameters(system, system.studies.what_if, parameters)
     label = only_label(design)
     entry = evaluation.select_entry(loaded, label)
     true = loaded.make_problem()
@@ -167,11 +162,7 @@ def explain(
     if made.plan is None or made.decision is None:
         return Explained(run=made, explanation=None)
     observed = entry.design.observe(true, **entry.information)
-    name = "the previous plan"
-    practice = system.studies.practice
-    if before is None and practice is not None and practice != entry.design.name:
-        before = system.design(practice).run(observed, options=options).plan
-        name = system.studies.practice_name
+    before, name = _find_baseline(system, entry, observed, before, options)
     decided = replace(
         decided_of(made, observed),
         baseline=before,
@@ -182,6 +173,30 @@ def explain(
     earlier = {"previous": before} if "previous" in accepted else {}
     explanation = system.studies.what_if(observed, decided, options=options, **earlier, **values)
     return Explained(run=made, explanation=explanation)
+
+
+def _find_baseline(
+    system: System, entry: Entry, observed: Any, before: Any, options: Options
+) -> tuple[Any, str]:
+    """Return the plan to compare to, with its name: the one before, else that of today's practice, if any."""
+    practice = system.studies.practice
+    if before is not None or practice is None or practice == entry.design.name:
+        return before, "the previous plan"
+    return system.design(practice).run(observed, options=options).plan, system.studies.practice_name
+
+
+def _check_parameters(
+    system: System, study: Callable[..., Explanation], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters of an explanation; raise InputError for unknown and invalid ones."""
+    what = f"the explanations of {system.name}"
+    require_known(
+        "explain", parameters, [*parameters_of(study), *OPTION_NAMES, "design", "previous", "changes"], what
+    )
+    values, faults = check_parameters(study, plain_value(parameters), where="explain", what=what)
+    if faults:
+        raise InputError(*faults)
+    return values
 
 
 def decided_of(made: Run, observed: Any) -> Decided:

@@ -120,35 +120,49 @@ def failures(
     scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     study = scenario.system.studies.failures
     asked = _asked_sets(study, scenario.system, failures, kinds)
-    if study is None and (restoration or plan is not None):
-        raise InputError(f"{scenario.system.name}: analyses no failures; each design decides again after one")
-    if plan is not None and design is not None:
-        raise InputError("plan and design: only one of them can be examined")
+    _refuse_combinations(scenario.system, restoration, plan, design)
     selected = kinds_of(scenario.system, "failure", kinds)
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}, must be at least 1")
     begin = time.perf_counter()
     trials = Trials.of(scenario, only_label(design))
     run = _first_run(trials) if plan is None else _run_of(trials, plan)
-    search = _Search(trials=trials, run=run, begin=begin, advance=advance, found=found)
+    search = _Search(
+        trials=trials, run=run, begin=begin, limit=limit, workers=workers, cluster=cluster, advance=advance,
+        found=found,
+    )  # fmt: skip
     if run.plan is None:
         return search.result(total=0)
-    if study is not None and (asked is not None or kinds is None):
-        names = study.default(run.problem) if asked is None else asked
-        possible = study.find(run.problem, names)
-        analysis = _analysis_of(study, search, possible, restoration, is_of_design=plan is None)
-        if analysis is not None:
-            return search.analyse(analysis, possible, limit, workers=workers, cluster=cluster)
-        kinds_of_sets = {study.sets[name] for name in names}
-        if not possible.failures or not kinds_of_sets <= {kind.name for kind in selected}:
-            sets = [_Candidate.of(failure) for failure in possible.failures]
-            return search.try_all(sets, limit, workers=workers, cluster=cluster)
-        selected = [kind for kind in selected if kind.name in kinds_of_sets]
-    candidates = _busiest_first(run, trials.candidates("failure", selected))
-    of_elements = [
-        _Candidate(kind.name, name, action.state, action.apply({}, name)) for kind, action, name in candidates
+    if study is None or (asked is None and kinds is not None):
+        return search.try_all(_elements_to_fail(run, trials, selected))
+    names = study.default(run.problem) if asked is None else asked
+    possible = study.find(run.problem, names)
+    analysis = _analysis_of(study, search, possible, restoration, is_of_design=plan is None)
+    if analysis is not None:
+        return search.analyse(analysis, possible)
+    kinds_of_sets = {study.sets[name] for name in names}
+    of_sets = [kind for kind in selected if kind.name in kinds_of_sets]
+    if possible.failures and len(of_sets) == len(kinds_of_sets):
+        return search.try_all(_elements_to_fail(run, trials, of_sets))
+    return search.try_all([_Candidate.of(failure) for failure in possible.failures])
+
+
+def _refuse_combinations(
+    system: System, restoration: Restoration | None, plan: object, design: OneDesign | None
+) -> None:
+    """Raise InputError for arguments that exclude each other, or need an analysis that the system lacks."""
+    if system.studies.failures is None and (restoration or plan is not None):
+        raise InputError(f"{system.name}: analyses no failures; each design decides again after one")
+    if plan is not None and design is not None:
+        raise InputError("plan and design: only one of them can be examined")
+
+
+def _elements_to_fail(run: Run, trials: Trials, kinds: Sequence[ElementKind]) -> list[_Candidate]:
+    """Return the failures of single elements of the kinds, the busiest elements first."""
+    return [
+        _Candidate(kind.name, name, action.state, action.apply({}, name))
+        for kind, action, name in _busiest_first(run, trials.candidates("failure", kinds))
     ]
-    return search.try_all(of_elements, limit, workers=workers, cluster=cluster)
 
 
 def _analysis_of(
@@ -192,11 +206,7 @@ def _asked_sets(
     raises  InputError for unknown names, and for both sets and kinds
     """
     if failures is None:
-        if kinds is None or study is None:
-            return None
-        named = {kind.name for kind in kinds_of(system, "failure", kinds)}
-        sets = [name for name, kind in study.sets.items() if kind in named]
-        return sets if len(sets) == len(named) else None
+        return None if kinds is None or study is None else _sets_of_kinds(study, system, kinds)
     if kinds is not None:
         raise InputError("failures and kinds: only one of them can be given")
     if study is None:
@@ -208,9 +218,18 @@ def _asked_sets(
         for name in names
         if name not in study.sets
     ]
-    if faults or not names:
-        raise InputError(*(faults or ["failures: none is named"]))
+    if not names:
+        faults = ["failures: none is named"]
+    if faults:
+        raise InputError(*faults)
     return list(dict.fromkeys(names))
+
+
+def _sets_of_kinds(study: FailureStudy, system: System, kinds: Kinds) -> list[str] | None:
+    """Return the set of each kind of elements; None where a kind has none."""
+    named = {kind.name for kind in kinds_of(system, "failure", kinds)}
+    sets = [name for name, kind in study.sets.items() if kind in named]
+    return sets if len(sets) == len(named) else None
 
 
 def _run_of(trials: Trials, plan: str | Path | Plan) -> Run:
@@ -268,28 +287,26 @@ class _Search:
     trials: Trials
     run: Run
     begin: float
+    limit: int | None
+    workers: int
+    cluster: str | None
     advance: Callable[[int, int, int], None] | None
     found: Callable[[Failures], None] | None
     failures: list[Failure] = field(default_factory=list)
     said: float = 0.0
     restoration: str = ""
 
-    def try_all(
-        self,
-        candidates: Sequence[_Candidate],
-        limit: int | None,
-        *,
-        workers: int,
-        cluster: str | None,
-    ) -> Failures:
+    def try_all(self, candidates: Sequence[_Candidate]) -> Failures:
         """Try the candidates, as many as the limit allows; return the results, also when interrupted."""
-        tried = candidates[:limit]
+        tried = candidates[: self.limit]
         adjustments = self.trials.adjustments
         asked = [_join(adjustments, candidate.adjustments) for candidate in tried]
         is_interrupted = False
         self._report(len(tried))
         try:
-            with open_pool(self.trials, workers=workers, cluster=cluster, find_busiest=True) as pool:
+            with open_pool(
+                self.trials, workers=self.workers, cluster=self.cluster, find_busiest=True
+            ) as pool:
                 for index, outcome in pool.make(asked, start_of(self.run)):
                     self.failures.append(self._failure(tried[index], outcome))
                     self._report(len(tried))
@@ -298,24 +315,17 @@ class _Search:
             is_interrupted = True
         return self.result(len(candidates), is_interrupted=is_interrupted)
 
-    def analyse(
-        self,
-        analysis: FailureAnalysis,
-        possible: PossibleFailures,
-        limit: int | None,
-        *,
-        workers: int,
-        cluster: str | None,
-    ) -> Failures:
+    def analyse(self, analysis: FailureAnalysis, possible: PossibleFailures) -> Failures:
         """Analyse failures, as many as the limit allows; return the results, also when interrupted."""
         total = len(possible.failures)
-        rows = np.arange(total) if limit is None else analysis.busiest_first()[:limit]
+        rows = np.arange(total) if self.limit is None else analysis.busiest_first()[: self.limit]
         self.restoration = analysis.about
         parts = []
         is_interrupted = False
         self._report(len(rows))
         try:
-            for chunk, outcomes, more in _evaluate(analysis, rows, workers=workers, cluster=cluster):
+            results = _evaluate(analysis, rows, workers=self.workers, cluster=self.cluster)
+            for chunk, outcomes, more in results:
                 parts.append(more)
                 for row, outcome in zip(chunk.tolist(), outcomes, strict=True):
                     candidate = _Candidate.of(possible.failures[row])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -80,10 +80,7 @@ def lay_out(
     raises   InputError with every fault
     """
     own_axes, faults = sweep_axes(axes or {})
-    if not scenarios:
-        faults.append("sweep: needs a scenario")
-    names = [scenario.name for scenario in scenarios]
-    faults += [f"{name}: is given twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    faults += _scenario_faults(scenarios)
     points: list[Point] = []
     layouts: list[_Layout] = []
     for scenario in () if faults else scenarios:
@@ -93,21 +90,41 @@ def lay_out(
             points += layout.points()
         except InputError as error:
             faults += error.faults
-    labels = [label for layout in layouts for label in layout.labels]
-    for key in own_axes if labels else ():
-        if key.startswith("designs.") and not any(layout.label_of(key) for layout in layouts):
-            label = key.split(".")[1]
-            faults.append(f"sweep.{key}: no such design of this sweep" + did_you_mean(label, labels))
+    faults += _unknown_designs(own_axes, layouts)
     if faults:
         raise InputError(*shorten_faults(list(dict.fromkeys(faults)), "sweep", "to correct"))
     keys = [key for scenario in scenarios for key in (*scenario.sweep, *own_axes)]
-    unnamed = (
-        [] if designs is not None else [scenario.system for scenario in scenarios if not scenario.designs]
-    )
-    systems = {system.name: system for system in unnamed}
     return Grid(
-        axes=tuple(dict.fromkeys(keys)), points=tuple(points), of_usual_designs=tuple(systems.values())
+        axes=tuple(dict.fromkeys(keys)),
+        points=tuple(points),
+        of_usual_designs=_systems_without_designs(scenarios) if designs is None else (),
     )
+
+
+def _scenario_faults(scenarios: Sequence[Scenario]) -> list[str]:
+    """Return an error where there is no scenario, and one for each that is given twice."""
+    names = [scenario.name for scenario in scenarios]
+    if not names:
+        return ["sweep: needs a scenario"]
+    return [f"{name}: is given twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+
+
+def _unknown_designs(axes: Iterable[str], layouts: Sequence[_Layout]) -> list[str]:
+    """Return an error for each axis of a design that no layout has."""
+    labels = [label for layout in layouts for label in layout.labels]
+    if not labels:
+        return []
+    return [
+        f"sweep.{key}: no such design of this sweep" + did_you_mean(key.split(".")[1], labels)
+        for key in axes
+        if key.startswith("designs.") and not any(layout.label_of(key) for layout in layouts)
+    ]
+
+
+def _systems_without_designs(scenarios: Sequence[Scenario]) -> tuple[System, ...]:
+    """Return the systems of scenarios that name no designs, each once."""
+    systems = [scenario.system for scenario in scenarios if not scenario.designs]
+    return tuple({system.name: system for system in systems}.values())
 
 
 class _Layout:

@@ -6,7 +6,7 @@ The explanation of the plan has its purchases in order, and what smaller budgets
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -37,27 +37,39 @@ def list_purchases(
     changes = {} if budget is None else {f"problem.{name}": budget}
     arguments: dict[str, Any] = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
     explained = explain(scenario, design=design, changes=changes, **arguments)
-    roles = {} if explained.explanation is None else _by_role(explained.explanation)
-    ladder, budgets = roles.get("purchases"), roles.get("budgets")
-    bought = [] if ladder is None or not steps else _read_steps(explained, ladder)
-    before = dict(explained.metrics)
-    if bought and ladder is not None:
-        before = _metrics_of(explained, ladder.frame[system.ranks[0].name].iloc[0])
-    ending = "these are all purchases of the plan" if bought else "its plan buys nothing"
+    explanation = explained.explanation
+    roles = {} if explanation is None else _by_role(explanation)
+    ladder, budgets = roles.get("purchases") if steps else None, roles.get("budgets")
+    bought = [] if ladder is None else _read_steps(explained, ladder)
+    points = () if budgets is None else _read_points(system, budgets)
     return Upgrades(
         run=explained.run,
         steps=tuple(bought),
         metric=system.ranks[0],
-        points=() if budgets is None else _read_points(system, budgets),
+        points=points,
         has_costs=True,
         budget=budget,
-        ending=ending if steps else "no step is asked for",
+        ending=_name_ending(steps, bought),
         adjustments={} if budget is None else {str(name): budget},
-        solved=1 + (0 if budgets is None else len(budgets.frame)),
+        solved=1 + len(points),
         seconds=time.perf_counter() - begin,
-        before=before,
-        findings=() if explained.explanation is None else explained.explanation.sentences,
+        before=_metrics_before(explained, ladder),
+        findings=() if explanation is None else explanation.sentences,
     )
+
+
+def _name_ending(steps: int, bought: Sequence[Step]) -> str:
+    """Return the reason why the list ends."""
+    if not steps:
+        return "no step is asked for"
+    return "these are all purchases of the plan" if bought else "its plan buys nothing"
+
+
+def _metrics_before(explained: Explained, ladder: Section | None) -> dict[str, float | None]:
+    """Return the metrics before the first purchase; those of the plan where it buys nothing."""
+    if ladder is None or len(ladder.frame) < 2:
+        return dict(explained.metrics)
+    return _metrics_of(explained, ladder.frame[explained.run.system.ranks[0].name].iloc[0])
 
 
 def refuse(system: System, given: Mapping[str, Any]) -> None:

@@ -344,21 +344,16 @@ class _Ladder:
         best: tuple[tuple[float, ...], _Candidate, Outcome] | None = None
         start = start_of(self.current) if self.current.decision is not None else None
         index, failed, is_proven = 0, 0, True
-        limit = len(order) if self.most_candidates is None else min(self.most_candidates, len(order))
+        limit = len(order[: self.most_candidates])
         while index < len(order):
             if not self._may_beat(order[index], best):
                 break  # neither do those after it, whose bounds are smaller
             if index >= limit:
                 is_proven = False
                 break
-            batch = [
-                candidate
-                for candidate in order[index : min(limit, index + self.pool.width)]
-                if self._may_beat(candidate, best)
-            ]
-            bought_now = [bought for bought, _ in self.bought]
-            outcomes = self._solve_sets([[*bought_now, candidate] for candidate in batch], start)
-            for candidate, outcome in zip(batch, outcomes, strict=True):
+            end = min(limit, index + self.pool.width)
+            batch = [candidate for candidate in order[index:end] if self._may_beat(candidate, best)]
+            for candidate, outcome in zip(batch, self._solve_next(batch, start), strict=True):
                 index, failed = index + 1, failed + (not outcome.has_plan)
                 score = self._score(before, outcome, candidate.cost)
                 if any(score) and (best is None or score > best[0]):
@@ -478,6 +473,11 @@ class _Ladder:
     def _spent(self) -> Decimal:
         return sum((exact_cost(candidate.cost) for candidate, _ in self.bought), Decimal(0))
 
+    def _solve_next(self, candidates: Sequence[_Candidate], start: Run | None) -> list[Outcome]:
+        """Return the outcome of each candidate behind the upgrades that are bought."""
+        bought = [candidate for candidate, _ in self.bought]
+        return self._solve_sets([[*bought, candidate] for candidate in candidates], start)
+
     def _solve_sets(self, sets: Sequence[Sequence[_Candidate]], start: Run | None = None) -> list[Outcome]:
         """Return the outcome of each set of upgrades."""
         asked = [self._adjustments(set_) for set_ in sets]
@@ -534,7 +534,7 @@ class _Ladder:
             ranked = bounds[key]
             if ranked is not None and name not in ranked:
                 continue
-            cost = self.costs[kind.name].get(action.name, {}).get(name) if self.has_costs else 1.0
+            cost = self._cost(kind, action, name)
             if cost is None:
                 self.without_cost += 1
                 continue
@@ -544,7 +544,7 @@ class _Ladder:
                     kind=kind,
                     action=action,
                     name=name,
-                    cost=float(cost),
+                    cost=cost,
                     bound=limit if bound is None else min(limit, float(bound)),
                 )
             )
@@ -553,6 +553,13 @@ class _Ladder:
             for rank, candidate in enumerate(candidates)
         }
         return sorted(candidates, key=lambda candidate: order[id(candidate)])
+
+    def _cost(self, kind: ElementKind, action: Action, name: str) -> float | None:
+        """Return the cost of an upgrade, 1 where the tables have no costs; None for one without a cost."""
+        if not self.has_costs:
+            return 1.0
+        cost = self.costs[kind.name].get(action.name, {}).get(name)
+        return None if cost is None else float(cost)
 
     def _bounds(self, kind: ElementKind, action: Action) -> Mapping[str, float | None] | None:
         """Return the ranking of a kind's elements; None where there is none.
