@@ -60,20 +60,25 @@ def amount(value: float, unit: str) -> str:
     if value < 0:
         return f"-{amount(-value, unit)}"
     for scale in UNIT_SCALES:
-        size = value * scale.get(unit, 0.0)
-        units = [(name, smallest) for name, smallest in reversed(scale.items()) if size >= smallest]
-        for name, unit_size in units[:2]:  # the second where only that is a short number: `100 min`
-            if round(size / unit_size, 2) == size / unit_size < 1000:
-                return f"{size / unit_size:.4g} {name}"
-        if units:
-            return f"{size / units[0][1]:.4g} {units[0][0]}"
-        if size > 0:  # less than one of the smallest unit
-            name, unit_size = next(iter(scale.items()))
-            return f"{size / unit_size:.4g} {name}"
+        if (size := value * scale.get(unit, 0.0)) > 0:
+            return _in_scale(size, scale)
     for word, unit_size in reversed(LARGE_NUMBERS.items()):
         if value >= unit_size and not is_convertible(unit):
             return f"{float(f'{value / unit_size:.4g}'):,.10g} {word} {unit}".rstrip()
     return f"{value or 0.0:,.10g} {_counted(value, unit)}".rstrip()  # 0 for -0.0
+
+
+def _in_scale(size: float, scale: dict[str, float]) -> str:
+    """Return a positive size in the largest unit that it has one of, else in the smallest.
+
+    scale  size of each unit, the smallest first
+    """
+    units = [(name, smallest) for name, smallest in reversed(scale.items()) if size >= smallest]
+    for name, unit_size in units[:2]:  # the second where only that is a short number: `100 min`
+        if round(size / unit_size, 2) == size / unit_size < 1000:
+            return f"{size / unit_size:.4g} {name}"
+    name, unit_size = units[0] if units else next(iter(scale.items()))
+    return f"{size / unit_size:.4g} {name}"
 
 
 def amount_or_number(value: float | None, unit: str) -> str:

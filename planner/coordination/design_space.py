@@ -209,20 +209,11 @@ def recommend(
     """
     where = Resources.of(resources, "resources")
     split = None if separation is None else Separation.of(separation, "separation")
-    why = []
-    can: Information | None = None
     if split is Separation.LINE_RATE:
         return Recommendation(
             information=None, resources=where, mechanisms=(), why=(OUTSIDE,), known=(), designs=()
         )
-    if information is not None:
-        can = Information.of(information, "information")
-        why.append(f"{can} information can be shared, as stated")
-        if split is not None and _rank(can) > _rank(CAN_SHARE[split][0]):
-            why.append(f"this is more than usual: {CAN_SHARE[split][1]}")
-    elif split is not None:
-        can, reason = CAN_SHARE[split]
-        why.append(f"{can} information can be shared: {reason}")
+    can, why = _information_to_share(information, split)
     slow = _too_slow(decide_s, react_s)
     if slow is not None and (can is None or _rank(can) > _rank(Information.INCOMPLETE)):
         can = Information.INCOMPLETE
@@ -234,11 +225,7 @@ def recommend(
         )
     mechanisms = SPACE[can, where]
     why += [f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms]
-    systems = [
-        system
-        for system in table_1_1()
-        if can in _shareable_information(system) and where in system.resources
-    ]
+    systems = _systems_with(can, where)
     if not any(system.information is can for system in systems):
         why.append("no prior work in Table 1.1 shares this much information over such resources")
     if len(mechanisms) > 1:
@@ -251,6 +238,31 @@ def recommend(
         known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
         designs=tuple(designs_of(mechanisms)),
     )
+
+
+def _systems_with(information: Information, resources: Resources) -> list[PriorSystem]:
+    """Return the systems of Table 1.1 with such resources that can share this information."""
+    return [
+        system
+        for system in table_1_1()
+        if information in _shareable_information(system) and resources in system.resources
+    ]
+
+
+def _information_to_share(
+    information: Information | str | None, split: Separation | None
+) -> tuple[Information | None, list[str]]:
+    """Return the information that control planes can share, as stated or by their separation, and why."""
+    if information is not None:
+        can = Information.of(information, "information")
+        why = [f"{can} information can be shared, as stated"]
+        if split is not None and _rank(can) > _rank(CAN_SHARE[split][0]):
+            why.append(f"this is more than usual: {CAN_SHARE[split][1]}")
+        return can, why
+    if split is None:
+        return None, []
+    can, reason = CAN_SHARE[split]
+    return can, [f"{can} information can be shared: {reason}"]
 
 
 def _rank(information: Information) -> int:

@@ -9,6 +9,7 @@ performance falls with the age, noise and granularity of information.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -335,42 +336,52 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
     start = exact.get(plain["label"].iloc[0], {}).get("performance") if len(plain) else None
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    for degradation in _coordination(system).degradations:
-        for label in dict.fromkeys(plain["label"]):
-            key = f"designs.{label}.information.{degradation.parameter}"
-            mechanism = plain.loc[plain["label"] == label, "mechanism"].iloc[0]
-            of_design = runs[runs["label"] == label]
-            for value in degradation.values:
-                here = of_design[:0]
-                if key in axes:
-                    here = of_design[np.isclose(of_design[key].astype(float), value)]
-                values = [exact[label]["performance"]] if key not in axes and label in exact else []
-                for _, run in here.iterrows():
-                    figure = _read_figure(run, column_of(metric.name))
-                    if run["exit_code"] == 0 and figure is not None:
-                        values.append(figure)
-                    elif label not in measured.failed:
-                        failed[f"{label} at {_name_value(degradation, value)}"] = _failure_reason(run, metric)
-                median = float(np.median(values)) if values else None
-                rows.append(
-                    {
-                        "system": system.name,
-                        "design": label,
-                        "mechanism": mechanism,
-                        "kind": degradation.kind,
-                        "parameter": degradation.parameter,
-                        "has_parameter": key in axes,
-                        "value": float(value),
-                        "unit": degradation.unit,
-                        "performance": median,
-                        "least": min(values, default=None),
-                        "most": max(values, default=None),
-                        "share": None if median is None else _share(median, start, bound),
-                        "seeds": len(values),
-                    }
-                )
+    labels = dict.fromkeys(plain["label"])
+    for degradation, label in itertools.product(_coordination(system).degradations, labels):
+        key = f"designs.{label}.information.{degradation.parameter}"
+        mechanism = plain.loc[plain["label"] == label, "mechanism"].iloc[0]
+        of_design = runs[runs["label"] == label]
+        for value in degradation.values:
+            if key in axes:
+                degraded = of_design[np.isclose(of_design[key].astype(float), value)]
+                values, reason = _read_values(degraded, metric)
+                if reason is not None and label not in measured.failed:
+                    failed[f"{label} at {_name_value(degradation, value)}"] = reason
+            else:
+                values = [exact[label]["performance"]] if label in exact else []
+            median = float(np.median(values)) if values else None
+            rows.append(
+                {
+                    "system": system.name,
+                    "design": label,
+                    "mechanism": mechanism,
+                    "kind": degradation.kind,
+                    "parameter": degradation.parameter,
+                    "has_parameter": key in axes,
+                    "value": float(value),
+                    "unit": degradation.unit,
+                    "performance": median,
+                    "least": min(values, default=None),
+                    "most": max(values, default=None),
+                    "share": None if median is None else _share(median, start, bound),
+                    "seeds": len(values),
+                }
+            )
     frame = _replace_missing(pd.DataFrame(rows, columns=list(CURVE_COLUMNS)))
     return Curves(system=system, frame=frame, measured=measured, failed=failed)
+
+
+def _read_values(runs: pd.DataFrame, metric: Metric) -> tuple[list[float], str | None]:
+    """Return the performance of each run that has one, and the last reason of those that have none."""
+    values: list[float] = []
+    reason = None
+    for _, run in runs.iterrows():
+        figure = _read_figure(run, column_of(metric.name))
+        if run["exit_code"] == 0 and figure is not None:
+            values.append(figure)
+        else:
+            reason = _failure_reason(run, metric)
+    return values, reason
 
 
 def _name_value(degradation: Degradation, value: float) -> str:
@@ -392,29 +403,31 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
         index=designs,
         columns=list(degradation.values),
     )
+    # designs without this parameter compete too, except those with all information
+    everywhere = [design for design in designs if design in constant and mechanism[design] != "transparency"]
     sentences = []
     for index, design in enumerate(designs[1:], start=1):
-        if design in constant:
-            continue
-        # designs with less information, and designs without this parameter, except those with all information
-        rivals = [
-            other
-            for column, other in enumerate(designs)
-            if column < index or (column > index and other in constant and mechanism[other] != "transparency")
-        ]
-        first, overall = (_find_lead(performance, design, some, degradation) for some in (rivals[:1], rivals))
-        text = f"{name}: {design} ({mechanism[design]}) is "
-        if len(rivals) > 1 and overall.loss == first.loss:
-            text += _describe_lead(overall, f"{rivals[0]} and all others with less information", degradation)
-        else:
-            text += _describe_lead(first, rivals[0], degradation)
-            if overall.loss != first.loss:
-                text += "; " + _describe_lead(overall, "all others with less information", degradation)
-        sentences.append(text)
+        if design not in constant:
+            rivals = [*designs[:index], *(other for other in designs[index + 1 :] if other in everywhere)]
+            lead = _compare_with_rivals(performance, design, rivals, degradation)
+            sentences.append(f"{name}: {design} ({mechanism[design]}) is {lead}")
     unaffected = [design for design in designs[1:] if design in constant]
     if unaffected:
         sentences.append(f"{name}: {degradation.kind} has no effect on {', '.join(unaffected)}")
     return sentences
+
+
+def _compare_with_rivals(
+    performance: pd.DataFrame, design: str, rivals: Sequence[str], degradation: Degradation
+) -> str:
+    """Return up to which value a design is better than its first rival, and than all where that differs."""
+    first, overall = (_find_lead(performance, design, some, degradation) for some in (rivals[:1], rivals))
+    if len(rivals) > 1 and overall.loss == first.loss:
+        return _describe_lead(overall, f"{rivals[0]} and all others with less information", degradation)
+    text = _describe_lead(first, rivals[0], degradation)
+    if overall.loss == first.loss:
+        return text
+    return f"{text}; {_describe_lead(overall, 'all others with less information', degradation)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -347,18 +347,23 @@ class Store:
     def _values(self, numbers: Sequence[int], names: Sequence[str] | None) -> dict[str, list[Any]]:
         """Return the values of the runs of these numbers by column, in this order."""
         with self._database.explain_failures(), self._temporary_table(numbers):
-            base = [name for name in COLUMNS if names is None or name in names]
-            selected = ", ".join(["runs.id", *(f"runs.{name}" for name in base)])
-            rows = self._database.fetch(
-                f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
-            )
-            values = {name: [row[index] for row in rows] for index, name in enumerate(base, start=1)}
+            ids, values = self._base_values([name for name in COLUMNS if names is None or name in names])
             for name in (*self.setting_names(), *self.metric_names()):
-                if names is None or name in names:
-                    values_of = self._known_values(name)
-                    if values_of or names is not None:
-                        values[name] = [values_of.get(row[0]) for row in rows]
+                if names is not None and name not in names:
+                    continue
+                values_of = self._known_values(name)
+                if values_of or names is not None:
+                    values[name] = [values_of.get(number) for number in ids]
         return values if names is None else {name: values[name] for name in names}
+
+    def _base_values(self, names: Sequence[str]) -> tuple[list[int], dict[str, list[Any]]]:
+        """Return the numbers of the selected runs, and their values in the columns that all runs have."""
+        selected = ", ".join(["runs.id", *(f"runs.{name}" for name in names)])
+        rows = self._database.fetch(
+            f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
+        )
+        values = {name: [row[index] for row in rows] for index, name in enumerate(names, start=1)}
+        return [row[0] for row in rows], values
 
     def _known_values(self, name: str) -> dict[int, Any]:
         kind, number = self._columns.find_column(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,10 +141,21 @@ def failures(
     if analysis is not None:
         return search.analyse(analysis, possible)
     kinds_of_sets = {study.sets[name] for name in names}
+    return search.try_all(_failures_of_sets(run, trials, possible, kinds_of_sets, selected))
+
+
+def _failures_of_sets(
+    run: Run,
+    trials: Trials,
+    possible: PossibleFailures,
+    kinds_of_sets: Collection[str],
+    selected: Sequence[ElementKind],
+) -> list[_Candidate]:
+    """Return the failures of sets; as single elements, the busiest first, where the sets are of such."""
     of_sets = [kind for kind in selected if kind.name in kinds_of_sets]
     if possible.failures and len(of_sets) == len(kinds_of_sets):
-        return search.try_all(_elements_to_fail(run, trials, of_sets))
-    return search.try_all([_Candidate.of(failure) for failure in possible.failures])
+        return _elements_to_fail(run, trials, of_sets)
+    return [_Candidate.of(failure) for failure in possible.failures]
 
 
 def _refuse_combinations(

@@ -319,18 +319,29 @@ def check_as_scipy(options: Options, model: LinearProgram, is_first_order: bool)
     """
     status, optimum = _solve_with_scipy(model)
     solution = solve(model, options)
-    if optimum is not None and is_first_order and solution.status is Status.FEASIBLE:
+    if optimum is None:
+        _check_without_optimum(model, solution, status)
+    elif is_first_order and solution.status is Status.FEASIBLE:
         for value in (solution.objective, solution.bound):
             assert value is not None
             assert np.isclose(value, optimum, rtol=1e-5, atol=1e-5), f"{value}, should be {optimum:g}"
-    elif optimum is not None:
+    else:
         _check_optimal(model, solution, optimum)
-    elif status in (2, 3) and solution.status is Status.UNDECIDED:
+
+
+def _check_without_optimum(model: LinearProgram, solution: Solution, scipy_status: int) -> None:
+    """Check the solution of a model for which scipy finds no optimum.
+
+    scipy_status  2 for infeasible, 3 for unbounded
+    """
+    if scipy_status not in (2, 3):
+        return
+    if solution.status is Status.UNDECIDED:
         assert "calls the model infeasible, which it is not" in solution.reasons[0], "undecided"
-    elif status == 2 and solution.x is not None:  # scipy's HiGHS calls a few feasible models infeasible
+    elif scipy_status == 2 and solution.x is not None:  # scipy's HiGHS calls a few feasible models infeasible
         assert model.violation(solution.x) <= TOLERANCE
-    elif status in (2, 3):  # 2 may stand for unbounded too
-        honest = [Status.UNBOUNDED, *([Status.INFEASIBLE] if status == 2 else [])]
+    else:  # 2 may stand for unbounded too
+        honest = [Status.UNBOUNDED, *([Status.INFEASIBLE] if scipy_status == 2 else [])]
         assert solution.status in honest, f"{solution.status}, should be {' or '.join(map(str, honest))}"
 
 

@@ -47,15 +47,20 @@ def _check_metrics(bounding: Sequence[Run], covered: Sequence[Run]) -> None:
         metric = bound_run.system.metric(proof.metric)
         for run in covered:
             value = run.metrics.get(metric.name)
-            same_scope = run.proof.bound_scope == proof.bound_scope and run.proof.metric == proof.metric
-            if value is None or (proof.bound_scope and not (same_scope and run.omniscient)):
-                continue
-            if not _serves_as_much(run, bound_run, metric):
+            if value is None or not _is_covered(run, bound_run, metric):
                 continue
             assert not is_better(metric, value, proof.bound), (
                 f"{describe(run)}: {metric.name} {value} beats the bound {proof.bound} of "
                 f"{describe(bound_run)}" + (f" for {proof.bound_scope}" if proof.bound_scope else "")
             )
+
+
+def _is_covered(run: Run, bound_run: Run, metric: Metric) -> bool:
+    """Return whether a bound on a metric covers the plan of a run."""
+    proof = bound_run.proof
+    same_scope = run.proof.bound_scope == proof.bound_scope and run.proof.metric == proof.metric
+    is_in_scope = not proof.bound_scope or (same_scope and run.omniscient)
+    return is_in_scope and _serves_as_much(run, bound_run, metric)
 
 
 def check_optimum(runs: Sequence[Run]) -> None:
@@ -69,25 +74,33 @@ def _check_one_optimum(best: Run, runs: Sequence[Run]) -> None:
     proof = best.proof
     if best.plan is None or proof.metric is None or proof.bound_scope or proof.bound is None:
         return
-    metric = best.system.metric(proof.metric)
-    optimum, slack = best.metrics[metric.name], proof.gap or 0.0
-    assert optimum is not None
     # what users get, also of plans with violations; a rank without a bound is not claimed to be the best
     ranks = best.system.ranks[: len(proven_bounds(best))]
     for run in runs:
-        value = run.metrics.get(metric.name)
         if ranks:
-            values, best_values = headline_values(run), headline_values(best)
-            assert compare_ranks(ranks, values, best_values, TOLERANCE + slack) <= 0, (
-                f"{describe(run)}: {_show(ranks, values)} beats the optimum "
-                f"{', '.join(map(str, best_values[: len(ranks)]))} of {describe(best)}"
-            )
-        elif run.plan is not None and value is not None and not len(run.violations):
-            if not _serves_as_much(run, best, metric):
-                continue
-            assert not is_better(metric, value, optimum, slack=slack), (
-                f"{describe(run)}: {metric.name} {value} beats the optimum {optimum} of {describe(best)}"
-            )
+            _check_ranks(best, run, ranks)
+        elif run.plan is not None and not len(run.violations):
+            _check_value(best, run, best.system.metric(proof.metric))
+
+
+def _check_ranks(best: Run, run: Run, ranks: Sequence[Metric]) -> None:
+    """Check that a run is no better than the best one in the ranks for which that is proven."""
+    values, best_values = headline_values(run), headline_values(best)
+    assert compare_ranks(ranks, values, best_values, TOLERANCE + (best.proof.gap or 0.0)) <= 0, (
+        f"{describe(run)}: {_show(ranks, values)} beats the optimum "
+        f"{', '.join(map(str, best_values[: len(ranks)]))} of {describe(best)}"
+    )
+
+
+def _check_value(best: Run, run: Run, metric: Metric) -> None:
+    """Check that a run that serves as much as the best one is no better in the metric that is proven."""
+    value, optimum = run.metrics.get(metric.name), best.metrics[metric.name]
+    assert optimum is not None
+    if value is None or not _serves_as_much(run, best, metric):
+        return
+    assert not is_better(metric, value, optimum, slack=best.proof.gap or 0.0), (
+        f"{describe(run)}: {metric.name} {value} beats the optimum {optimum} of {describe(best)}"
+    )
 
 
 def _serves_as_much(run: Run, other: Run, metric: Metric) -> bool:

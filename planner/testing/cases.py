@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -146,3 +147,8 @@ def check_refusal(error: InputError, asked: str) -> None:
 def has_name(faults: Sequence[str], name: str) -> bool:
     """Return whether a fault names something."""
     return any(name in fault for fault in faults)
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return the names that occur several times, each once, in order."""
+    return [name for name, count in Counter(names).items() if count > 1]

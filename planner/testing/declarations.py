@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.contract.parameters import parameters_of
 from planner.contract.system import System
-from planner.testing.cases import Cases
+from planner.testing.cases import Cases, repeated
 
 
 def declaration_cases(system: System) -> Cases:
@@ -27,9 +27,8 @@ def _check_names(system: System) -> None:
         "target": system.studies.targets,
     }
     for kind, items in named.items():
-        names = [item.name for item in items]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        assert not repeated, f"{kind} {repeated[0]} is declared twice"
+        twice = repeated([item.name for item in items])
+        assert not twice, f"{kind} {twice[0]} is declared twice"
     assert system.designs, "a system needs a design"
     unknown = sorted(set(system.best) - {design.name for design in system.designs})
     assert not unknown, f"best: {unknown[0]} is no design of the system"

@@ -7,13 +7,21 @@ beyond the default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from planner.contract.parameters import Parameter
 
 LARGEST: Final = 1_000
 """Largest number that is tried: rounds, steps and times above it only take longer."""
+COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
+"""Comparison of a number with a limit, by the limit's name in a schema."""
 
 
 def values_to_try(parameter: Parameter) -> list[Any]:
@@ -46,19 +54,18 @@ def _values_of(schema: Mapping[str, Any], default: Any) -> Iterator[Any]:
 
 def _numbers(schema: Mapping[str, Any], default: Any, *, is_integer: bool) -> Iterator[float]:
     """Yield the ends of the range of a number, and numbers between them, the least first."""
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     usual = default if isinstance(default, int | float) and not isinstance(default, bool) else 1
     spread = {usual / 4, usual * 2, *((1, 2) if is_integer else (0.5,))}
-    ends = {end for end in (low, high) if end is not None}
-    ends |= {end + 1 for end in (above,) if end is not None and is_integer}
+    ends = {schema[key] for key in ("minimum", "maximum") if schema.get(key) is not None}
+    if is_integer and (above := schema.get("exclusiveMinimum")) is not None:
+        ends.add(above + 1)
     numbers = {math.ceil(value) if is_integer else float(value) for value in ends | spread}
     for number in sorted(numbers):
-        fits = (
-            (low is None or number >= low)
-            and (high is None or number <= high)
-            and (above is None or number > above)
-            and (below is None or number < below)
-        )
-        if fits and (number <= LARGEST or number <= 2 * usual):
+        if _is_in_range(schema, number) and number <= max(LARGEST, 2 * usual):
             yield number
+
+
+def _is_in_range(schema: Mapping[str, Any], number: float) -> bool:
+    """Return whether a number is within all limits of a schema."""
+    limits = {key: schema[key] for key in COMPARISONS if schema.get(key) is not None}
+    return all(COMPARISONS[key](number, limit) for key, limit in limits.items())

@@ -21,6 +21,7 @@ from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.testing.bounds import check_bounds, check_optimum
 from planner.testing.cases import TOLERANCE, Cases, Runs
 from planner.testing.problems import first_and_another
@@ -59,9 +60,13 @@ def check_run(runs: Runs, name: str) -> None:
         assert run.proof.bound is not None, "a design that is declared to bound only proves no bound"
     unknown = runs.reported[name] - {metric.name for metric in runs.system.metrics}
     assert not unknown, f"reports its progress in {sorted(unknown)[0]}, which is no metric"
-    if run.plan is None:
-        return
-    expected = {metric.name for metric in runs.system.plan.metrics}
+    if run.plan is not None:
+        _check_run_metrics(run)
+
+
+def _check_run_metrics(run: Run) -> None:
+    """Check that a run has all metrics that are declared, each with a finite value or None."""
+    expected = {metric.name for metric in run.system.plan.metrics}
     if run.entry.design.signalling is not None:
         expected |= {metric.name for metric in SIGNALLING_METRICS}
     assert run.metrics.keys() == expected, f"metrics differ: {sorted(run.metrics.keys() ^ expected)}"
@@ -78,12 +83,16 @@ def _check_plan_tables(runs: Runs, name: str) -> None:
     again = system.plan.from_tables(problem, tables)
     before, after = (system.plan.measure(problem, plan, None) for plan in (run.plan, again))
     for metric, value in before.items():
-        other = after[metric]
-        same = value is other is None or (value is not None and other is not None and _is_close(value, other))
-        assert same, f"{metric}: {value} becomes {other}"
-    for table in list(tables):
-        declared = next((table_ for table_ in system.plan.tables if table_.name == table), None)
-        assert declared is not None, f"table {table} of the plan is not declared"
+        assert _is_same(value, after[metric]), f"{metric}: {value} becomes {after[metric]}"
+    undeclared = [name for name in tables if name not in {table.name for table in system.plan.tables}]
+    assert not undeclared, f"table {undeclared[0]} of the plan is not declared"
+
+
+def _is_same(value: float | None, other: float | None) -> bool:
+    """Return whether two metrics are close, or both are unknown."""
+    if value is None or other is None:
+        return value is other
+    return _is_close(value, other)
 
 
 def _check_replay(runs: Runs, name: str) -> None:
@@ -206,14 +215,17 @@ def _check_frames(runs: Runs, simulation: Simulation) -> None:
     drawn = simulation.run(runs.problem, **arguments, frames=True)
     assert not plain.frames, "has frames though nobody asked for them"
     assert dict(plain.metrics) == dict(drawn.metrics), "frames change the metrics of a run"
-    times = [frame.time_s for frame in drawn.frames]
-    assert 0 < len(times) <= MAX_FRAMES, f"has {len(times)} frames; valid: 1 to {MAX_FRAMES}"
-    assert all(before < after for before, after in pairwise(times)), "times do not ascend"
+    _check_times([frame.time_s for frame in drawn.frames])
     for frame in drawn.frames:
         assert frame.label, f"the frame at {frame.time_s:g} s has no label"
         is_known = frame.value is None or math.isfinite(frame.value)
         assert is_known, f"{frame.label}: the headline metric is {frame.value}: unknown is None"
     _check_drawings(runs.system, runs.problem, [frame.drawing for frame in drawn.frames])
+
+
+def _check_times(times: Sequence[float]) -> None:
+    assert 0 < len(times) <= MAX_FRAMES, f"has {len(times)} frames; valid: 1 to {MAX_FRAMES}"
+    assert all(before < after for before, after in pairwise(times)), "times do not ascend"
 
 
 def _check_actions(runs: Runs, kind: ElementKind) -> None:

@@ -13,7 +13,7 @@ from planner.contract.elements import Action, ElementKind
 from planner.contract.parameters import check_parameters
 from planner.contract.system import System
 from planner.contract.tables import digest
-from planner.testing.cases import Cases, faults_of, faults_of_tables, has_name
+from planner.testing.cases import Cases, faults_of, faults_of_tables, has_name, repeated
 
 
 def problem_cases(system: System, problem: Any) -> Cases:
@@ -54,10 +54,11 @@ def _check_action(system: System, problem: Any, kind: ElementKind, action: Actio
 
 def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
     names = list(kind.names(problem))
-    repeated = [name for name in names if names.count(name) > 1]
-    assert not repeated, f"{kind.name} {repeated[0]} is named twice"
-    with_actions = [action.name for action in kind.actions]
-    assert len(set(with_actions)) == len(with_actions), f"two actions of a {kind.name} have one name"
+    twice = repeated(names)
+    assert not twice, f"{kind.name} {twice[0]} is named twice"
+    assert not repeated([action.name for action in kind.actions]), (
+        f"two actions of a {kind.name} have one name"
+    )
     for name in first_and_another(names):
         assert kind.require(problem, name) == name
         for action in kind.actions:

@@ -6,8 +6,9 @@ differ is read from the declarations of columns: other names, units, keys and wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, starmap
 from typing import Any, Final
 
 import numpy as np
@@ -90,17 +91,7 @@ def _other_forms(table: Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.Da
     names = list(map(str, frame.columns))
     units = {name: unit for name in names if (unit := _unit_of(table, name)) is not None}
     for row in range(max([1, *(len(HEADERS[unit.dimension]) for unit in units.values())])):
-        headers = {name: _title(name) for name in names}
-        other: dict[str, Any] = {"Remark": "checked"}
-        for name in reversed(names):
-            values = frame[name]
-            if name in units:
-                header = _pick(HEADERS[units[name].dimension], row)
-                headers[name], factor = _in_unit(name, units[name], header)
-                values = values / factor
-            other[headers[name]] = values
-        shown = ", ".join(f"'{headers[name]}'" for name in units) or "titles"
-        yield shown, pd.DataFrame(other, index=frame.index)
+        yield _with_headers(frame, units, row)
     for name, unit in units.items():
         if is_per_unit(unit_of(name)[0]) or not frame[name].notna().all():
             continue
@@ -108,6 +99,21 @@ def _other_forms(table: Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.Da
         yield f"cells such as '{next(iter(cells), '')}'", frame.assign(**{name: cells})
     for name, texts in _synonyms(table, names):
         yield f"'{name}'", frame.rename(columns=texts)
+
+
+def _with_headers(frame: pd.DataFrame, units: Mapping[str, Unit], row: int) -> tuple[str, pd.DataFrame]:
+    """Return the table with titles as headers, columns in reverse, and units from a row of `HEADERS`."""
+    headers = {name: _title(name) for name in map(str, frame.columns)}
+    other: dict[str, Any] = {"Remark": "checked"}
+    for name in reversed(list(headers)):
+        values = frame[name]
+        if name in units:
+            header = _pick(HEADERS[units[name].dimension], row)
+            headers[name], factor = _in_unit(name, units[name], header)
+            values = values / factor
+        other[headers[name]] = values
+    shown = ", ".join(f"'{headers[name]}'" for name in units) or "titles"
+    return shown, pd.DataFrame(other, index=frame.index)
 
 
 def _unit_of(table: Table, name: str) -> Unit | None:
@@ -132,15 +138,20 @@ def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[st
             header = other if unit is None else f"{other} ({unit.symbol})"
             if header not in names:
                 yield header, {name: header}
-    for ends in ENDS:
-        if set(ends) <= set(names) and sum(set(pair) <= set(table.columns) for pair in ENDS) == 1:
-            for first, second in OTHER_NAMES:
-                pair = sorted(zip(sorted(first), sorted(second), strict=False))
-                if (first, second) in WITH_WORDS:
-                    pair = [(f"node {end}", f"node {other}") for end, other in pair]
-                for words in pair:
-                    if not set(words) & (set(names) - set(ends)):
-                        yield " and ".join(words), dict(zip(ends, words, strict=True))
+    pairs = [pair for pair in ENDS if set(pair) <= set(table.columns)]
+    if len(pairs) != 1 or not set(pairs[0]) <= set(names):
+        return
+    others = set(names) - set(pairs[0])
+    for words in chain.from_iterable(starmap(_words_of_ends, OTHER_NAMES)):
+        if not set(words) & others:
+            yield " and ".join(words), dict(zip(pairs[0], words, strict=True))
+
+
+def _words_of_ends(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:
+    """Return the pairs of other names of the two ends, with a word beside them where they need it."""
+    pairs = zip(sorted(first), sorted(second), strict=False)
+    needs_word = (first, second) in WITH_WORDS
+    return sorted((f"node {end}", f"node {other}") if needs_word else (end, other) for end, other in pairs)
 
 
 def _title(name: str) -> str:
