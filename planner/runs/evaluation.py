@@ -6,6 +6,7 @@ objective value is recomputed from the plan, and its metrics are measured on the
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from planner import clock, compile_events
+from planner import clock, compile_events, kernels
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.metrics import Metric
 from planner.contract.plan import Violations
@@ -23,7 +25,6 @@ from planner.contract.system import System
 from planner.contract.tolerances import EXACT, RELATIVE, allowance
 from planner.errors import InputError, PlannerError, PlanRejected, did_you_mean
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
-from planner.runs import compilation
 from planner.runs.run import Comparison, Run
 from planner.scenarios.arguments import (
     Designs,
@@ -40,6 +41,9 @@ from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.scenario import Additions, Entry, Scenario, with_additions
 
 log = logging.getLogger(__name__)
+
+_ready: set[tuple[str, str, str, str]] = set()
+"""System, design, parameters and backend of the designs whose kernels are ready."""
 
 TOLERANCE: Final = RELATIVE
 """Largest relative amount by which a plan's value may be better than a bound."""
@@ -255,13 +259,26 @@ def _with_times(decision: Decision[Any], seconds: float, compile_s: float) -> De
 
 
 def compile_ahead(system: System, entry: Entry, options: Options) -> float:
-    """Compile or load the kernels of a design, if it has any; return the seconds of compiling."""
-    return compilation.compile_ahead(
-        system,
-        entry,
-        options,
-        lambda sample, parameters_: evaluate(system, sample, parameters_, options=options),
-    )
+    """Decide the system's sample problem, once per process and design, so that its kernels are ready.
+
+    No run needs this: kernels are compiled when they are reached.
+
+    returns  seconds of compiling; 0 where all is ready
+    """
+    key = (system.name, entry.design.name, repr(sorted(entry.parameters.items())), options.backend)
+    if system.problem.sample is None or key in _ready:
+        return 0.0
+    _ready.add(key)
+    start = clock.paused_s()
+    sample = system.problem.sample()
+    with progress.ignore(), kernels.compile_all():
+        try:
+            evaluate(system, sample, entry, options=options)
+        except PlannerError:  # its parameters may name parts that the sample does not have
+            log.debug("%s: the sample is run without parameters", entry.label)
+            with contextlib.suppress(PlannerError):  # the design's own error comes from its own problem
+                evaluate(system, sample, Entry(label=entry.label, design=entry.design), options=options)
+    return clock.paused_s() - start
 
 
 # --- verification ------------------------------------------------------------------------

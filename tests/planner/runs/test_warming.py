@@ -9,7 +9,7 @@ import pytest
 
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner.runs import compilation
+from planner.runs import evaluation
 from planner.runs.evaluation import evaluate
 from planner.runs.warming import warm
 from tests.planner.runs.toy_system import Admitted, Link, admit, entry, toy
@@ -18,7 +18,7 @@ from tests.planner.runs.toy_system import Admitted, Link, admit, entry, toy
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget which designs are ready, as a new process would."""
-    monkeypatch.setattr(compilation, "_ready", set())
+    monkeypatch.setattr(evaluation, "_ready", set())
 
 
 def compiled_design() -> Any:
