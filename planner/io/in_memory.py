@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,10 +31,7 @@ def take_tables(
     """
     names = [table.name for table in tables]
     present = {name: data for name, data in tables_given.items() if data is not None}
-    faults = [
-        f"{name}: no such table" + did_you_mean(str(name), names) for name in present if name not in names
-    ]
-    faults += [f"{name}: is missing" for name in names if name not in present and name not in optional]
+    faults = _name_faults(names, present, optional)
     frames = {}
     for name in names:
         if name in present:
@@ -45,6 +42,16 @@ def take_tables(
     if faults:
         raise InputError(*faults)
     return frames
+
+
+def _name_faults(names: Sequence[str], present: Collection[str], optional: Sequence[str]) -> list[str]:
+    """Return an error for each unknown table, and for each missing one that is not optional."""
+    unknown = [name for name in present if name not in names]
+    missing = [name for name in names if name not in present and name not in optional]
+    return [
+        *(f"{name}: no such table" + did_you_mean(str(name), names) for name in unknown),
+        *(f"{name}: is missing" for name in missing),
+    ]
 
 
 def take_table(
@@ -109,16 +116,18 @@ def take_pairs(
     require_unit(unit, amount, where)
     if isinstance(data, pd.Series):
         data = data.to_dict()
-    if isinstance(data, Mapping):
-        wrong = [pair for pair in data if not isinstance(pair, tuple) or len(pair) != 2]
-        if wrong:
-            raise InputError(f"{where}: {wrong[0]!r} is no pair (source, target)")
-        rows = [(str(start), str(other), value) for (start, other), value in data.items()]
-    else:
-        rows = _matrix_rows(data, names, where)
+    rows = _pair_rows(data, where) if isinstance(data, Mapping) else _matrix_rows(data, names, where)
     stem = unit_of(amount)[0]
     frame = pd.DataFrame(rows, columns=[source, target, f"{stem} ({unit})"])
     return take_table(table, frame, where=where)
+
+
+def _pair_rows(amounts: Mapping[Any, Any], where: str) -> list[tuple[str, str, Any]]:
+    """Return source, target and amount of each pair."""
+    wrong = [pair for pair in amounts if not isinstance(pair, tuple) or len(pair) != 2]
+    if wrong:
+        raise InputError(f"{where}: {wrong[0]!r} is no pair (source, target)")
+    return [(str(source), str(target), value) for (source, target), value in amounts.items()]
 
 
 def _is_square(frame: pd.DataFrame) -> bool:
@@ -169,14 +178,37 @@ def take_graph(
     node_table = pd.DataFrame([{node: str(name), **data} for name, data in graph.nodes(data=True)])
     if not len(node_table):
         raise InputError("graph: has no nodes")
-    edges = [(str(start), str(other), data) for start, other, data in graph.edges(data=True)]
-    if not graph.is_directed():
-        edges = [
-            edge for start, other, data in edges for edge in ((start, other, data), (other, start, data))
-        ]
-    frame = pd.DataFrame([{**data, tail: start, head: other} for start, other, data in edges])
-    if not len(frame):
+    frame, mapping = _map_attributes(links, _edge_frame(graph, tail, head), attributes, unit)
+    columns_read = [name for name in frame if name in (tail, head, *mapping.values())]
+    table = take_table(links, frame[columns_read], where=EDGES, columns=mapping)
+    _note_readings(links, table, [ours for ours, name_given in attributes.items() if name_given is not None])
+    _note_ignored("edge", [str(name) for name in frame if name not in columns_read])
+    _note_ignored("node", [str(name) for name in node_table if name not in nodes.columns])
+    return _known_columns(nodes, node_table), _fill_defaults(links, table)
+
+
+def _edge_frame(graph: nx.Graph, tail: str, head: str) -> pd.DataFrame:
+    """Return a row for each direction of each edge, with its attributes and the names of its ends.
+
+    tail, head  names of the columns of the ends
+    """
+    rows = []
+    for start, end, data in graph.edges(data=True):
+        ends = (
+            [(str(start), str(end))]
+            if graph.is_directed()
+            else [(str(start), str(end)), (str(end), str(start))]
+        )
+        rows += [{**data, tail: first, head: second} for first, second in ends]
+    if not rows:
         raise InputError("graph: has no edges")
+    return pd.DataFrame(rows)
+
+
+def _map_attributes(
+    links: Table, frame: pd.DataFrame, attributes: Mapping[str, str | None], unit: str | None
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the edges with units in the names of all rates, and the name of the attribute by our name."""
     mapping: dict[str, str] = {}
     faults: list[str] = []
     for ours, name_given in attributes.items():
@@ -188,25 +220,33 @@ def take_graph(
                 f"graph: no edge has the attribute '{name}'" + did_you_mean(name, map(str, frame.columns))
             )
             continue
-        expected = unit_of(ours)[1]
-        is_rate = expected is not None and expected.dimension == "rate"
-        if is_rate and not any(units for _, units in split_unit(name)):
+        if _lacks_unit(ours, name):
             require_unit(unit, ours, f"edge attribute '{name}'")
             frame = frame.rename(columns={name: f"{name} ({unit})"})
             name = f"{name} ({unit})"
         mapping[ours] = name
     if faults:
         raise InputError(*faults)
-    columns_read = [name for name in frame if name in (tail, head, *mapping.values())]
-    table = take_table(links, frame[columns_read], where=EDGES, columns=mapping)
-    _note_readings(links, table, [ours for ours, name_given in attributes.items() if name_given is not None])
-    _note_ignored("edge", [str(name) for name in frame if name not in columns_read])
-    _note_ignored("node", [str(name) for name in node_table if name not in nodes.columns])
-    optional = {name: column.default for name, column in links.columns.items() if not column.required}
-    defaults = {name: value for name, value in optional.items() if name in table and value is not None}
+    return frame, mapping
+
+
+def _lacks_unit(ours: str, name: str) -> bool:
+    """Return whether our column is a rate, and the name of an attribute has no unit."""
+    expected = unit_of(ours)[1]
+    is_rate = expected is not None and expected.dimension == "rate"
+    return is_rate and not any(units for _, units in split_unit(name))
+
+
+def _fill_defaults(links: Table, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the default values of optional columns where it has none."""
+    defaults = {
+        name: column.default
+        for name, column in links.columns.items()
+        if not column.required and column.default is not None and name in table
+    }
     filled = table.fillna(defaults) if defaults else table
     filled.attrs = table.attrs
-    return _known_columns(nodes, node_table), filled
+    return filled
 
 
 def _note_readings(links: Table, frame: pd.DataFrame, named: Sequence[str]) -> None:

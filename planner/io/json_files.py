@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,19 +46,7 @@ def read_json(table: Table, file: TableFile) -> RawTable:
         content = content[table.name]
     records, orient = rows_of(content, file.name, table)
     for row, record in enumerate(records, start=1):
-        if not isinstance(record, dict):
-            raise InputError(f"{file.name} row {row}: is '{abbreviate(record)}', must be an object {{...}}")
-        for name, value in record.items():
-            if isinstance(value, list | dict):
-                raise InputError(
-                    f"{file.name} row {row}: {abbreviate(name)} is a list or an object, must be a value; "
-                    'pandas writes plain rows by to_json(orient="records")'
-                )
-            if isinstance(value, str) and len(value) > MAX_LINE_BYTES:
-                limit = f"must have at most {MAX_LINE_BYTES:,}"
-                raise InputError(
-                    f"{file.name} row {row}: {abbreviate(name)} has {len(value):,} letters, {limit}"
-                )
+        _require_values(record, f"{file.name} row {row}")
     # a list without records has no names of columns either
     names = names_in(file.name, records) or list(table.columns)
     require_header(file.name, names)
@@ -75,6 +63,21 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     notes = (order,) if orient == "values" else ()
     raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits), notes=notes)
     return with_numbers(table, file, raw, point_is_decimal=True)
+
+
+def _require_values(record: object, where: str) -> None:
+    """Raise InputError where a record is no object, or has lists, objects or long texts as values."""
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: is '{abbreviate(record)}', must be an object {{...}}")
+    for name, value in record.items():
+        if isinstance(value, list | dict):
+            raise InputError(
+                f"{where}: {abbreviate(name)} is a list or an object, must be a value; "
+                'pandas writes plain rows by to_json(orient="records")'
+            )
+        if isinstance(value, str) and len(value) > MAX_LINE_BYTES:
+            limit = f"must have at most {MAX_LINE_BYTES:,}"
+            raise InputError(f"{where}: {abbreviate(name)} has {len(value):,} letters, {limit}")
 
 
 def json_columns(file: TableFile) -> dict[str, list[str]]:
@@ -195,14 +198,18 @@ def rows_of(content: Any, where: str, table: Table | None = None) -> tuple[list[
         case "table":
             return content["data"], orient
         case "list":
-            if len({len(values) for values in content.values()}) > 1:
-                raise InputError(f"{where}: has columns of different lengths")
-            rows = zip(*content.values(), strict=True)
-            return [dict(zip(content, row, strict=True)) for row in rows], orient
+            return _join_columns(content, where), orient
         case "nested":
             return _unnest(content, table)
         case _:
             return [content], ""
+
+
+def _join_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[dict[str, Any]]:
+    """Return the rows of columns that are lists of one length."""
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InputError(f"{where}: has columns of different lengths")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _name_values(content: list[list[Any]], where: str, table: Table | None) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ they are, but for names that differ by spaces alone, which nobody sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import pandas as pd
@@ -28,37 +29,49 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
         if table.name in frames
         and (names := [name for name in _node_columns(table) if name in frames[table.name]])
     }
-    if not columns:
-        return dict(frames)
-    first, *_ = columns
     names_of = {name: _distinct(frames[name], columns_of) for name, columns_of in columns.items()}
-    if sum(map(len, names_of.values())) > MAX_NAMES:
-        return dict(frames)
-    spelling: dict[str, str] = {}
-    for name in [name for names in names_of.values() for name in names]:
-        plain = _without_spaces(name)
-        spelling[plain] = name if spelling.get(plain, name) == name else plain
+    unified = dict(frames)
+    if not columns or sum(map(len, names_of.values())) > MAX_NAMES:
+        return unified
+    spelling = _spell_without_spaces(chain.from_iterable(names_of.values()))
+    first, *_ = columns
     by_case: dict[str, list[str]] = {}
     for name in dict.fromkeys(spelling[_without_spaces(name)] for name in names_of[first]):
         by_case.setdefault(_without_spaces(name).casefold(), []).append(name)
-    nodes = {name for names in by_case.values() for name in names}
-    unified = dict(frames)
     for table, names in columns.items():
-        changes: dict[str, str] = {}
-        for name in names_of[table]:
-            same = spelling[_without_spaces(name)]
-            near = by_case.get(_without_spaces(name).casefold(), [])
-            selected = near[0] if same not in nodes and len(near) == 1 else same
-            if selected != name:
-                changes[name] = selected
+        selected = {name: _select_spelling(name, spelling, by_case) for name in names_of[table]}
+        changes = {name: node for name, node in selected.items() if node != name}
         if changes:
             unified[table] = _rename(frames[table], names, changes)
-            example = next(iter(changes.items()))
-            more = len(changes) - 1
-            count = f", and {counted(more, 'more names')} likewise" if more else ""
-            where = frames[table].attrs.get("where", table)
-            add_note(f"assumed: {where}: '{example[0]}' is the node '{example[1]}'{count}")
+            _note_changes(changes, frames[table].attrs.get("where", table))
     return unified
+
+
+def _spell_without_spaces(names: Iterable[str]) -> dict[str, str]:
+    """Return the spelling of each name without the spaces around it: the only one, else that without them."""
+    spelling: dict[str, str] = {}
+    for name in names:
+        plain = _without_spaces(name)
+        spelling[plain] = name if spelling.get(plain, name) == name else plain
+    return spelling
+
+
+def _select_spelling(name: str, spelling: Mapping[str, str], by_case: Mapping[str, Sequence[str]]) -> str:
+    """Return the spelling of a node, in the case of the first table where that has only one such node.
+
+    spelling  of the names without spaces
+    by_case   nodes of the first table by their names without case and spaces
+    """
+    plain = _without_spaces(name)
+    near = by_case.get(plain.casefold(), ())
+    return near[0] if len(near) == 1 else spelling[plain]
+
+
+def _note_changes(changes: Mapping[str, str], where: str) -> None:
+    name, node = next(iter(changes.items()))
+    more = len(changes) - 1
+    count = f", and {counted(more, 'more names')} likewise" if more else ""
+    add_note(f"assumed: {where}: '{name}' is the node '{node}'{count}")
 
 
 def _node_columns(table: Table) -> list[str]:

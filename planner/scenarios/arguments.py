@@ -144,20 +144,26 @@ def as_scenario(
     document = copy.deepcopy(dict(scenario.raw))
     for key, value in (changes or {}).items():
         set_key(document, key, plain_value(value))
-    changed = dict(changes or {})
-    designs_section = document.setdefault("designs", {})
-    for label, parameters_ in parameters.items():
-        if not isinstance(parameters_, Mapping):
+    changed = dict(changes or {}) | _set_parameters(document, parameters)
+    return with_options(with_document(scenario, document, changed), options)
+
+
+def _set_parameters(document: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Set parameters of designs in a document, by their labels; return them by their keys."""
+    changed: dict[str, Any] = {}
+    section = document.setdefault("designs", {})
+    for label, of_design in parameters.items():
+        if not isinstance(of_design, Mapping):
             raise InputError(
-                f"designs: {label} is {parameters_!r}, must be a mapping of its parameters, a Design or a "
+                f"designs: {label} is {of_design!r}, must be a mapping of its parameters, a Design or a "
                 "function of a problem"
             )
-        changed |= {f"designs.{label}.{name}": value for name, value in parameters_.items()}
-        if isinstance(designs_section, dict):  # all else is reported as a fault of the document
-            designs_section[label] = {**designs_section.get(label, {}), **plain_value(parameters_)}
-    if not designs_section:
+        changed |= {f"designs.{label}.{name}": value for name, value in of_design.items()}
+        if isinstance(section, dict):  # all else is reported as a fault of the document
+            section[label] = {**section.get(label, {}), **plain_value(of_design)}
+    if not section:
         del document["designs"]
-    return with_options(with_document(scenario, document, changed), options)
+    return changed
 
 
 def labels_of(designs: Designs | None) -> list[str] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -272,12 +272,7 @@ def from_document(
     additions  designs and plans in memory
     """
     context: dict[str, Any] = {"folder": folder, "problem": problem, "additions": additions}
-    faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
-    faults += [
-        f"{section} must be a table: write [{section}]"
-        for section in SECTIONS[1:]
-        if not isinstance(raw.get(section, {}), dict)
-    ]
+    faults = _section_faults(raw)
     system, more = _read_system(raw)
     if system is not None:
         system = system.with_designs(additions.designs)
@@ -307,12 +302,7 @@ def from_document(
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can be tried only in a scenario that is valid without them
         more += _sweep_faults(raw, axes, partial(from_document, name="sweep", **context))
-        labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
-        more += [
-            f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
-            for key in axes
-            if key.startswith("designs.") and not any(key.startswith(f"designs.{label}.") for label in labels)
-        ]
+        more += _axis_faults(raw, axes, system)
     faults += more
     if faults or system is None or make_problem is None:
         raise InputError(*(f"{name}: {fault}" for fault in faults))
@@ -334,16 +324,35 @@ def from_document(
     )
 
 
+def _section_faults(raw: Mapping[str, Any]) -> list[str]:
+    """Return an error for each unknown key of a document, and for each section that is no table."""
+    unknown = [key for key in raw if key not in SECTIONS]
+    no_tables = [section for section in SECTIONS[1:] if not isinstance(raw.get(section, {}), dict)]
+    return [
+        *(f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in unknown),
+        *(f"{section} must be a table: write [{section}]" for section in no_tables),
+    ]
+
+
+def _axis_faults(raw: Mapping[str, Any], axes: Iterable[str], system: System | None) -> list[str]:
+    """Return an error for each axis of a design that the scenario does not have."""
+    labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
+    return [
+        f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
+        for key in axes
+        if key.startswith("designs.") and not any(key.startswith(f"designs.{label}.") for label in labels)
+    ]
+
+
 def _find_series(
     system: System, raw: Mapping[str, Any], name: str, make: Callable[[], Any]
 ) -> tuple[Callable[[], Any], Callable[[], Series] | None, list[str]]:
     """Return the makers of the problem and of the series, and the errors of [series] and [events]."""
     section = raw.get("series", {})
-    windows = section.get("windows") if isinstance(section, dict) else None
+    settings = section if isinstance(section, dict) else {}
+    windows = settings.get("windows")
     faults = [
-        f"series.{key}: no such key" + did_you_mean(key, ["windows"])
-        for key in (section if isinstance(section, dict) else ())
-        if key != "windows"
+        f"series.{key}: no such key" + did_you_mean(key, ["windows"]) for key in settings if key != "windows"
     ]
     if _is_consecutive(system, raw):
         if section:
@@ -353,7 +362,7 @@ def _find_series(
         if raw.get("events"):
             faults.append("events: problem.source gives one problem; [series] windows = 24 repeats it")
         return make, None, faults
-    if not isinstance(windows, int) or isinstance(windows, bool) or not 1 <= windows <= MAX_WINDOWS:
+    if not _is_window_count(windows):
         faults.append(
             f"series.windows is {json.dumps(windows, default=str)}, "
             f"must be a whole number from 1 to {MAX_WINDOWS:,}"
@@ -363,6 +372,11 @@ def _find_series(
     else:
         faults.append("series: a problem in memory is no source of a series; roll over a list of problems")
     return make, None, faults
+
+
+def _is_window_count(value: object) -> bool:
+    """Return whether a value is a possible number of windows."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_WINDOWS
 
 
 def _is_consecutive(system: System, raw: Mapping[str, Any]) -> bool:

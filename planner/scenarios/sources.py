@@ -16,7 +16,7 @@ from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
-from planner.io.layout import TableFile, parse_layouts
+from planner.io.layout import Layout, TableFile, parse_layouts
 from planner.io.table_files import locate_tables, note_other_files, read_problem
 from planner.scenarios.adjusted_problems import adjust_problem, adjust_with_notes
 
@@ -244,17 +244,7 @@ def _from_tables(
     others  texts of other keys, which may be the names of further files
     """
     names = _table_keys(system)
-    faults = [
-        f"problem.{key}: no such key of source 'tables'"
-        + did_you_mean(key, ["path", *names, *LAYOUT_SECTIONS, *parameters_of(system.problem.adjust)])
-        for key in section
-        if key not in ("path", *names, *LAYOUT_SECTIONS)
-    ]
-    faults += [
-        f"problem.{key} is {value}, must be the name of a file"
-        for key, value in section.items()
-        if key in ("path", *names) and not isinstance(value, str)
-    ]
+    faults = _table_key_faults(system, section, ["path", *names])
     layouts, more = parse_layouts(
         system.problem.table_by_name, section.get("tables", {}), section.get("columns", {})
     )
@@ -270,23 +260,60 @@ def _from_tables(
         faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
     if faults:
         return None, faults
+    named = {name: TableFile(path=folder / path, layout=layouts[name]) for name, path in paths.items()}
+    if "path" not in section:
+        return functools.partial(_read_named, system, named), []
+    other_files = [folder / path for path in others]
+    return functools.partial(_read_located, system, named, folder / section["path"], layouts, other_files), []
 
-    def make() -> Any:
-        named = {name: TableFile(path=folder / path, layout=layouts[name]) for name, path in paths.items()}
-        kind = system.problem
-        remaining = [table for table in kind.tables if table.name not in named]
-        files: dict[str, TableFile] = {}
-        if "path" in section:
-            files, faults = locate_tables(remaining, folder / section["path"], kind.optional_tables, layouts)
-            used = [file.path for file in (*files.values(), *named.values())]
-            if not faults:
-                note_other_files(folder / section["path"], [*used, *(folder / path for path in others)])
-        else:
-            absent = [table.name for table in remaining if table.name not in kind.optional_tables]
-            faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]
-        return read_files(system, {**files, **named}, faults)
 
-    return make, []
+def _table_key_faults(system: System, section: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    """Return an error for each unknown key of source 'tables', and for each that names no file.
+
+    keys  those that name a file or a folder
+    """
+    adjustments = parameters_of(system.problem.adjust)
+    unknown = [key for key in section if key not in (*keys, *LAYOUT_SECTIONS)]
+    no_names = [key for key in section if key in keys and not isinstance(section[key], str)]
+    return [
+        *(
+            f"problem.{key}: no such key of source 'tables'"
+            + did_you_mean(key, [*keys, *LAYOUT_SECTIONS, *adjustments])
+            for key in unknown
+        ),
+        *(f"problem.{key} is {section[key]}, must be the name of a file" for key in no_names),
+    ]
+
+
+def _read_named(system: System, named: Mapping[str, TableFile]) -> Any:
+    """Return the problem of files that are named one by one."""
+    tables = system.problem
+    absent = [
+        table.name
+        for table in tables.tables
+        if table.name not in named and table.name not in tables.optional_tables
+    ]
+    faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]
+    return read_files(system, named, faults)
+
+
+def _read_located(
+    system: System,
+    named: Mapping[str, TableFile],
+    path: Path,
+    layouts: Mapping[str, Layout],
+    other_files: Sequence[Path],
+) -> Any:
+    """Return the problem of files that are named, and of the others that a folder or workbook has.
+
+    other_files  files of the folder that are no tables
+    """
+    remaining = [table for table in system.problem.tables if table.name not in named]
+    files, faults = locate_tables(remaining, path, system.problem.optional_tables, layouts)
+    if not faults:
+        used = [file.path for file in (*files.values(), *named.values())]
+        note_other_files(path, [*used, *other_files])
+    return read_files(system, {**files, **named}, faults)
 
 
 def read_files(system: System, files: Mapping[str, TableFile], faults: Sequence[str] = ()) -> Any:

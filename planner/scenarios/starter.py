@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import tomli_w
@@ -42,7 +43,6 @@ def starter_text(
     sections = {key: value for key, value in problem.items() if isinstance(value, Mapping)}
     in_order = dict.fromkeys([system.default_design, *system.designs])
     selected = system.usual_designs if system.usual else tuple(in_order)[:MOST_DESIGNS]
-    others = [design for design in system.designs if design not in selected]
     lines = [
         f"# {system.question}",
         f"# {origin}",
@@ -52,24 +52,29 @@ def starter_text(
         "",
         "[problem]",
         _entry("source", source),
-        *(line for key, value in plain.items() for line in (*_reason(reasons.get(key)), _entry(key, value))),
-        *_comments(
-            {
-                name: parameter
-                for name, parameter in parameters_of(system.problem.adjust).items()
-                if name not in plain
-            }
-        ),
+        *_problem_lines(system, plain, reasons),
     ]
     if sections:
         lines += ["", tomli_w.dumps({"problem": sections}).removeprefix("[problem]\n").strip()]
     for design in selected:
         lines += ["", f"# {design.about}", f"[designs.{design.name}]", *_comments(design.parameters)]
+    others = [design.name for design in system.designs if design not in selected]
     if others:
-        names = "# Other designs: " + ", ".join(design.name for design in others)
+        names = f"# Other designs: {', '.join(others)}"
         lines += ["", *textwrap.wrap(names, WIDTH, subsequent_indent="#   ")]
     lines += ["", "[solver]", "# time_limit_s = 60    # a plan found within the limit comes with its bound"]
     return "\n".join(lines) + "\n"
+
+
+def _problem_lines(system: System, settings: Mapping[str, Any], reasons: Mapping[str, str]) -> list[str]:
+    """Return the keys of [problem] with the reasons for them, then the other adjustments as comments."""
+    others = {
+        name: parameter
+        for name, parameter in parameters_of(system.problem.adjust).items()
+        if name not in settings
+    }
+    entries = [(*_reason(reasons.get(key)), _entry(key, value)) for key, value in settings.items()]
+    return [*chain.from_iterable(entries), *_comments(others)]
 
 
 def _entry(name: str, value: Any) -> str:

@@ -67,13 +67,9 @@ def make_designs(system: System, designs: Any) -> tuple[Design, ...]:
     designs  one, a list of them beside names, or a mapping from labels; a design of the system itself, such
              as that of another run, is none of the user's
     """
-    if isinstance(designs, Mapping):
-        named = [(str(label), offered) for label, offered in designs.items()]
-    else:
-        named = [("", offered) for offered in ([designs] if is_user_design(designs) else designs)]
     made: dict[str, Design] = {}
     faults: list[str] = []
-    for label, offered in named:
+    for label, offered in _label_designs(designs):
         if not is_user_design(offered) or (not label and offered in system.designs):
             continue
         try:
@@ -86,6 +82,15 @@ def make_designs(system: System, designs: Any) -> tuple[Design, ...]:
     if faults:
         raise InputError(*faults)
     return tuple(made.values())
+
+
+def _label_designs(designs: Any) -> list[tuple[str, Any]]:
+    """Return the designs that a verb gets, each with its label, "" where it has none."""
+    if isinstance(designs, Mapping):
+        return [(str(label), offered) for label, offered in designs.items()]
+    if is_user_design(designs):
+        return [("", designs)]
+    return [("", offered) for offered in designs]
 
 
 def is_user_design(offered: object) -> TypeGuard[UserDesign]:
