@@ -282,7 +282,7 @@ def _match_by_stem(
     stems: Mapping[str, Collection[str]],
     settled: Collection[str],
 ) -> list[str]:
-    """Add the columns whose names without unit are among the stems of ours; return the ambiguous ones.
+    """Add the columns with a stem of ours as their name without unit; return the ambiguous ones.
 
     settled  our names that get no further column
     """

@@ -388,7 +388,7 @@ def _convert(name: str, column: Column, values: pd.Series, broken: _RowFaults) -
 def _read_numbers(
     name: str, column: Column, values: pd.Series, broken: _RowFaults
 ) -> tuple[pd.Series, pd.Series]:
-    """Return values as numbers, and which of them are not blank and no numbers."""
+    """Return values as numbers, and a mask of those that are neither blank nor numbers."""
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
         return values.astype(float), pd.Series(False, index=values.index)
     text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values

@@ -420,7 +420,7 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
 def _compare_with_rivals(
     performance: pd.DataFrame, design: str, rivals: Sequence[str], degradation: Degradation
 ) -> str:
-    """Return up to which value a design is better than its first rival, and than all where that differs."""
+    """Return the range in which a design is better than its first rival, and than all if that differs."""
     first, overall = (_find_lead(performance, design, some, degradation) for some in (rivals[:1], rivals))
     if len(rivals) > 1 and overall.loss == first.loss:
         return _describe_lead(overall, f"{rivals[0]} and all others with less information", degradation)

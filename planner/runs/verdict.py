@@ -318,7 +318,7 @@ def _second_rank(run: Outcome, values: Sequence[float], bounds: Sequence[float],
 
 
 def _distance(metric: Metric, total: float | None, value: float, bound: float) -> str:
-    """Return what is possible at best, and the share of it that is reached, where not all is possible."""
+    """Return the best possible value, and the reached share of it unless that is all."""
     says = f"; {_possible(bound, metric)}"
     if total is not None and metric.better == "more" and 0 < bound < total * (1 - SAME):
         says += f", of which this is {percent(value / bound)}"
@@ -360,7 +360,7 @@ def _violating(runs: Sequence[Outcome]) -> list[str]:
 
 
 def _is_as_good(run: Outcome, best: Outcome) -> bool:
-    """Return whether a run has the values of the best one, no other losses, and breaks what that breaks."""
+    """Return whether a run has the values of the best one, no other losses, and the same violations."""
     if _differ(run, best) or _all_losses(run) not in ([], _all_losses(best)):
         return False
     return _breaks_required(run) == _breaks_required(best)
