@@ -49,9 +49,10 @@ class OpenModel(Generic[PlanT]):
     program     linear or integer program; its objective's description names the metric that it is
     read        (n,) values of the program's variables, without those that a user adds -> plan
     members     tables of what the variables of a block stand for, by the name of the block
+    varies      block of variables by which plans differ, for the aim "most_different"; "" for the first
     matrices    matrices that constraints may need, by name, such as the links of each path
     then        costs of the second objective, minimized among all optima, by the name of the block; none for
-                no second objective
+                no second objective. In an integer program, among those with the integers that were found
     goals       aims of plans near the optimum, by name
     scope       the plans that the model covers, where not all, such as "the 8 shortest paths"
     is_of_plan  whether the metric of the objective is an amount of the plan itself, whatever a user adds;
@@ -67,6 +68,7 @@ class OpenModel(Generic[PlanT]):
     program: LinearProgram
     read: Callable[[Floats], PlanT]
     members: Mapping[str, Members] = field(default_factory=dict)
+    varies: str = ""
     matrices: Mapping[str, sp.sparray] = field(default_factory=dict)
     then: Mapping[str, Any] = field(default_factory=dict)
     goals: Mapping[str, Goal] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -215,7 +216,9 @@ def alternatives(
 def _select(opened: Model, goals: str | Sequence[str] | None) -> dict[str, tuple[Goal, str]]:
     """Return the aims and their values by name; InputError for each that is unknown."""
     known = {
-        MOST_DIFFERENT: Goal(about="what the optimum uses, as a share", build=_use_of_optimum),
+        MOST_DIFFERENT: Goal(
+            about="what the optimum uses, as a share", build=partial(_use_of_optimum, opened.varies)
+        ),
         **opened.goals,
     }
     if goals is None:
@@ -242,13 +245,12 @@ def _select(opened: Model, goals: str | Sequence[str] | None) -> dict[str, tuple
     return selected
 
 
-def _use_of_optimum(m: ProgramBuilder, value: str, optimum: Floats) -> Expression:  # noqa: ARG001
-    """Return the aim of Brill et al.: the first block's variables that the optimum uses, each as a share.
+def _use_of_optimum(name: str, m: ProgramBuilder, value: str, optimum: Floats) -> Expression:  # noqa: ARG001
+    """Return the aim of Brill et al.: the variables of a block that the optimum uses, each as a share.
 
     A variable that the optimum has at x counts its value over x, so that the amount is 1 there.
     """
-    columns = next(iter(m.variable_names))
-    block = m[columns].columns.reshape(-1)
+    block = m[name].columns.reshape(-1)
     amounts = np.abs(optimum[block])
     used = block[amounts > NEGLIGIBLE * amounts.max(initial=0.0)]
     amount: Expression = (Variables(used) * (1.0 / (len(used) * optimum[used]))).sum()

@@ -39,7 +39,7 @@ from planner.scenarios.arguments import Source, as_scenario, only_label, plain_v
 from planner.scenarios.catalogue import distribution, find_system, system_names
 from planner.scenarios.scenario import Entry, Scenario
 from planner.search.judged import judged
-from planner.search.tolerances import FEASIBILITY, NEGLIGIBLE, SOLVER
+from planner.search.tolerances import FEASIBILITY, INTERIOR_POINT, NEGLIGIBLE, SOLVER
 
 CHANGED: Final = "plans of the changed model"
 """Scope of the bound of a model with constraints of the user."""
@@ -87,6 +87,8 @@ class Model:
         Matrices that constraints may need, such as the links of each path.
     goals : mapping
         Aims of plans near the optimum, by name, as `planner.alternatives` has them.
+    varies : str
+        Block of variables by which plans differ.
     program : ProgramBuilder
         The program with all changes but that of the objective.
     """
@@ -102,6 +104,7 @@ class Model:
     ) -> None:
         self.system, self.problem, self.entry, self.options = system, problem, entry, options
         self.matrices, self.goals = opened.matrices, opened.goals
+        self.varies = opened.varies or opened.program.columns[0].name
         self.program = ProgramBuilder.extend(opened.program, members=opened.members)
         self._observed = observed
         self._opened = opened
@@ -378,10 +381,8 @@ class Model:
             )
         better = self.system.metric(text.metric).better
         value = text.to_metric(program.objective_of(x))
-        if self._opened.follows:  # an incumbent may have them larger or smaller than its plan needs
-            measured = self._measure(text.metric, plan)
-            assert measured is not None
-            value = max(value, measured) if better == "more" else min(value, measured)
+        if self._opened.follows:
+            value = self._recompute(text.metric, plan, value)
         return judged(
             "max" if better == "more" else "min",
             value,
@@ -407,6 +408,17 @@ class Model:
         """Return a metric of a plan; None where it has none, such as a share where nothing is sent."""
         return self.system.plan.measure(self._observed, plan, None)[metric]
 
+    def _recompute(self, metric: str, plan: Any, value: float) -> float:
+        """Return the metric of a plan that the objective value follows from; that value where it is better.
+
+        An incumbent may have variables that follow larger or smaller than its plan needs: then the plan is
+        better than the objective value. It is worse by the tolerance of a solver only.
+        """
+        measured = self._measure(metric, plan)
+        assert measured is not None
+        gain = measured - value if self.system.metric(metric).better == "more" else value - measured
+        return measured if gain >= -INTERIOR_POINT * max(abs(value), 1.0) else value
+
     def _limits_what_follows(self, program: LinearProgram) -> bool:
         """Return whether rows of the user limit variables that follow from the others."""
         added = program.matrix[self._opened.program.shape[0] :].indices
@@ -427,8 +439,19 @@ class Model:
         for block in program.columns:
             if block.name in self._opened.then:
                 cost[block.start : block.stop] = self._opened.then[block.name]
-        answer = backends.solve(replace(second, cost=cost, offset=0.0, sense="min"), options)
+        second = replace(second, cost=cost, offset=0.0, sense="min")
+        if second.integer is not None:
+            second = _fix_integers(second, solution.x)
+        answer = backends.solve(second, options)
         return solution.x if answer.x is None else answer.x
+
+
+def _fix_integers(program: LinearProgram, x: Floats) -> LinearProgram:
+    """Return the linear program in which integer variables are as in x (n,)."""
+    assert program.integer is not None
+    lower, upper = program.lower.copy(), program.upper.copy()
+    lower[program.integer] = upper[program.integer] = np.round(x[program.integer])
+    return replace(program, lower=lower, upper=upper, integer=None, start=None)
 
 
 def objective_of(program: LinearProgram) -> Expression:
@@ -516,13 +539,10 @@ class ModelRun(Run):
             raise InputError(f"{self.label}: has no solution ({self.status})")
         if duals is not None:
             return duals
-        integer = self.program.integer
-        if integer is None:
+        if self.program.integer is None:
             raise InputError(f"{self.solution.backend}: gives no dual prices; choose another backend")
-        lower, upper = self.program.lower.copy(), self.program.upper.copy()
-        lower[integer] = upper[integer] = np.round(x[integer])
         options = replace(self.options or Options(), backend="highs")
-        linear = backends.solve(replace(self.program, lower=lower, upper=upper, integer=None), options)
+        linear = backends.solve(_fix_integers(self.program, x), options)
         if linear.row_duals is None:
             raise InputError(f"{self.label}: no dual prices were found ({linear.status})")
         return linear.row_duals

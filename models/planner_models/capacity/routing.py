@@ -6,6 +6,7 @@ states differ in limits only, so that each starts from the basis of the one befo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -127,7 +128,7 @@ class FlowProgram:
             conserve = sp.hstack([rates, self._of_demand])
             load = sp.hstack([*[arcs.shares] * kinds, arcs.shares @ self.tunnels.arcs.T, none])
         self.matrix = sp.csr_array(sp.vstack([conserve, load]))
-        self._first_load = conserve.shape[0]
+        self.first_load = conserve.shape[0]
         self.levels = np.unique(problem.priority)
         self._limits: sp.csr_array | None = None
         if len(self.levels) > 1:
@@ -250,7 +251,7 @@ class FlowProgram:
         price = np.zeros(len(capacity))
         if lower > SEARCH_SHARE * self.problem.rounding_share * float(rate.sum()):
             assert self._highs is not None
-            dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load : self.matrix.shape[0]]
+            dual = np.asarray(self._highs.getSolution().row_dual)[self.first_load : self.matrix.shape[0]]
             np.add.at(price, self.arcs.row_line, np.maximum(-dual, 0.0))
             return lower, price
         price[self._missing_links(capacity, rate)] = 1.0
@@ -382,18 +383,38 @@ def limit_by_priority(
 
 def make_plan(problem: CapacityPlanning, counts: Floats) -> Purchases:
     """Return the plan that buys (Y, M) modules in each year, with its routes."""
-    empty = Purchases(
+    return route(problem, _without_routes(problem, counts), capacity_by_year(problem, counts))
+
+
+def plan_flows(
+    problem: CapacityPlanning, program: FlowProgram, counts: Floats, years: Sequence[Flows]
+) -> Purchases:
+    """Return the plan that buys (Y, M) modules in each year, with given flows without failures in each."""
+    return _tabulate_flows(problem, _without_routes(problem, counts), program, years)
+
+
+def _without_routes(problem: CapacityPlanning, counts: Floats) -> Purchases:
+    return Purchases(
         purchases=tabulate_purchases(problem, counts),
         flows=pd.DataFrame(columns=list(FLOWS.columns)),
         unserved=pd.DataFrame(columns=list(UNSERVED.columns)),
         tunnel_flows=None,
     )
-    return route(problem, empty, capacity_by_year(problem, counts))
 
 
 def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purchases:
     """Return a plan with new routes within a capacity (Y, L): the least unserved, then the least cost."""
     program = FlowProgram(problem)
+    years = [
+        route_year(problem, program, capacity[index], index) for index in range(len(problem.year_numbers))
+    ]
+    return _tabulate_flows(problem, plan, program, years)
+
+
+def _tabulate_flows(
+    problem: CapacityPlanning, plan: Purchases, program: FlowProgram, years: Sequence[Flows]
+) -> Purchases:
+    """Return a plan with the tables of flows in each year."""
     arcs = program.arcs
     flow_rows: list[dict[str, Any]] = []
     shed_rows: list[dict[str, Any]] = []
@@ -401,7 +422,7 @@ def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purch
     node = problem.nodes["node"].tolist()
     class_name = problem.class_table["class"].astype(str).tolist() if problem.has_classes else [""]
     for index, year in enumerate(problem.year_numbers):
-        flows, tunnels, shed = route_year(problem, program, capacity[index], index)
+        flows, tunnels, shed = years[index]
         smallest = TRACE * max(float(problem.rate_mbps[index].max(initial=0.0)), 1e-300)
         for kind, arc in np.argwhere(flows > smallest).tolist():
             flow_rows.append(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from planner import backends
 from planner.arrays import Floats, Ints
+from planner.backends.completion import complete
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.open_model import Goal, OpenModel
 from planner.errors import InputError, did_you_mean
 from planner.options import Options, Service
-from planner.search.tolerances import NEGLIGIBLE
 from planner_models.contracts.designs import optimum, program
 from planner_models.contracts.designs.program import MonthProgram, Region
 from planner_models.contracts.designs.rules import prove_shortage
@@ -70,7 +68,7 @@ def open_model(problem: Month, *, service: Service = "best") -> OpenModel[Loads]
         decision = optimum.plan(problem, options=options)
         if decision.plan is None:
             return None
-        return _complete(merged, _list_loads(regions, read_loads(problem, decision.plan)), options)
+        return complete(merged, {LOAD: _list_loads(regions, read_loads(problem, decision.plan))}, options)
 
     return OpenModel(
         program=merged,
@@ -97,18 +95,6 @@ def _read_loads(problem: Month, regions: Regions, values: Floats) -> Floats:
 def _list_loads(regions: Regions, load: Floats) -> Floats:
     """Return the values of the variables `load`, region by region, of loads (W, N)."""
     return np.concatenate([load[:, region.contracts].reshape(-1) for region, _ in regions.values()])
-
-
-def _complete(merged: LinearProgram, load: Floats, options: Options) -> Floats | None:
-    """Return the best values of all variables with loads as in a plan; None where none are found.
-
-    load  values of the first variables, those of the loads
-    """
-    margin = NEGLIGIBLE * np.maximum(load, 1.0)
-    lower, upper = merged.lower.copy(), merged.upper.copy()
-    lower[: len(load)] = np.clip(load - margin, lower[: len(load)], upper[: len(load)])
-    upper[: len(load)] = np.clip(load + margin, lower[: len(load)], upper[: len(load)])
-    return backends.solve(replace(merged, lower=lower, upper=upper), replace(options, service="best")).x
 
 
 def _list_members(problem: Month, regions: Regions) -> dict[str, Callable[[], pd.DataFrame]]:

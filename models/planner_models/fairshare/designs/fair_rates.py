@@ -213,6 +213,11 @@ def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Opt
         kops = _choose(problem, lambda due: share_dominant(problem, replicas, options, due=due)).kops
     else:
         kops = share_fairly(problem, replicas).kops
+    return served_of(problem, replicas, kops)
+
+
+def served_of(problem: SharedStore, replicas: Replicas, kops: Floats) -> Served:
+    """Return the service of replicas with rates (K,), split as these are; evenly where nothing is served."""
     total = add_up(replicas.partition, weights=kops, minlength=len(problem.partitions))
     of = total[replicas.partition]
     split = np.divide(kops, of, out=split_evenly(replicas, len(problem.partitions)), where=of > 0)

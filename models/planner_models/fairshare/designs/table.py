@@ -8,6 +8,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.fairshare.designs import fair_rates, mechanisms, moves, optimum
+from planner_models.fairshare.designs.open_model import open_model
 from planner_models.fairshare.information import (
     count_everything,
     count_flow_weights,
@@ -37,6 +38,7 @@ DESIGNS: Final = (
         source=f"{PISCES}, Table 1; Megiddo 1974, Fujishige 1980",
         signalling=count_everything,
         model=fair_rates.build_model,
+        open_model=open_model,
     ),
     _alone(name="unmodified", decide=mechanisms.serve_first_come, source=f"{PISCES}, 4.1 (Membase)"),
     _alone(

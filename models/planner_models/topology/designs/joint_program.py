@@ -21,7 +21,6 @@ from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder, Variables
-from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import IMPROVEMENT
@@ -173,11 +172,9 @@ class JointProgram:
         max_capacity = self.best_topology(gain, options)
         return (None if max_capacity is None else max_capacity / cost), transit
 
-    def read(self, solution: Solution, paths: Paths) -> tuple[Floats, Floats]:
-        """Return the (n, n) links and (n, n, n) shares of a solution."""
+    def read(self, x: Floats, paths: Paths) -> tuple[Floats, Floats]:
+        """Return the (n, n) links and (n, n, n) shares of a solution x (n,)."""
         count, (first, other) = len(self.demand), self.pairs
-        x = solution.x
-        assert x is not None
         links = np.zeros((count, count))
         links[first, other] = links[other, first] = np.maximum(x[1 : 1 + len(first)], 0.0)
         shares = np.zeros((count, count, count))
@@ -238,7 +235,7 @@ def solve(
             break
         backend, value = solution.backend, float(solution.x[0])
         if best is None or value > best[0]:
-            best = (value, *program.read(solution, paths))
+            best = (value, *program.read(solution.x, paths))
         tail, head = np.nonzero(~np.eye(count, dtype=bool))
         duals = np.abs(solution.row_duals)
         price, direct = np.zeros((count, count)), np.zeros((count, count))

@@ -293,7 +293,7 @@ def _search(
     algorithm = replace(options, algorithm="auto", gap=options.gap or SAME_RANK)
     solution = backends.solve(program.build(paths, integer=True), algorithm)
     if solution.x is not None:
-        links = np.round(program.read(solution, paths)[0]).astype(np.int64)
+        links = np.round(program.read(solution.x, paths)[0]).astype(np.int64)
         best = best.improve_by(_Incumbent.choose(problem, [links]))
     if solution.bound is not None:
         bound = min(bound, solution.bound * program.unit)
@@ -316,7 +316,7 @@ def _search_shortest(
     algorithm = replace(options, algorithm="auto", gap=options.gap or SAME_RANK)
     solution = backends.solve(transit_program(program, paths, scale, integer=True), algorithm)
     if solution.x is not None:
-        links = np.round(program.read(solution, paths)[0]).astype(np.int64)
+        links = np.round(program.read(solution.x, paths)[0]).astype(np.int64)
         best = best.improve_by(_Incumbent.choose(problem, [links]))
     if solution.bound is None:
         return best, None, solution.backend

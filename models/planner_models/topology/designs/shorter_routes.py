@@ -52,7 +52,7 @@ def _least_transit(problem: Fabric, links: Ints, routing: Routing) -> Routing:
     solution = backends.solve(transit_program(program, paths, routing.scale), Options())
     if solution.x is None:
         return routing
-    _, shares = program.read(solution, paths)
+    _, shares = program.read(solution.x, paths)
     load = loads_of(shares * problem.demand_mbps[:, :, None])
     scale = scale_of(load, capacity_of(links, problem.link_mbps))
     is_better = scale >= KEPT * routing.scale and transit_of(problem, shares) < transit_of(

@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design
 from planner_models.topology.designs import fixed_rules, optimum
+from planner_models.topology.designs.open_model import open_model
 
 DESIGNS: Final = (
     Design(
@@ -13,6 +14,7 @@ DESIGNS: Final = (
         decide=optimum.plan,
         source="Poutievski et al. 2022 (Jupiter), the problem itself",
         model=optimum.build_model,
+        open_model=open_model,
     ),
     Design(
         name="proportional",

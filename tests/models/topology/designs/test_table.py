@@ -55,7 +55,7 @@ def test_routing_over_given_links_is_optimal(preset: str, blocks: int, ports: in
     problem = generators.PRESETS[preset](blocks=blocks, ports=ports, seed=0)
     model = optimum.build_model(problem)
     solution = planner.backends.solve(model, Options(gap=1e-9))
-    links = np.round(JointProgram(problem=problem).read(solution, every_path(problem))[0]).astype(np.int64)
+    links = np.round(JointProgram(problem=problem).read(solution.x, every_path(problem))[0]).astype(np.int64)
     assert route(problem, links).scale == pytest.approx(scale_by_oracle(problem, links), rel=1e-7)
     assert optimum.plan(problem).proof.status is Status.OPTIMAL
 

@@ -1,0 +1,161 @@
+"""The integer program of placement and rates with names, for constraints and objectives of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+from planner.backends.completion import complete
+from planner.backends.program_builder import Expression, ProgramBuilder
+from planner.contract.open_model import Goal, OpenModel
+from planner.errors import InputError, did_you_mean
+from planner.options import Options, Service
+from planner_models.fairshare.designs import optimum
+from planner_models.fairshare.designs.fair_rates import build_model, served_of
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.plan import (
+    Replicas,
+    Sharing,
+    make_plan,
+    place_as,
+    read_plan,
+    sum_by_node,
+)
+from planner_models.fairshare.plan.service import fit_rates
+from planner_models.fairshare.problem.problem import SharedStore
+
+TIME_LIMIT_S: Final = 10.0
+"""Time limit where the user names none."""
+GAP: Final = 1e-4
+"""Gap at which the design calls its plan optimal, too."""
+
+
+def open_model(
+    problem: SharedStore, *, service: Service = "best", previous: Sharing | None = None
+) -> OpenModel[Sharing]:
+    """Return the integer program of `optimum` with an exact placement, open to changes.
+
+    Variables, with the columns of their members:
+
+    placed       1 where a node has a replica of a partition (tenant, partition, node)
+    kops         requests that a replica serves, thousands per second (tenant, partition, node)
+    on           1 where a tenant has replicas on a node, at least (tenant, node)
+    rate         requests of a tenant that are served, thousands per second (tenant, fair_share_kops)
+    least_share  least rate of a tenant over its fair share
+
+    Constraints: replicas, domains, memory, on, most_nodes, placed, capacity of each resource, mix, demand,
+    sum and share. Among plans with one least share, it serves the most requests with the placement that is
+    found. The search starts from the plan of the design `optimum`, and ends at a gap of 0.01% or after 10 s:
+    practical for up to some hundreds of partitions times nodes.
+
+    previous  plan before, whose replicas are where data lies now; default: table placed
+    """
+    problem = problem if previous is None else place_as(problem, previous)
+    program = build_model(problem)
+    if service == "all":
+        lower = program.lower.copy()
+        rates = next(block for block in program.columns if block.name == "rate")
+        lower[rates.start : rates.stop] = problem.demand_of_tenant
+        program = replace(program, lower=lower)
+    shape = (len(problem.partitions), len(problem.nodes))
+
+    def read(x: Floats) -> Sharing:
+        placed = program.values("placed", x).reshape(shape) > 0.5
+        replicas = Replicas(*np.nonzero(placed))
+        kops = np.maximum(program.values("kops", x).reshape(shape)[placed], 0.0)
+        kops = fit_rates(problem, replicas, kops)
+        split = served_of(problem, replicas, kops).split
+        weight = sum_by_node(problem, replicas, kops)
+        return make_plan(problem, replicas, kops, split, weight, fair_share_kops=fair_share_kops(problem))
+
+    @cache
+    def start(options: Options) -> Floats | None:
+        plan = optimum.share(problem, options=options).plan
+        if plan is None:
+            return None
+        content = read_plan(problem, plan)
+        placed = np.zeros(shape)
+        placed[content.replicas] = 1.0
+        return complete(program, {"placed": placed}, options)
+
+    return OpenModel(
+        program=program,
+        read=read,
+        members=_list_members(problem),
+        then={"rate": -1.0},
+        goals=_make_goals(problem),
+        follows=frozenset({"least_share"}),
+        start=start,
+        options={"gap": GAP, "time_limit_s": TIME_LIMIT_S},
+    )
+
+
+def _list_members(problem: SharedStore) -> Mapping[str, Callable[[], pd.DataFrame]]:
+    """Return tables of what the variables of each block stand for."""
+    nodes, tenants = len(problem.nodes), len(problem.tenants)
+
+    def list_replicas() -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "tenant": np.repeat(problem.tenant_names[problem.tenant], nodes),
+                "partition": np.repeat(problem.partition_names, nodes),
+                "node": np.tile(problem.node_names, len(problem.partitions)),
+            }
+        )
+
+    def list_pairs() -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "tenant": np.repeat(problem.tenant_names, nodes),
+                "node": np.tile(problem.node_names, tenants),
+            }
+        )
+
+    def list_tenants() -> pd.DataFrame:
+        return pd.DataFrame({"tenant": problem.tenant_names, "fair_share_kops": fair_share_kops(problem)})
+
+    return {"placed": list_replicas, "kops": list_replicas, "on": list_pairs, "rate": list_tenants}
+
+
+def _make_goals(problem: SharedStore) -> dict[str, Goal]:
+    """Return the aims by which plans near the largest least share may differ."""
+
+    def serve_least(m: ProgramBuilder, node: str, _optimum: Floats) -> Expression:
+        names = problem.node_names.tolist()
+        if node not in names:
+            raise InputError(f"least_on: '{node}' is no node{did_you_mean(node, names)}")
+        return m["kops"][:, names.index(node)].sum()
+
+    def fill_least(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
+        largest = m.variables("busiest", ())
+        for r, name in enumerate(problem.resource_names):
+            use = (m["kops"] * problem.per_op[problem.tenant, r][:, None]).sum(axis=0)
+            m.constrain(f"busiest {name}", use - problem.capacity[:, r] * largest, upper=0.0)
+        return largest.sum()
+
+    def serve_most(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
+        return m["rate"].sum()
+
+    def copy_least(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
+        is_new = np.ones(m["placed"].shape)
+        is_new[problem.placed_replicas] = 0.0
+        return (m["placed"] * (is_new * problem.size_gb[:, None])).sum()
+
+    goals = {
+        "most_served": Goal(
+            about="requests that are served", unit="kops", build=serve_most, sense="maximize"
+        ),
+        "least_busiest": Goal(about="largest utilization of a node", build=fill_least),
+        "least_on": Goal(about="requests that a node serves", unit="kops", build=serve_least, value="node"),
+    }
+    if problem.placed is not None:
+        goals["least_copied"] = Goal(
+            about="data that is copied to nodes where it is not yet", unit="GB", build=copy_least
+        )
+    return goals
