@@ -279,7 +279,7 @@ def _find(opened: Model, optimum: ModelRun, name: str, goal: Goal, value: str, w
         amount=amount,
         bound=run.solution.bound,
         at_optimum=at_optimum.objective,
-        loss=None if loss is None else max(loss, 0.0),
+        loss=None if loss is None else max(0.0, loss),
     )
 
 

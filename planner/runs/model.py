@@ -337,8 +337,8 @@ class Model:
         program = self.build()
         if program.is_integer:
             program = replace(program, start=self._find_start(settings) if start is None else start)
-        solution = backends.solve(program, settings)
-        decision = self._decide(program, solution, settings)
+        solution = self._apply_second_objective(program, backends.solve(program, settings), settings)
+        decision = self._decide(program, solution)
         entry = replace(
             self.entry, label=label or self.entry.label, parameters={}, design=self._design(decision)
         )
@@ -358,14 +358,14 @@ class Model:
 
         return replace(self.entry.design, decide=decide, model=None, open_model=None)
 
-    def _decide(self, program: LinearProgram, solution: Solution, options: Options) -> Decision[Any]:
+    def _decide(self, program: LinearProgram, solution: Solution) -> Decision[Any]:
         if solution.x is None:
             reasons = solution.reasons
             proof = Proof(
                 status=solution.status, backend=solution.backend, seconds=solution.seconds, reasons=reasons
             )
             return Decision(plan=None, proof=proof)
-        x = self._apply_second_objective(program, solution, options)
+        x = solution.x
         plan = self._opened.read(x[: self._opened.program.shape[1]])
         proof = self._prove(program, solution, x, plan)
         return Decision(plan=plan, proof=proof, guarantees=self._opened.guarantees)
@@ -428,12 +428,13 @@ class Model:
             if block.name in self._opened.follows
         )
 
-    def _apply_second_objective(self, program: LinearProgram, solution: Solution, options: Options) -> Floats:
+    def _apply_second_objective(
+        self, program: LinearProgram, solution: Solution, options: Options
+    ) -> Solution:
         """Return the best optimum by the second objective of the formal model; any where it has none."""
-        assert solution.x is not None
-        is_done = not self._opened.then or self._objective is not None
+        is_done = not self._opened.then or self._objective is not None or solution.x is None
         if is_done or solution.status is not Status.OPTIMAL or solution.objective is None:
-            return solution.x
+            return solution
         second = limit_objective(program, solution.objective, SOLVER, name="first objective")
         cost = np.zeros(program.shape[1])
         for block in program.columns:
@@ -441,9 +442,10 @@ class Model:
                 cost[block.start : block.stop] = self._opened.then[block.name]
         second = replace(second, cost=cost, offset=0.0, sense="min")
         if second.integer is not None:
+            assert solution.x is not None
             second = _fix_integers(second, solution.x)
         answer = backends.solve(second, options)
-        return solution.x if answer.x is None else answer.x
+        return solution if answer.x is None else replace(solution, x=answer.x)
 
 
 def _fix_integers(program: LinearProgram, x: Floats) -> LinearProgram:

@@ -151,6 +151,7 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("placement_optimum", "resize_tuned", "data_units", "rehdfs", "queues"),
     formulation=block_placement.formulation,
+    closed="its designs control rates of flows in time, and none of them solves a program",
     studies=Studies(
         what_if=what_if.explain,
         trade_off=("latency_p99_us", "circuit_utilization"),

@@ -147,6 +147,8 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("optimum", "search", "eclipse", "solstice"),
     formulation=formulation,
+    closed="its program has a variable for each matching that a search found, and none for "
+    "those that a constraint may need",
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )
 

@@ -138,6 +138,8 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("optimum", "hybrid", "sunflow"),
     formulation=formulation,
+    closed="its program orders the circuits of a dozen flows; larger problems have searches "
+    "and bounds in its place",
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )
 

@@ -105,6 +105,7 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("merged", "pool", "replanned", "least_specific", "fewest_misses", "all"),
     formulation=formulation,
+    closed="its designs fill a cache in time, and none of them solves a program",
     studies=Studies(
         simulation=SIMULATION,
         what_if=explain,

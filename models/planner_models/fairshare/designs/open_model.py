@@ -29,6 +29,7 @@ from planner_models.fairshare.plan.plan import (
 )
 from planner_models.fairshare.plan.service import fit_rates
 from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 TIME_LIMIT_S: Final = 10.0
 """Time limit where the user names none."""
@@ -69,7 +70,7 @@ def open_model(
         placed = program.values("placed", x).reshape(shape) > 0.5
         replicas = Replicas(*np.nonzero(placed))
         kops = np.maximum(program.values("kops", x).reshape(shape)[placed], 0.0)
-        kops = fit_rates(problem, replicas, kops)
+        kops = fit_rates(problem, replicas, _keep_mix(problem, replicas, kops))
         split = served_of(problem, replicas, kops).split
         weight = sum_by_node(problem, replicas, kops)
         return make_plan(problem, replicas, kops, split, weight, fair_share_kops=fair_share_kops(problem))
@@ -94,6 +95,20 @@ def open_model(
         start=start,
         options={"gap": GAP, "time_limit_s": TIME_LIMIT_S},
     )
+
+
+def _keep_mix(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:
+    """Return rates of replicas (K,), in proportion for tenants of fixed mix despite a solver's rounding."""
+    owner, share = problem.tenant, problem.share_of_tenant
+    total = add_up(replicas.partition, kops, len(problem.partitions))
+    asked = np.flatnonzero(problem.is_fixed[owner] & (share > 0))
+    rate = np.full(len(problem.tenants), np.inf)
+    np.minimum.at(rate, owner[asked], total[asked] / share[asked])
+    factor = np.ones(len(total))
+    target = rate[owner[asked]] * share[asked]
+    np.divide(target, total[asked], out=target, where=total[asked] > 0)
+    factor[asked] = target
+    return np.asarray(kops * factor[replicas.partition])
 
 
 def _list_members(problem: SharedStore) -> Mapping[str, Callable[[], pd.DataFrame]]:

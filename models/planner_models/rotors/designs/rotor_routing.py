@@ -213,7 +213,7 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
         backend = solution.backend
         rate = np.maximum(solution.x, 0.0)
         if float(rate.sum()) >= value:
-            value, best = float(rate.sum()), _read_paths(paths, rate)
+            value, best = float(rate.sum()), read_paths(paths, rate)
         prices = _read_prices(solution, n)
         if prices is None:
             break
@@ -226,7 +226,7 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
         bound = _bound_longer(
             capacity, demand, paths, value, bound, replace(options, service="best"), deadline
         )
-    best = _fit(best, capacity, demand)
+    best = fit_rates(best, capacity, demand)
     scaled = best._replace(rate=best.rate * unit)
     return Delivered(scaled, bound * unit if np.isfinite(bound) else None, backend)
 
@@ -371,7 +371,7 @@ def _choose_first(capacity: Floats, demand: Floats) -> Bools:
     return is_path & every
 
 
-def _read_paths(is_path: Bools, rate: Floats) -> Paths:
+def read_paths(is_path: Bools, rate: Floats) -> Paths:
     """Return the paths of the program with some traffic."""
     source, via, target = (ends[rate > 0].astype(np.int64) for ends in np.nonzero(is_path))
     return Paths(source, via, target, rate[rate > 0])
@@ -403,7 +403,7 @@ def _price_paths(prices: Floats, demand: Floats, is_path: Bools, capacity: Float
     return added
 
 
-def _fit(paths: Paths, capacity: Floats, demand: Floats) -> Paths:
+def fit_rates(paths: Paths, capacity: Floats, demand: Floats) -> Paths:
     """Return the paths with rates that rounding does not let exceed demands or capacities."""
     n = len(demand)
     rate = paths.rate

@@ -8,6 +8,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.rotors.designs import demand_aware, rotor_routing
+from planner_models.rotors.designs.open_model import open_model
 from planner_models.rotors.information import count_reports
 
 _rotates = partial(
@@ -28,6 +29,7 @@ DESIGNS: Final = (
         messages="racks offer and accept traffic over the circuits that are up",
         source="Mellette et al. 2017 (RotorNet)",
         model=rotor_routing.build_model,
+        open_model=open_model,
     ),
     _rotates(
         name="valiant",

@@ -137,3 +137,17 @@ def test_all_demand_is_served_or_none_of_it() -> None:
     half = SMALL.with_demand(SMALL.demand_kops / 2)
     run = planner.model(half, service="all").solve()
     assert run.metrics["throughput_kops"] == pytest.approx(12.0, rel=1e-4)
+
+
+def test_tenants_of_fixed_mix_keep_their_proportions_in_every_aim() -> None:
+    problem = make(
+        {"n1": 7.0, "n2": 11.0, "n3": 5.0},
+        {
+            "A": (1.0, "fixed", {"a1": (3.1, "n1"), "a2": (0.7, "n2"), "a3": (9.3, "n3")}),
+            "B": (2.0, "fixed", {"b1": (6.3, "n1"), "b2": (2.9, "n2")}),
+            "C": (1.0, "elastic", {"c1": (8.0, "n3")}),
+        },
+    )
+    result = planner.alternatives(problem, within=0.05)
+    for item in result.alternatives:
+        assert not len(item.run.violations)
