@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from planner import backends
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.options import Options
-from planner.search.tolerances import NEGLIGIBLE
+
+ROUNDING_MARGIN: Final = 1e-9
+"""Largest difference of a variable from its given value, relative to it or to 1 where that is more."""
 
 
 def complete(program: LinearProgram, values: Mapping[str, Floats], options: Options) -> Floats | None:
@@ -25,7 +28,7 @@ def complete(program: LinearProgram, values: Mapping[str, Floats], options: Opti
         block = next(block for block in program.columns if block.name == name)
         members = slice(block.start, block.stop)
         x = np.asarray(amounts, dtype=float).reshape(-1)
-        margin = NEGLIGIBLE * np.maximum(np.abs(x), 1.0)
+        margin = ROUNDING_MARGIN * np.maximum(np.abs(x), 1.0)
         if program.integer is not None:
             margin = np.where(program.integer[members], 0.0, margin)
         lower[members], upper[members] = (
