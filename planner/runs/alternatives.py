@@ -284,7 +284,7 @@ def _find(opened: Model, optimum: ModelRun, name: str, goal: Goal, value: str, w
 
 
 def _solve_at(opened: Model, x: Floats, goal: Goal, value: str) -> Solution:
-    """Return the best solution of an aim over what the aim adds, with all else as in x (n,)."""
+    """Return the best solution of an aim over its own variables, with all others as in x (n,)."""
     fixed = opened.fix(x)
     fixed.set_objective(goal.build(fixed.program, value, x), goal.sense)
     return backends.solve(fixed.build(), opened.options)

@@ -102,7 +102,7 @@ def open_model(problem: CapacityPlanning, *, service: Service = "best") -> OpenM
 
 
 def program_size(program: LinearProgram, flows: FlowProgram) -> int:
-    """Return how often the arcs of the network occur in block `flow`: years times states times targets."""
+    """Return the number of copies of the arcs in block `flow`: years times states times targets."""
     block = next(block for block in program.columns if block.name == "flow")
     return (block.stop - block.start) // max(len(flows.arcs.line), 1)
 
@@ -174,7 +174,7 @@ def _build(problem: CapacityPlanning, flows: FlowProgram, must: Floats) -> Linea
 def _product(
     matrix: sp.csr_array, flows: FlowProgram, f: Expression, x: Expression, shed: Expression
 ) -> Expression:
-    """Return rows (Y, 1 + S, R) of a matrix (R, columns) over flows on arcs, in tunnels, and what is shed."""
+    """Return rows (Y, 1 + S, R) of a matrix (R, columns) over flows on arcs, in tunnels, and shed demand."""
     ends = np.cumsum([0, flows.arc_columns, flows.flow_columns - flows.arc_columns, shed.shape[-1]])
     parts = [
         block @ sp.csr_array(matrix[:, first:last]).T
@@ -187,7 +187,7 @@ def _product(
 def _read_flows(
     problem: CapacityPlanning, flows: FlowProgram, program: LinearProgram, x: Floats, year: int
 ) -> Flows:
-    """Return the flows without failures in a year, Mbit/s, with what cannot be routed."""
+    """Return the flows without failures in a year, Mbit/s, with the demand that is left out."""
     on_arcs, tunnels, shed = (
         np.maximum(program.values(name, x)[year, 0], 0.0) for name in ("flow", "tunnel", "shed")
     )
@@ -198,7 +198,7 @@ def _read_flows(
 
 
 def _list_members(problem: CapacityPlanning, flows: FlowProgram) -> Mapping[str, Callable[[], pd.DataFrame]]:
-    """Return tables of what the variables of each block stand for."""
+    """Return the tables of members of each block of variables."""
     years = np.array([int(year) for year in problem.year_numbers])
     states = np.array([NO_FAILURE, *problem.states.names], dtype=object)
     links = pd.Index(problem.names)

@@ -98,7 +98,7 @@ def _list_loads(regions: Regions, load: Floats) -> Floats:
 
 
 def _list_members(problem: Month, regions: Regions) -> dict[str, Callable[[], pd.DataFrame]]:
-    """Return tables of what the variables of each block stand for."""
+    """Return the tables of members of each block of variables."""
     names = pd.unique(problem.contracts["cdn"].astype(str))
     contract = problem.contracts["cdn"].astype(str).to_numpy(object)
 
@@ -137,13 +137,13 @@ def _list_members(problem: Month, regions: Regions) -> dict[str, Callable[[], pd
 def _make_goals(problem: Month, regions: Regions) -> dict[str, Goal]:
     """Return the aims by which plans near the least bill may differ."""
     contract = np.concatenate([np.tile(region.contracts, problem.windows) for region, _ in regions.values()])
-    most = np.concatenate([region.most.reshape(-1) for region, _ in regions.values()])
+    largest = np.concatenate([region.most.reshape(-1) for region, _ in regions.values()])
 
     def use_fewest(m: ProgramBuilder, _value: str, _optimum: Floats) -> Expression:
         used = m.variables(
             "used", len(problem.names), upper=1.0, integer=True, labels=lambda: list(problem.names)
         )
-        m.constrain("load of used", m[LOAD] - most * used[contract], upper=0.0)
+        m.constrain("load of used", m[LOAD] - largest * used[contract], upper=0.0)
         return used.sum()
 
     def use_least(m: ProgramBuilder, cdn: str, _optimum: Floats) -> Expression:

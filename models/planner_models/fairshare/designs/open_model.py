@@ -112,7 +112,7 @@ def _keep_mix(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:
 
 
 def _list_members(problem: SharedStore) -> Mapping[str, Callable[[], pd.DataFrame]]:
-    """Return tables of what the variables of each block stand for."""
+    """Return the tables of members of each block of variables."""
     nodes, tenants = len(problem.nodes), len(problem.tenants)
 
     def list_replicas() -> pd.DataFrame:

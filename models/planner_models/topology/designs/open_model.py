@@ -84,7 +84,7 @@ def open_model(problem: Fabric, *, service: Service = "best") -> OpenModel[Topol
 
 
 def _factors(joint: JointProgram, program: LinearProgram) -> Floats:
-    """Return how many units of the joint program one unit of each variable is, (n,)."""
+    """Return the size of a unit of each variable in units of the joint program, (n,)."""
     factors = np.ones(program.shape[1])
     for block in program.columns:
         if block.name == "scale":
@@ -131,7 +131,7 @@ def _list_ends(joint: JointProgram) -> sp.csr_array:
 def _list_members(
     problem: Fabric, joint: JointProgram, paths: Paths
 ) -> Mapping[str, Callable[[], pd.DataFrame]]:
-    """Return tables of what the variables of each block stand for."""
+    """Return the tables of members of each block of variables."""
     names = pd.Index(problem.names)
     first, other = joint.pairs
 
