@@ -343,6 +343,12 @@ def heading_with_unit(name: str, unit: str) -> str:
     return heading(name, unit) + (f" ({unit})" if unit else "")
 
 
+def title_of(name: str) -> str:
+    """Return a name as a title: `least_specific` as `Least specific`."""
+    words = heading(name)
+    return words[:1].upper() + words[1:]
+
+
 ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs"}
 """Abbreviations as headings write them."""
 

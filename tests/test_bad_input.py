@@ -319,7 +319,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
         [
             (
                 "s.toml: extra: no such key; valid: designs, events, plans, problem, series, simulation, "
-                "solver, sweep, system"
+                "solver, sweep, system, title"
             ),
             "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
             "s.toml: solver.threads is 0, must be from 1 to 1024",

@@ -118,7 +118,10 @@ def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metr
     earlier = (
         {} if baseline is None else {design.label: design.figures.metrics for design in baseline.designs}
     )
-    designs = [replace(design.figures, earlier=earlier.get(design.label, {})) for design in answer.designs]
+    designs = [
+        replace(design.figures, label=design.title, earlier=earlier.get(design.label, {}))
+        for design in answer.designs
+    ]
     show_table(run_tables.metrics_table(designs, metrics, references=answer.references))
 
 

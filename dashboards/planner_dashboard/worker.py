@@ -63,6 +63,7 @@ class DesignAnswer:
     """One design's answer.
 
     figures   its column in the tables of metrics
+    title     of the design, for people
     headline  its headline figure with the unit, or why there is none
     then      its figure of the second rank, with words before it; "" for none
     losses    what users lose, and the constraints that its plan violates, with amounts; empty: nothing
@@ -70,6 +71,7 @@ class DesignAnswer:
     """
 
     figures: DesignFigures
+    title: str
     headline: str
     then: str
     losses: Sequence[str]
@@ -227,27 +229,33 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
         for run, figures in zip(result.runs, run_tables.figures_of(result), strict=True)
     ]
     best = verdict.best_run(result.runs)
+    titled = [with_title(run) for run in result.runs]
     unfailed = without_failures(scenario)
     full_problem = None if unfailed is None else unfailed.make_problem()
     return Answer(
         question=question,
         system=result.system.name,
         size=sizes(result.problem.size()),
-        sentences=verdict.comparison_sentences(result.runs),
+        sentences=verdict.comparison_sentences(titled),
         best="" if best is None else best.label,
         designs=designs,
         notes=[
-            *(line for run in result.runs if run.plan is None for line in run_text.trouble(run)),
+            *(line for run in titled if run.plan is None for line in run_text.trouble(run)),
             *notes_of(result.problem),
         ],
         references=run_tables.references_of(result),
-        groups=run_tables.breakdown_tables(result.runs),
+        groups=run_tables.breakdown_tables(titled),
         whole=None if full_problem is None else run_drawings.draw_problem(result.system, full_problem),
         elements=_element_names(result.system, result.problem if full_problem is None else full_problem),
         folder=out,
         seconds=0.0,
         compile_s=sum(design.figures.compile_s or 0.0 for design in designs),
     )
+
+
+def with_title(run: Run) -> Run:
+    """Return a run with the title of its design as its label, for sentences that people read."""
+    return replace(run, entry=run.entry.titled())
 
 
 def _element_names(system: System, problem: Any) -> dict[str, Sequence[str]]:
@@ -271,14 +279,14 @@ def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | 
     for entry in evaluation.entries(scenario, labels):
         if entry in scenario.plans:
             continue
-        with _show_progress(scenario.system, entry.label, activity):
+        with _show_progress(scenario.system, entry.title, activity):
             try:
                 runs += evaluation.compare(replace(scenario, plans=()), designs=[entry.label]).runs
             except MemoryError:
                 problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
                 runs.append(Run(system=scenario.system, problem=problem, entry=entry, error=error))
         if activity is not None:
-            verdicts = "\n".join(run.verdict for run in runs if run.error is None)
+            verdicts = "\n".join(with_title(run).verdict for run in runs if run.error is None)
             activity.with_suffix(".found").write_text(verdicts, encoding="utf-8")
     return Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
 
@@ -341,6 +349,7 @@ def _design_answer(run: Run, figures: DesignFigures) -> DesignAnswer:
     shown = [amount_or_number(value, metric.unit) for metric, value in ranked]
     return DesignAnswer(
         figures=figures,
+        title=run.entry.title,
         headline=shown[0] if shown else run.status,
         then=" ".join([system.plan.headline.then_words, *shown[1:]]) if shown[1:] else "",
         losses=_losses(run),

@@ -17,6 +17,7 @@ from planner.contract.problem import Problem
 from planner.contract.proof import Proof, Status
 from planner.contract.signalling import Signalling
 from planner.errors import InputError
+from planner.formatting import title_of
 from planner.options import Options, Service
 from planner.threads import limit_blas
 
@@ -92,6 +93,7 @@ class Design(Generic[ProblemT, PlanT]):
     open_model  (observed problem, *, service?, **parameters) -> the formal model with names, which a user may
                 change, and the plan of each of its points; its parameters are those of `decide` that the
                 model has, and some of its own
+    title       name for people, such as "Equal-cost multipath"; "": made from the name
     is_bound    whether it only computes a bound and never returns a plan
     is_search   whether it decides; false for a plan that exists already
     keeps_previous  (parameters) -> whether with these the decision depends on the plan before, such as where
@@ -108,6 +110,7 @@ class Design(Generic[ProblemT, PlanT]):
     source: str
     observe: Callable[..., ProblemT] = observe_all
     messages: str = ""
+    title: str = ""
     signalling: Callable[[ProblemT, PlanT], Signalling] | None = None
     model: Callable[..., LinearProgram] | None = None
     open_model: Callable[..., OpenModel[PlanT]] | None = None
@@ -116,6 +119,11 @@ class Design(Generic[ProblemT, PlanT]):
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
     ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
     outgrows: Callable[[ProblemT, Mapping[str, Any], float], str] = never_outgrows
+
+    @property
+    def label(self) -> str:
+        """The title, or the name in words."""
+        return self.title or title_of(self.name)
 
     @property
     def about(self) -> str:

@@ -58,6 +58,9 @@ class Headline:
     total      name of the metric that says how much was asked for; "" where there is none
     then       name of the metric that ranks plans equal in `metric`, such as their cost; "" for none
     then_words words before its amount, e.g. "at a cost of"
+    then_period  (problem) -> the time that `then` is for, after its amount, such as "for 168 windows"
+    words      (metrics) -> what users get, with its verb, where `metric` combines several figures: a sentence
+               gives it before `metric`: "serves 134 of 140 clients, for traffic that costs 81.2"
     losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
     worst      names of the metrics of `losses` that a verdict gives first, before the headline metric, as it
                would hide them: users who get nothing, where the headline is a share of all
@@ -90,6 +93,8 @@ class Headline:
     total: str = ""
     then: str = ""
     then_words: str = ""
+    then_period: Callable[[Any], str] | None = None
+    words: Callable[[Mapping[str, float | None]], str] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
     worst: tuple[str, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
@@ -104,6 +109,8 @@ class Headline:
     required: Mapping[str, str] = field(default_factory=dict)
 
 
+MONEY: Final = "monetary units"
+"""Unit of amounts of money, which are in the currency of a problem's prices."""
 MOST_TABLE_METRICS: Final = 8
 """Metrics that a table shows unless all are requested."""
 

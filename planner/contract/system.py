@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
 import pandas as pd
 from typing_extensions import TypeVar
@@ -30,9 +30,13 @@ from planner.contract.studies import Coordination, Explain, PurchaseProblem
 from planner.contract.table import Table
 from planner.contract.targets import Target
 from planner.errors import InputError, did_you_mean
+from planner.formatting import title_of
 
 if TYPE_CHECKING:
     import networkx as nx
+
+Area = Literal["wide area", "datacenter", "delivery", "storage and switches", "other"]
+"""Areas of networking, in the order in which users choose a question."""
 
 ProblemT_contra = TypeVar("ProblemT_contra", bound=Problem, contravariant=True)
 PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True)
@@ -172,6 +176,8 @@ class Studies:
 class System(Generic[ProblemT, PlanT]):
     """One planning domain.
 
+    title        name for people, such as "Live video delivery"; "": made from the name
+    area         of networking, in which users look for it
     question     the question that its plans answer, in one sentence
     source       the paper that defines it
     designs      all designs, those that users should meet first in front
@@ -197,6 +203,13 @@ class System(Generic[ProblemT, PlanT]):
     formulation: Callable[..., Any] | None = None
     closed: str = ""
     studies: Studies = Studies()
+    title: str = ""
+    area: Area = "other"
+
+    @property
+    def label(self) -> str:
+        """The title, or the name in words."""
+        return self.title or title_of(self.name)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:

@@ -1,4 +1,4 @@
-"""Labels of what users lose on a picture: the largest amounts, and the sum where several would overlap."""
+"""Labels of users' losses on a picture: the largest amounts, and sums in place of labels that overlap."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def place_labels(
     taken: Sequence[Box] = (),
     edges: tuple[float, float],
 ) -> list[Label]:
-    """Return the labels of some losses, the largest first: one for each group whose labels would overlap.
+    """Return the labels of some losses, the largest first, one for each group of labels that overlap.
 
     width_of  width of a text, pixels
     taken     boxes that labels avoid where they can

@@ -223,7 +223,9 @@ def headline_values(run: Outcome) -> tuple[float, ...]:
 
 def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
     """Return the headline metric of a plan: `delivers 38.9 of 40.8 Gbit/s (95.3%)`."""
-    return _of_total(system, metrics, system.headline, system.plan.headline.verb)
+    headline = system.plan.headline
+    says = _of_total(system, metrics, system.headline, headline.verb)
+    return f"{headline.words(metrics)}; it {says}" if headline.words else says
 
 
 def _guarantees(run: Outcome) -> list[str]:
@@ -308,7 +310,7 @@ def _second_rank(run: Outcome, values: Sequence[float], bounds: Sequence[float],
     after  words behind what is proven
     """
     _, then = run.system.ranks
-    says = f", {run.system.plan.headline.then_words} {then.text(values[1])}"
+    says = f", {run.system.plan.headline.then_words} {then.text(values[1])}{_period(run)}"
     # the bound of the second rank holds for plans that reach that of the first
     if len(bounds) < 2 or not _reaches(values[0], bounds[0], EQUAL):
         return says
@@ -422,10 +424,19 @@ def _ignored_by(run: Outcome) -> str:
 def _with_losses(run: Outcome) -> str:
     """Return the value and losses of a design: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
     headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
-    says = phrase(headline.verb, metrics[0].text(values[0]))
+    says = (
+        headline.words(run.metrics) if headline.words else phrase(headline.verb, metrics[0].text(values[0]))
+    )
     if len(values) > 1:
-        says += f" {headline.then_words} {metrics[1].text(values[1])}"
+        says += f" {headline.then_words} {metrics[1].text(values[1])}{_period(run)}"
     return f"{run.label} " + " and ".join([*_worst_losses(run), says, *_losses(run)])
+
+
+def _period(run: Outcome) -> str:
+    """Return the time that the second rank is for, such as ` for 168 windows`; "" where it has none."""
+    period = run.system.plan.headline.then_period
+    says = period(run.problem) if period is not None and run.problem is not None else ""
+    return f" {says}" if says else ""
 
 
 def _worst_losses(run: Outcome) -> list[str]:

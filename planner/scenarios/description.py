@@ -30,6 +30,8 @@ def describe(system: System) -> dict[str, Any]:
     """Return the system as `planner list SYSTEM --json` prints it."""
     return {
         "system": system.name,
+        "title": system.label,
+        "area": system.area,
         "question": system.question,
         "source": system.source,
         "headline": [metric.name for metric in system.ranks],
@@ -41,6 +43,7 @@ def describe(system: System) -> dict[str, Any]:
         "designs": [
             {
                 "design": design.name,
+                "title": design.label,
                 "default": design is system.default_design,
                 "mechanism": str(design.mechanism),
                 "about": design.about,

@@ -22,6 +22,7 @@ from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.contract.value_rules import RULES
 from planner.errors import InputError, did_you_mean
+from planner.formatting import title_of
 from planner.io.names import name_fault
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
@@ -41,6 +42,9 @@ from planner.scenarios.sources import (
 SECTIONS: Final = (
     "system", "problem", "series", "events", "designs", "plans", "solver", "simulation", "sweep",
 )  # fmt: skip
+TITLE: Final = "title"
+"""Key of a scenario's name for people."""
+KEYS: Final = (*SECTIONS, TITLE)
 MAX_WINDOWS: Final = 100_000
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
 PROBLEM_FOLDER: Final = "problem"
@@ -57,6 +61,15 @@ class Entry:
     design: Design
     parameters: Mapping[str, Any] = field(default_factory=dict)
     information: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The title of the design, or the label in words where the scenario has one of its own."""
+        return self.design.label if self.label == self.design.name else title_of(self.label)
+
+    def titled(self) -> Entry:
+        """Return the entry with its title as its label, for sentences that people read."""
+        return replace(self, label=self.title)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,6 +123,16 @@ class Scenario:
     changes: Mapping[str, Any] = field(default_factory=dict)
     plans: tuple[Entry, ...] = ()
     additions: Additions = NO_ADDITIONS
+
+    @property
+    def label(self) -> str:
+        """The title, or the end of the name in words."""
+        return str(self.raw.get(TITLE) or title_of(self.name.rpartition("/")[2]))
+
+    def design_title(self, label: str) -> str:
+        """Return the title of a design by its label: that of the design itself, or the label in words."""
+        design = next((design for design in self.system.designs if design.name == label), None)
+        return design.label if design is not None else title_of(label)
 
     @property
     def is_consecutive(self) -> bool:
@@ -326,10 +349,11 @@ def from_document(
 
 def _section_faults(raw: Mapping[str, Any]) -> list[str]:
     """Return an error for each unknown key of a document, and for each section that is no table."""
-    unknown = [key for key in raw if key not in SECTIONS]
+    unknown = [key for key in raw if key not in KEYS]
     no_tables = [section for section in SECTIONS[1:] if not isinstance(raw.get(section, {}), dict)]
     return [
-        *(f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in unknown),
+        *(f"{key}: no such key" + did_you_mean(key, KEYS) for key in unknown),
+        *([] if isinstance(raw.get(TITLE, ""), str) else [f"{TITLE} must be a text"]),
         *(f"{section} must be a table: write [{section}]" for section in no_tables),
     ]
 

@@ -113,7 +113,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     assert "from" in texts(app), "figures say what they were before"
     open_tab(app, "view", details.DESIGNS)
     label = find_system("traffic").metric("max_utilization").label
-    assert "(+" in str(app.dataframe[0].value.loc[f"{label} ↓", "ecmp"])
+    assert "(+" in str(app.dataframe[0].value.loc[f"{label} ↓", "Equal-cost multipath"])
     open_tab(app, "view", details.PLAN)
     app = wait_until(app, lambda: "found details" in app.session_state)
     result = app.session_state["found details"][1]
@@ -170,7 +170,7 @@ def test_the_plan_before_and_other_designs_can_be_compared_with() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum"))
     choice = app.selectbox(key="compare with")
     assert choice.options[0] == "Compare with nothing"
-    choice.select("ecmp").run()
+    choice.select("Equal-cost multipath").run()
     assert not app.exception
     assert any("What changed" in item.value for item in app.subheader)
     assert any("falls from" in item.value or "rises from" in item.value for item in app.markdown)
@@ -271,7 +271,7 @@ def test_a_failed_question_is_one_line_and_the_page_lives_on() -> None:
     wait_until(app, lambda: bool(app.error))
     assert len(app.error) == 1
     assert "no such link" in app.error[0].value
-    app.selectbox[0].select("traffic/germany50")
+    next(box for box in app.selectbox if box.label == "Scenario").select("traffic/germany50")
     app.run()
     wait_for_answer(app)
     assert not app.error

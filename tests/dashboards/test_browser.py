@@ -127,7 +127,7 @@ def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     page.keyboard.press("Enter")
     page.get_by_text("today", exact=True).first.wait_for()
     assert "name%3Dtoday" in page.url, "the address keeps the pin"
-    pages.choose(page, "Compare with", "Compare with ecmp")
+    pages.choose(page, "Compare with", "Compare with Equal-cost multipath")
     page.get_by_text("What changed").wait_for()
     page.get_by_text("Side by side", exact=True).click()
     page.locator("canvas[role=application]").nth(1).wait_for()

@@ -70,7 +70,7 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
     start = time.perf_counter()
     answer = worker.compare(question, tmp_path, tmp_path / "out", activity)
     elapsed_s = time.perf_counter() - start
-    assert said[0] == "solving with ecmp: compiling (once), 1 kernel"
+    assert said[0] == "solving with Equal-cost multipath: compiling (once), 1 kernel"
     assert not activity.exists()
     assert answer.compile_s >= 0.05 * len(said)
     assert answer.designs[0].figures.compile_s == answer.compile_s
@@ -93,7 +93,7 @@ def test_a_design_that_runs_out_of_memory_fails_alone(
     assert [design.label for design in answer.designs] == ["ecmp", "optimum"]
     assert answer.designs[1].figures.status.text == "SolverFailure"
     assert any("smaller problem" in str(note) for note in answer.notes)
-    assert (tmp_path / "answer.found").read_text().startswith("ecmp ")
+    assert (tmp_path / "answer.found").read_text().startswith("Equal-cost multipath ")
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

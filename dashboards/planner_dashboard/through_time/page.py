@@ -22,7 +22,7 @@ from planner.errors import PlannerError
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
-from planner_dashboard import fields, pictures, rendering, session
+from planner_dashboard import fields, pictures, rendering, session, titles
 from planner_dashboard.question import field_value, unchanged_scenario
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.through_time import tasks
@@ -73,6 +73,7 @@ def page() -> None:
             index=scenario_names().index(
                 session.name_of_address("scenario", scenario_names(), FIRST_SCENARIO)
             ),
+            format_func=titles.title_with_topic,
             key="time scenario",
             width=320,
         )
@@ -113,6 +114,7 @@ def _show_designs(scenario: Scenario) -> list[str]:
         "Designs",
         labels,
         default=labels[:MOST_DESIGNS],
+        format_func=scenario.design_title,
         max_selections=MOST_DESIGNS,
         key=f"time designs {scenario.name}",
         width=380,
@@ -300,7 +302,7 @@ def _show_rolled(system: System, rolled: tasks.RolledDesigns) -> None:
     headline.show_verdict([Sentence(text) for text in rolled.sentences], ())
     for design in rolled.designs:
         for label, why in list(design.failures.items())[: session.MAX_ERROR_LINES]:
-            st.error(escape_markdown(f"{design.label}, window {label}: {why}"))
+            st.error(escape_markdown(f"{design.title}, window {label}: {why}"))
     if rolled.note:
         st.caption(rolled.note)
     only = rolled.designs[0] if len(rolled.designs) == 1 else None
@@ -360,9 +362,9 @@ def _show_clock(system: System, rolled: tasks.RolledDesigns) -> None:
     for column, design in zip(columns, rolled.designs, strict=True):
         with column:
             row = design.rows[index]
-            st.markdown(f"**{escape_markdown(design.label)}**: {escape_markdown(_figures(system, row))}")
+            st.markdown(f"**{escape_markdown(design.title)}**: {escape_markdown(_figures(system, row))}")
             _show_picture(design.pictures[index], _whole(design), f"time picture {design.label}")
-    rows = [{"design": design.label, **row} for design in rolled.designs for row in design.rows]
+    rows = [{"design": design.title, **row} for design in rolled.designs for row in design.rows]
     _show_curve(system, pd.DataFrame(rows), "time curve")
 
 
@@ -407,10 +409,9 @@ def _show_simulation(state: PageState, scenario: Scenario, designs: list[str]) -
     able = simulation.designs or tuple(design.name for design in scenario.system.designs)
     labels = [label for label in designs if scenario.entry(label).design.name in able]
     if len(labels) < len(designs):
-        others = ", ".join(label for label in designs if label not in labels)
-        st.caption(
-            escape_markdown(f"Cannot control a simulation: {others}. Those that can: {', '.join(able)}.")
-        )
+        others = ", ".join(scenario.design_title(label) for label in designs if label not in labels)
+        can = ", ".join(map(scenario.design_title, able))
+        st.caption(escape_markdown(f"Cannot control a simulation: {others}. Those that can: {can}."))
     st.caption("Each design controls the system in a simulation, from what it would see in operation.")
     if st.button("Run", type="primary", disabled=not labels, key="time simulate"):
         session.submit("simulation", tasks.simulate, scenario.name, session.folder(), tuple(labels), changes)
@@ -421,12 +422,14 @@ def _show_simulation(state: PageState, scenario: Scenario, designs: list[str]) -
     if simulated is None or simulated.scenario != scenario.name or session.is_pending("simulation"):
         return
     headline.show_verdict([Sentence(text) for text in simulated.sentences], ())
-    _show_frames(simulation, {label: frames for label, frames in simulated.frames.items() if frames})
+    _show_frames(
+        scenario, simulation, {label: frames for label, frames in simulated.frames.items() if frames}
+    )
     for index, (section, figures) in enumerate(simulated.parts):
         rendering.show_part(section, f"simulation {index}", figures)
 
 
-def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) -> None:
+def _show_frames(scenario: Scenario, simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) -> None:
     """Play the frames of each design, side by side on one clock."""
     if not runs:
         return
@@ -446,7 +449,7 @@ def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) ->
             if isinstance(frame.drawing, NetworkMap)
         ]
         with column:
-            st.markdown(f"**{escape_markdown(label)}**")
+            st.markdown(f"**{escape_markdown(scenario.design_title(label))}**")
             if len(moments) == len(frames):
                 pictures.show_frames(
                     moments,

@@ -65,6 +65,7 @@ class DesignWindows:
     """The windows of one design: figures, and pictures where there is a plan."""
 
     label: str
+    title: str
     rows: Sequence[Mapping[str, Any]]
     pictures: Sequence[Drawing | None]
     failures: Mapping[str, str]
@@ -133,6 +134,7 @@ def roll(course: Course, tables: Path, folder: Path) -> RolledDesigns:
         designs.append(
             DesignWindows(
                 label=entry.label,
+                title=entry.title,
                 rows=[windows[index].row() for index in indices],
                 pictures=[pictures[index] for index in indices],
                 failures={
@@ -142,8 +144,10 @@ def roll(course: Course, tables: Path, folder: Path) -> RolledDesigns:
                 },
             )
         )
-    page = run_pages.windows_page(system, windows)
-    rolled = rolling.Rolled(system=system, windows=tuple(windows))
+    titles = {entry.label: entry.title for entry in running.entries}
+    titled = [replace(window, design=titles[window.design]) for window in windows]
+    page = run_pages.windows_page(system, titled)
+    rolled = rolling.Rolled(system=system, windows=tuple(titled))
     return RolledDesigns(
         course=course,
         system=system.name,
@@ -182,12 +186,13 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
     loaded = load(source, changes=changes)
     result = simulations.simulate(loaded, designs=list(designs) or None, frames=True)
     unfailed = run_drawings.draw_whole(loaded)
-    page = run_pages.simulation_page(result)
+    titled = replace(result, runs=tuple(replace(run, entry=run.entry.titled()) for run in result.runs))
+    page = run_pages.simulation_page(titled)
     runs = {run.label: run.result.frames for run in result.runs if run.result is not None}
     every = _thinning([frame.drawing for frames in runs.values() for frame in frames])
     return Simulated(
         scenario=scenario,
-        sentences=result.sentences,
+        sentences=titled.sentences,
         parts=render(_without_verdict(page.parts)),
         frames={
             label: [

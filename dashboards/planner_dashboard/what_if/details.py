@@ -75,7 +75,7 @@ def _show_meanings(scenario: Scenario, answer: Answer, metrics: Sequence[Metric]
         if any(design.figures.metrics.get(metric.name) is not None for design in answer.designs)
     ]
     columns = (Column(label="Design"), Column(label="What it does"))
-    rows = [[label, designs[label].about] for label in labels]
+    rows = [[scenario.design_title(label), designs[label].about] for label in labels]
     rendering.show_table(Table(columns=columns, rows=rows, row_headers=1))
     columns = (Column(label="Metric"), Column(label="What it is"))
     rows = [[metric.label, metric.about] for metric in shown]

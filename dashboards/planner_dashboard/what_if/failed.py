@@ -41,7 +41,7 @@ def show_failed(
     action = _failure_of(scenario, answer.question, kind, name)
     assert action is not None
     lost = design.losses or ["loses nothing"]
-    st.markdown(session.escape_markdown(f"Without it, {design.label} {' and '.join(lost)}."))
+    st.markdown(session.escape_markdown(f"Without it, {design.title} {' and '.join(lost)}."))
     adjustments = action.undo(adjustments_of(scenario, answer.question), name)
     before = with_adjustments(scenario, answer.question, adjustments)
     stored = history.answers().get(before)

@@ -10,9 +10,8 @@ import streamlit as st
 
 from planner.contract.parameters import Parameter, parameters_of
 from planner.scenarios.scenario import Scenario
-from planner.scenarios.shipped import scenario_names
-from planner_dashboard import fields
-from planner_dashboard.question import SOLVER_OPTIONS, UPLOADED, Question, field_value, form_fields
+from planner_dashboard import fields, titles
+from planner_dashboard.question import SOLVER_OPTIONS, Question, field_value, form_fields
 from planner_dashboard.what_if import history
 
 DEFAULT_DESIGNS: Final = 3
@@ -20,19 +19,42 @@ DEFAULT_DESIGNS: Final = 3
 
 
 def show_scenario_choice(question: Question) -> None:
-    """Show the field that chooses a scenario; another one is asked at once."""
-    names = scenario_names() + ([UPLOADED] if question.upload else [])
-    key = f"scenario {history.of_session().generation}"
+    """Show the fields that choose a question and one of its scenarios; another one is asked at once."""
+    generation = history.of_session().generation
+    now = titles.topic_of(question.scenario)
+    topics = list(titles.topics())
+    key, key_of_topic = f"scenario {generation}", f"topic {generation}"
+    names = titles.scenarios_of(now.system) if now is not None else []
+    if question.scenario not in names:
+        names.append(question.scenario)
 
     def choose() -> None:
         name = st.session_state[key]
         if name and name != question.scenario:
             history.ask(Question(scenario=name))
 
+    def choose_topic() -> None:
+        topic = st.session_state[key_of_topic]
+        if topic is not None and topic != now:
+            history.ask(Question(scenario=titles.scenarios_of(topic.system)[0]))
+
+    st.selectbox(
+        "Question",
+        topics,
+        index=None if now is None else topics.index(now),
+        format_func=lambda topic: topic.words,
+        key=key_of_topic,
+        on_change=choose_topic,
+        placeholder="Choose a question",
+        label_visibility="collapsed",
+        width=420,
+    )
+
     st.selectbox(
         "Scenario",
         names,
         index=names.index(question.scenario),
+        format_func=titles.title_of_scenario,
         key=key,
         on_change=choose,
         label_visibility="collapsed",
@@ -73,7 +95,7 @@ def show_forms(
     for label in designs:
         keys = [key for key in form.offered if key.startswith(f"designs.{label}.")]
         if keys:
-            with st.expander(f"{label}: parameters"):
+            with st.expander(f"{scenario.design_title(label)}: parameters"):
                 form.show_columns([key for key in keys if ".information." not in key])
                 if information := [key for key in keys if ".information." in key]:
                     st.caption("Observation")
@@ -129,6 +151,7 @@ class _Form:
             "Designs to compare",
             labels_of(self.scenario),
             default=asked_designs(self.scenario, self.asked),
+            format_func=self.scenario.design_title,
             key=f"designs {self.prefix}",
         )
 

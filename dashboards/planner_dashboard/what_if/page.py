@@ -14,7 +14,7 @@ import streamlit as st
 from planner.contract.elements import ElementKind, ElementReport
 from planner.errors import PlannerError
 from planner.scenarios.scenario import Scenario
-from planner_dashboard import rendering, session, upgrades, worker
+from planner_dashboard import rendering, session, titles, upgrades, worker
 from planner_dashboard.question import FIRST_SCENARIO, Question, form_fields, unchanged_scenario
 from planner_dashboard.share import stored_results
 from planner_dashboard.what_if import (
@@ -26,6 +26,7 @@ from planner_dashboard.what_if import (
     history,
     picture,
     pins,
+    place_names,
     stored_answers,
 )
 from planner_dashboard.what_if.changes import adjustments_of, shown_name, with_adjustments
@@ -65,12 +66,18 @@ def show_finder(answer: worker.Answer) -> None:
         "Find",
         names,
         index=None,
-        format_func=lambda element: f"{shown_name(element[1])} ({element[0]})",
+        format_func=_entry_of,
         key=key,
         on_change=lambda: select(state[key]),
         placeholder="Find " + ", ".join(kind for kind, names_of in answer.elements.items() if names_of),
         label_visibility="collapsed",
     )
+
+
+def _entry_of(element: Element) -> str:
+    """Return an element as the field to find one lists it, with the names that people may type instead."""
+    kind, name = element
+    return f"{shown_name(name)} ({'; '.join([kind, *place_names.other_names(name)])})"
 
 
 def show_element(
@@ -365,7 +372,7 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     reference = same
     if compared is not None:
         reference = compared.design if compared.answer.system == answer.system else None
-    headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.label)
+    headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.title)
     compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
     _show_pictures(scenario, question, answer, shown, plans, compared, tables)
     stored_answers.show_time(answer, f"answered in {answer.seconds:.1f} s{compiling}")
@@ -400,14 +407,15 @@ def _plans_to_compare(
     for answer_ in (answer_ for answer_ in earlier[1:] if not answer_.question.changes):
         add("the plan without changes", answer_, shown.label)
     for label in picture.designs_with_plan(answer):
-        add(label, answer, label)
+        add(scenario.design_title(label), answer, label)
     pinned = [(pin, history.answers().get(pin.question)) for pin in pins.of_session()]
     for pin, answer_ in ((pin, answer_) for pin, answer_ in pinned if answer_ is not None):
         add(f"pinned: {pin.name}", answer_, pin.design)
     for other in reversed(history.answers().kept.values()):
         label = _label_in(other, shown.label)
-        if other is not answer:
-            add(f"{_words_of(scenario, other)}, {label}", other, label)
+        design = other.design(label)
+        if other is not answer and design is not None:
+            add(f"{_words_of(scenario, other)}, {design.title}", other, label)
     return plans
 
 
@@ -424,7 +432,7 @@ def _words_of(scenario: Scenario, answer: worker.Answer) -> str:
         keys = [key.rpartition(".")[2].replace("_", " ") for key in question.changes]
     else:
         keys = [change.words for change in changes.list_changes(scenario, question)]
-    return ", ".join([question.scenario, *keys])
+    return ", ".join([titles.title_with_topic(question.scenario), *keys])
 
 
 def _show_pictures(
@@ -443,6 +451,7 @@ def _show_pictures(
         with st.container(horizontal=True, vertical_alignment="bottom", key="switches"):
             st.segmented_control(
                 "Design", picture.designs_with_plan(answer), key=f"design {answer.question.scenario}",
+                format_func=scenario.design_title,
                 label_visibility="collapsed", required=True,
             )  # fmt: skip
             if plans:
@@ -497,7 +506,7 @@ def _show_purchases(
 
 
 def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.Plan) -> str:
-    return shown.label if other.answer is answer else "this plan"
+    return shown.title if other.answer is answer else "this plan"
 
 
 def _show_hints(scenario: Scenario) -> None:

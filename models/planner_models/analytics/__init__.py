@@ -123,6 +123,8 @@ COORDINATION = Coordination(
 )
 SYSTEM = System(
     name="analytics",
+    title="Wide-area analytics",
+    area="delivery",
     question="How coarse should each site send its data for answers of most value within bandwidth?",
     source="Rabkin, Arye, Sen, Pai, Freedman 2013",
     problem=ProblemType(

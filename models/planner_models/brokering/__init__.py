@@ -111,6 +111,8 @@ from planner_models.brokering.simulation import SIMULATION
 
 SYSTEM = System(
     name="brokering",
+    title="CDN brokering",
+    area="delivery",
     question="Which CDN's cluster should serve which clients?",
     source="Mukerjee 2018, chapter 3 (VDX)",
     problem=ProblemType(

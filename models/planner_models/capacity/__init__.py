@@ -85,6 +85,8 @@ from planner_models.capacity.problem.schema import OPTIONAL_TABLES, PLAN_TABLES,
 
 SYSTEM = System(
     name="capacity",
+    title="Capacity planning",
+    area="wide area",
     question="Which capacity must be bought, and where, so that all demands fit?",
     source="Orlowski, Wessäly, Pióro and Tomaszewski 2010 (SNDlib)",
     problem=ProblemType(

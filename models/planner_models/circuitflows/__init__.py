@@ -100,6 +100,8 @@ COORDINATION = Coordination(
 )
 SYSTEM = System(
     name="circuitflows",
+    title="Flows over circuits",
+    area="datacenter",
     question="How do flows fare in a reconfigurable datacenter, week after week?",
     source="Mukerjee 2018, chapter 2 (Etalon)",
     problem=ProblemType(

@@ -90,6 +90,8 @@ COORDINATION = Coordination(
 )
 SYSTEM = System(
     name="circuits",
+    title="Circuit scheduling",
+    area="datacenter",
     question="When should a reconfigurable datacenter connect which racks?",
     source="Mukerjee 2018, chapter 2 (Etalon)",
     problem=ProblemType(

@@ -91,6 +91,8 @@ COORDINATION = Coordination(
 )
 SYSTEM = System(
     name="coflows",
+    title="Coflow scheduling",
+    area="datacenter",
     question="When is each group of flows of a datacenter complete?",
     source="Huang, Sun, Ng 2016 (Sunflow)",
     problem=ProblemType(

@@ -82,6 +82,8 @@ from planner_models.contracts.problem.problem import OPTIONAL_TABLES, TABLES, Mo
 
 SYSTEM = System(
     name="contracts",
+    title="CDN contracts",
+    area="delivery",
     question="How should a month's traffic be split among CDNs for the least bill?",
     source="Singh et al. 2021 (CASCARA); Zhang et al. 2010 (Entact); Mukerjee 2018, 3.2.1",
     problem=ProblemType(

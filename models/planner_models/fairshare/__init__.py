@@ -113,6 +113,8 @@ COORDINATION = Coordination(
 )
 SYSTEM = System(
     name="fairshare",
+    title="Shared storage",
+    area="storage and switches",
     question="Where do partitions lie, and what share of each node does each tenant of a store get?",
     source="Shue, Freedman, Shaikh 2013 (Pisces); Ghodsi et al. 2011 (dominant-resource fairness)",
     problem=ProblemType(

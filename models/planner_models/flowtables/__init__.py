@@ -78,6 +78,8 @@ from planner_models.flowtables.simulation import SIMULATION
 
 SYSTEM = System(
     name="flowtables",
+    title="Flow tables",
+    area="storage and switches",
     question="Which entries should a virtual switch cache, and in which order should it search their masks?",
     source="Pfaff et al. 2015 (Open vSwitch); Foster et al. 2013 (Frenetic)",
     problem=ProblemType(

@@ -106,6 +106,8 @@ from planner_models.livevideo.simulation.control import SIMULATION
 
 SYSTEM = System(
     name="livevideo",
+    title="Live video delivery",
+    area="delivery",
     question="Which links should carry which channel, so that the most is watched at the least cost?",
     source="Mukerjee 2018, chapter 4 (VDN)",
     problem=ProblemType(

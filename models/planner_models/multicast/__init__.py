@@ -82,6 +82,8 @@ from planner_models.multicast.simulation import SIMULATION
 
 SYSTEM = System(
     name="multicast",
+    title="Datacenter multicast",
+    area="datacenter",
     question="Which multicast groups can a fabric hold?",
     source="Scaling IP Multicast on Datacenter Topologies",
     problem=ProblemType(

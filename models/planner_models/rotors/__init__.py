@@ -59,6 +59,8 @@ from planner_models.rotors.problem.problem import TABLES, RotorNetwork
 
 SYSTEM = System(
     name="rotors",
+    title="Rotor switches",
+    area="datacenter",
     question="How much traffic can circuit switches carry that rotate whatever the demand?",
     source="Mellette et al. 2017 (RotorNet); Mellette et al. 2020 (Opera); Ballani et al. 2020 (Sirius)",
     problem=ProblemType(

@@ -60,6 +60,8 @@ from planner_models.topology.problem.problem import OPTIONAL_TABLES, TABLES, Fab
 
 SYSTEM = System(
     name="topology",
+    title="Datacenter topology",
+    area="datacenter",
     question="How many links between which blocks, and which paths, carry the most demand for hours?",
     source="Poutievski et al. 2022 (Jupiter); Wang et al. 2023 (TopoOpt)",
     problem=ProblemType(

@@ -92,6 +92,8 @@ from planner_models.traffic.simulation import flow_level_simulation
 
 SYSTEM = System(
     name="traffic",
+    title="Traffic routing",
+    area="wide area",
     question="How should these demands be routed?",
     source="Sen, Shue, Ihm and Freedman 2013 (LocalFlow)",
     problem=ProblemType(

@@ -93,6 +93,8 @@ COORDINATION = Coordination(
 
 SYSTEM = System(
     name="updates",
+    title="Network updates",
+    area="wide area",
     question="In which steps do switches change their rules from one configuration to the next?",
     source="Foster et al. 2013 (Frenetic), IV; Reitblatt et al. 2012",
     problem=ProblemType(

@@ -36,7 +36,7 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
         page.goto(f"{item.url}/?scenario=traffic/abilene&designs=ecmp,optimum&set=problem.scale%3D1.5")
         pages.solve_address(page)
         pages.wait_for_answer(page)
-        verdict = page.get_by_text("optimum delivers").first.inner_text()
+        verdict = page.get_by_text("Optimal routing delivers").first.inner_text()
         pages.press(page, "Share", role="tab")
         page.get_by_role("button", name="PDF", exact=True).press("Enter")
         save = page.get_by_role("button", name="Save PDF")

@@ -18,7 +18,7 @@ pytestmark = [
 
 def test_a_link_fails_in_time_and_two_designs_are_played(page: Any, address: str) -> None:
     pages.open_title(page, address, "Through time")
-    pages.choose(page, "Scenario", "traffic/abilene")
+    pages.choose(page, "Scenario", "Traffic routing: Abilene, 12 nodes")
     page.get_by_role("button", name="Add an event").wait_for()
     pages.wait_for_script(page)
     windows = page.get_by_role("slider", name="Windows")

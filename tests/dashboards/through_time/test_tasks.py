@@ -59,7 +59,7 @@ def test_the_series_of_each_system_is_played(name: str, tmp_path: Path) -> None:
 def test_a_simulation_has_its_verdict_above_its_page(tmp_path: Path) -> None:
     changes = {"simulation.until_s": 0.05, "simulation.warm_up_s": 0.0}
     simulation = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
-    assert simulation.sentences[0].startswith("ecmp_hash delivers")
+    assert simulation.sentences[0].startswith("ECMP by hash of flows delivers")
     assert not simulation.parts[0][0].sentences
     frames = pickle.loads(pickle.dumps(simulation)).frames["ecmp_hash"]
     assert len(frames) == 50

@@ -25,6 +25,7 @@ _local = partial(
 DESIGNS: Final = (
     Design(
         name="optimum",
+        title="Optimal levels",
         decide=optimum.plan,
         observe=observe_bandwidth,
         signalling=information.count_reports,
@@ -33,17 +34,39 @@ DESIGNS: Final = (
         source=f"{PAPER}, sections 3 and 4 (the problem); Geoffrion 1974 (Lagrangian relaxation)",
         model=optimum.build_model,
     ),
-    _fixed(name="backhaul_all", decide=rules.send_all, source=f"{PAPER}, section 1 (backhaul)"),
-    _fixed(name="static_policy", decide=rules.choose_once, source=f"{PAPER}, section 1 (static policy)"),
-    _fixed(name="fixed_top_k", decide=rules.fix_level, source=f"{PAPER}, section 1 (top-k for some k > 100)"),
+    _fixed(
+        name="backhaul_all",
+        title="Send everything",
+        decide=rules.send_all,
+        source=f"{PAPER}, section 1 (backhaul)",
+    ),
+    _fixed(
+        name="static_policy",
+        title="Static policy",
+        decide=rules.choose_once,
+        source=f"{PAPER}, section 1 (static policy)",
+    ),
+    _fixed(
+        name="fixed_top_k",
+        title="Fixed top-k",
+        decide=rules.fix_level,
+        source=f"{PAPER}, section 1 (top-k for some k > 100)",
+    ),
     _local(
         name="adaptive_policy",
+        title="Adaptation by site",
         decide=rules.adapt_locally,
         source=f"{PAPER}, section 4 (degradation policies)",
     ),
-    _local(name="local_values", decide=site_values.choose_by_own_value, source="the same problem, by site"),
+    _local(
+        name="local_values",
+        title="Value by site",
+        decide=site_values.choose_by_own_value,
+        source="the same problem, by site",
+    ),
     Design(
         name="coarsest",
+        title="Coarsest data",
         decide=site_values.choose_by_coarsest,
         observe=observe_bandwidth,
         signalling=information.count_coarsest,
@@ -53,6 +76,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="priced",
+        title="Prices of bandwidth",
         decide=priced.choose_by_prices,
         observe=observe_bandwidth,
         signalling=information.count_prices,
@@ -62,6 +86,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="backfill",
+        title="Backfill",
         decide=backfill.send_later,
         observe=observe_bandwidth,
         signalling=information.count_reports,

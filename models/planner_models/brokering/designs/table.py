@@ -13,6 +13,7 @@ from planner_models.brokering.designs.broker import assignment
 
 def _design(
     name: str,
+    title: str,
     observation: Callable[..., Any],
     messages: str,
     source: str,
@@ -23,6 +24,7 @@ def _design(
     """Return a design with brokers that decide on that observation; the formal model is of one broker's."""
     return Design(
         name=name,
+        title=title,
         decide=decide,
         observe=observation,
         signalling=count,
@@ -36,6 +38,7 @@ def _design(
 DESIGNS: Final = (
     _design(
         "marketplace",
+        "Marketplace",
         information.marketplace,
         "the broker shares its clients; CDNs bid several clusters for each, with performance, price and "
         "residual capacity; the broker says which bids it accepts",
@@ -43,6 +46,7 @@ DESIGNS: Final = (
     ),
     _design(
         "omniscient",
+        "Full information",
         information.omniscient,
         "CDNs announce every cluster, cost and capacity to the broker",
         "3.5.1 (Omniscient)",
@@ -51,6 +55,7 @@ DESIGNS: Final = (
     ),
     _design(
         "brokered",
+        "Flat contracts",
         information.brokered,
         "none; a contract's price is agreed on for months",
         "3.4.2 (Brokered)",
@@ -58,36 +63,42 @@ DESIGNS: Final = (
     ),
     _design(
         "multicluster",
+        "Several clusters",
         information.multicluster,
         "CDNs announce several clusters for each location",
         "3.4.2 (Multicluster)",
     ),
     _design(
         "dynamic_pricing",
+        "Dynamic prices",
         information.dynamic_pricing,
         "CDNs announce the cost of the cluster they would use for each location",
         "3.4.2 (DynamicPricing)",
     ),
     _design(
         "dynamic_multicluster",
+        "Dynamic prices, several clusters",
         information.dynamic_multicluster,
         "CDNs announce several clusters for each location, with their costs",
         "3.4.2 (DynamicMulticluster)",
     ),
     _design(
         "best_lookup",
+        "Best lookup",
         information.best_lookup,
         "CDNs announce several clusters for each location, with costs and capacities",
         "3.4.2 (BestLookup)",
     ),
     _design(
         "protocol",
+        "Own protocol",
         information.protocol,
         "any choice of what is shared, matched and announced",
         "Table 3.2",
     ),
     _design(
         "several_brokers",
+        "Several brokers",
         information.marketplace,
         "as marketplace, with each of several brokers, none of which knows of the others",
         "3.4.2 (overbooking)",
@@ -95,6 +106,7 @@ DESIGNS: Final = (
     ),
     _design(
         "transactions",
+        "Transactions",
         information.marketplace,
         "as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
         "3.4.2 (Transactions)",
@@ -103,6 +115,7 @@ DESIGNS: Final = (
     ),
     _design(
         "learning_bidders",
+        "Learning bidders",
         information.marketplace,
         "as marketplace; CDNs change prices and promises by the bids that were accepted",
         "3.6.1 and 3.6.3 (Accept)",
@@ -110,6 +123,7 @@ DESIGNS: Final = (
     ),
     _design(
         "performance_only",
+        "Performance only",
         information.brokered,
         "none",
         "Fig. 3.10 with wc = 0",

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.metrics import Metric, less
+from planner.contract.metrics import MONEY, Metric, less
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import AssignmentArrays, ClientKinds, is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment, read_bids
@@ -81,27 +81,29 @@ METRICS: Final = (
     less("mean_score", "", "mean score over clients"),
     less(
         "cost_per_hour",
-        "/h",
+        f"{MONEY}/h",
         "cost of all traffic for an hour: by the contracts that the problem lists, committed traffic that is "
         "not sent included; without contracts, by clusters' costs or bids",
     ),
     less(
-        "contract_bill_per_hour", "/h", "cost of all traffic for an hour at contract prices, without markup"
+        "contract_bill_per_hour",
+        f"{MONEY}/h",
+        "cost of all traffic for an hour at contract prices, without markup",
     ),
     less(
         "billed_by_bits_per_hour",
-        "/h",
+        f"{MONEY}/h",
         "contract bill of an hour, over this window and earlier ones, with commitments",
     ),
     less(
         "billed_by_95th_per_hour",
-        "/h",
+        f"{MONEY}/h",
         "contract bill of an hour where the 95th percentile of each contract's windows is billed",
         "Mukerjee 2018, 3.2.1 (95/5 model)",
     ),
     less(
         "bids_per_hour",
-        "/h",
+        f"{MONEY}/h",
         "cost of all traffic for an hour at each cluster's cost times the markup that it bids",
     ),
     less(

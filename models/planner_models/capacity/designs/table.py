@@ -11,6 +11,7 @@ from planner_models.capacity.designs.open_model import open_model
 DESIGNS: Final = (
     Design(
         name="optimum",
+        title="Least cost",
         decide=optimum.plan,
         source="Orlowski et al. 2010 (SNDlib); Dahl and Stoer 1998",
         model=optimum.model,
@@ -18,9 +19,17 @@ DESIGNS: Final = (
     ),
     Design(
         name="rounding",
+        title="Rounded relaxation",
         decide=rounding.plan,
         source="linear relaxation by metric inequalities, Iri 1971, Onaga and Kakusho 1971",
     ),
-    Design(name="greedy", decide=greedy.plan, source="greedy purchases by dual prices"),
-    Design(name="shortest_path", decide=shortest_path.plan, source="planning by hand"),
+    Design(
+        name="greedy", title="Greedy by prices", decide=greedy.plan, source="greedy purchases by dual prices"
+    ),
+    Design(
+        name="shortest_path",
+        title="Along shortest paths",
+        decide=shortest_path.plan,
+        source="planning by hand",
+    ),
 )

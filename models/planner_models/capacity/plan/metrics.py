@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats
-from planner.contract.metrics import Headline, less, more
+from planner.contract.metrics import MONEY, Headline, less, more
 from planner.contract.plan import Breakdown
 from planner.contract.tolerances import allowance
-from planner.formatting import amount
+from planner.formatting import amount, counted
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
@@ -36,16 +36,16 @@ METRICS: Final = (
     less("unserved_mbps", "Mbit/s", "demand that does not fit in the worst state and year"),
     less(
         "total_cost",
-        "",
+        MONEY,
         "cost of purchases, of what is there already, and of routing without failures, in all years",
     ),
-    less("cost_of_all", "", "total cost of a plan that delivers all demands; unknown where it does not"),
-    less("purchase_cost", "", "cost of modules and setup, in all years"),
-    less("module_cost", "", "cost of modules, in all years"),
-    less("setup_cost", "", "cost of the first module on each link beside the module's own, in all years"),
-    less("routing_cost", "", "cost of the traffic on links in the state without failures, in all years"),
-    less("installed_cost", "", "cost of the capacity that is there already"),
-    less("over_budget", "", "cost of purchases beyond the budget; unknown without a budget"),
+    less("cost_of_all", MONEY, "total cost of a plan that delivers all demands; unknown where it does not"),
+    less("purchase_cost", MONEY, "cost of modules and setup, in all years"),
+    less("module_cost", MONEY, "cost of modules, in all years"),
+    less("setup_cost", MONEY, "cost of the first module on each link beside the module's own, in all years"),
+    less("routing_cost", MONEY, "cost of the traffic on links in the state without failures, in all years"),
+    less("installed_cost", MONEY, "cost of the capacity that is there already"),
+    less("over_budget", MONEY, "cost of purchases beyond the budget; unknown without a budget"),
     less("upgraded_links", "links", "links that modules are bought for"),
     less("bought_modules", "modules", "modules that are bought"),
     less("added_mbps", "Mbit/s", "capacity that is bought"),
@@ -106,12 +106,18 @@ def say_unavoidable(metrics: Mapping[str, float | None]) -> str:
     return " ".join(parts)
 
 
+def say_period(problem: CapacityPlanning) -> str:
+    """Return the time that a cost is for: `over 4 years`; "" for purchases of one year."""
+    return "" if problem.years is None else f"over {counted(len(problem.years), 'years')}"
+
+
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
     verb="delivers {} of required demand in the worst case",
     total="offered_mbps",
     then="total_cost",
     then_words="at a cost of",
+    then_period=say_period,
     losses={"unserved_mbps": "leaves {} unserved in the worst case"},
     required={"budget": "over_budget"},
     unavoidable=say_unavoidable,

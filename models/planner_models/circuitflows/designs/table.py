@@ -27,6 +27,7 @@ _on_nothing = partial(Design, signalling=no_signalling)
 DESIGNS: Final = (
     _on_queues(
         name="queues",
+        title="Planned by queues",
         decide=operation.run_on_queue_lengths,
         mechanism=Mechanism.REACTION,
         messages=QUEUE_REPORTS,
@@ -34,6 +35,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="data_units",
+        title="Planned by data units",
         decide=operation.run_on_application_data,
         observe=observe_reports,
         signalling=signalling.count_application_reports,
@@ -43,6 +45,7 @@ DESIGNS: Final = (
     ),
     _on_nothing(
         name="fixed",
+        title="Fixed schedule",
         decide=operation.run_fixed_schedule,
         mechanism=Mechanism.NONE,
         messages="the week is set once",
@@ -50,6 +53,7 @@ DESIGNS: Final = (
     ),
     _on_nothing(
         name="resize_tuned",
+        title="Resized queues, tuned",
         decide=queue_tuning.run_tuned_queues,
         mechanism=Mechanism.TRANSPARENCY,
         messages="the week is set once; racks' switches know it, and resize their queues by it",
@@ -57,6 +61,7 @@ DESIGNS: Final = (
     ),
     _on_nothing(
         name="packet_only",
+        title="Packet switch only",
         decide=operation.run_packet_switch_only,
         mechanism=Mechanism.NONE,
         messages="none",
@@ -64,6 +69,7 @@ DESIGNS: Final = (
     ),
     _on_queues(
         name="hdfs_random",
+        title="HDFS, random placement",
         decide=operation.run_random_placement,
         mechanism=Mechanism.REACTION,
         messages=QUEUE_REPORTS,
@@ -71,6 +77,7 @@ DESIGNS: Final = (
     ),
     _on_queues(
         name="rehdfs",
+        title="HDFS, placement by circuits",
         decide=operation.run_shifted_placement,
         mechanism=Mechanism.TRANSPARENCY,
         messages=AWARE,
@@ -78,6 +85,7 @@ DESIGNS: Final = (
     ),
     _on_queues(
         name="placement_optimum",
+        title="Optimal placement",
         decide=operation.run_optimal_placement,
         mechanism=Mechanism.TRANSPARENCY,
         messages=AWARE,

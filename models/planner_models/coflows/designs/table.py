@@ -26,16 +26,22 @@ _on_coflows = partial(
 
 DESIGNS: Final = (
     _on_coflows(
-        name="sunflow", decide=sunflow.schedule, messages=CIRCUITS, source="Huang et al. 2016 (Sunflow)"
+        name="sunflow",
+        title="Sunflow",
+        decide=sunflow.schedule,
+        messages=CIRCUITS,
+        source="Huang et al. 2016 (Sunflow)",
     ),
     _on_coflows(
         name="sebf",
+        title="Smallest bottleneck first",
         decide=sebf.schedule,
         messages=COFLOW_REPORTS + "the scheduler sends priorities to racks",
         source="Chowdhury et al. 2014 (Varys)",
     ),
     Design(
         name="aalo",
+        title="Aalo",
         decide=aalo.schedule,
         observe=observe_arrivals,
         mechanism=Mechanism.REACTION,
@@ -45,30 +51,35 @@ DESIGNS: Final = (
     ),
     _on_coflows(
         name="solstice",
+        title="Solstice",
         decide=windows.schedule_solstice,
         messages=CIRCUITS,
         source="Liu et al. 2015 (Solstice), window by window",
     ),
     _on_coflows(
         name="eclipse",
+        title="Eclipse",
         decide=windows.schedule_eclipse,
         messages=CIRCUITS,
         source="Venkatakrishnan et al. 2016 (Eclipse), window by window",
     ),
     _on_coflows(
         name="most_served",
+        title="Most data served",
         decide=windows.schedule_most_served,
         messages=CIRCUITS,
         source="Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window",
     ),
     _on_coflows(
         name="hybrid",
+        title="Circuits and packets",
         decide=hybrid.schedule,
         messages=CIRCUITS + ", and priorities to racks",
         source="Huang et al. 2016 (Sunflow) beside Chowdhury et al. 2014 (Varys)",
     ),
     _on_coflows(
         name="optimum",
+        title="Optimal schedule",
         decide=optimum.schedule,
         messages=CIRCUITS + ", and priorities to racks where the packet switch is used",
         source="Manne 1960 (ordering of jobs on machines)",
@@ -76,6 +87,7 @@ DESIGNS: Final = (
     ),
     _on_coflows(
         name="bound",
+        title="Bound",
         decide=lower_bound.bound_schedules,
         messages=COFLOW_REPORTS + "no schedule is made",
         source="Goemans et al. 2002; Qiu, Stein, Zhong 2015",

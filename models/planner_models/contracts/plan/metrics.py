@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Headline, Metric, less
+from planner.contract.metrics import MONEY, Headline, Metric, less
+from planner.formatting import counted
 from planner.search.tolerances import ROUNDING
 from planner_models.contracts.plan.check import moved_mbps, region_loads
 from planner_models.contracts.plan.plan import Loads, bill, read_loads
@@ -26,16 +27,18 @@ METRICS: Final = (
         name="offered_mbps", unit="Mbit/s", better="more", about="traffic of all clients, mean of all windows"
     ),
     less("unserved_mbps", "Mbit/s", "traffic that no CDN carries, mean of all windows"),
-    less("bill", "", "what all contracts cost for all windows, in the currency of their prices", NINETY_FIVE),
+    less(
+        "bill", MONEY, "what all contracts cost for all windows, in the currency of their prices", NINETY_FIVE
+    ),
     less(
         "objective",
         "",
         "what a plan minimises: the bill before it is rounded to cents, and unserved traffic at more "
         "than any bill could save",
     ),
-    less("bill_by_peak", "", "the bill of the same loads if every contract were billed by its peak"),
-    less("unused_commitments", "", "the part of the bill that is for committed traffic that was not sent"),
-    less("mean_price", "/Mbit/s", "the bill over the mean traffic that CDNs carry"),
+    less("bill_by_peak", MONEY, "the bill of the same loads if every contract were billed by its peak"),
+    less("unused_commitments", MONEY, "the part of the bill that is for committed traffic that was not sent"),
+    less("mean_price", f"{MONEY} per Mbit/s", "the bill over the mean traffic that CDNs carry"),
     Metric(
         name="unbilled_bursts",
         unit="windows",
@@ -56,12 +59,20 @@ METRICS: Final = (
         "most of all windows",
     ),
 )
+
+
+def say_period(problem: Month) -> str:
+    """Return the time that a bill is for: `for 168 windows`."""
+    return f"for {counted(problem.windows, 'windows')}"
+
+
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
     verb="carries",
     total="offered_mbps",
     then="bill",
     then_words="for a bill of",
+    then_period=say_period,
     losses={"unserved_mbps": "leaves {} unserved"},
     table=(
         "delivered_mbps",

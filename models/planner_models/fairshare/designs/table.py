@@ -31,6 +31,7 @@ _placed = partial(
 DESIGNS: Final = (
     _of_store(
         name="optimum",
+        title="Optimal shares",
         decide=optimum.share,
         observe=observe_demand,
         mechanism=Mechanism.TRANSPARENCY,
@@ -40,12 +41,21 @@ DESIGNS: Final = (
         model=fair_rates.build_model,
         open_model=open_model,
     ),
-    _alone(name="unmodified", decide=mechanisms.serve_first_come, source=f"{PISCES}, 4.1 (Membase)"),
     _alone(
-        name="static_rates", decide=mechanisms.limit_rates, source=f"{PISCES}, 1 (rate limits as of DynamoDB)"
+        name="unmodified",
+        title="Unmodified store",
+        decide=mechanisms.serve_first_come,
+        source=f"{PISCES}, 4.1 (Membase)",
+    ),
+    _alone(
+        name="static_rates",
+        title="Static rate limits",
+        decide=mechanisms.limit_rates,
+        source=f"{PISCES}, 1 (rate limits as of DynamoDB)",
     ),
     _alone(
         name="per_node_fair",
+        title="Fair on each node",
         decide=mechanisms.queue_by_weight,
         mechanism=Mechanism.REACTION,
         messages="nodes observe their own queues",
@@ -53,28 +63,36 @@ DESIGNS: Final = (
     ),
     _alone(
         name="fq",
+        title="Fair queueing",
         decide=mechanisms.queue_fairly,
         mechanism=Mechanism.REACTION,
         messages="nodes observe their own queues",
         source=f"{PISCES}, 3.4 and 4.1",
     ),
     _placed(
-        name="fq_pp", decide=mechanisms.place_fairly, source=f"{PISCES}, 3.1", signalling=count_placement
+        name="fq_pp",
+        title="Fair queueing, placement",
+        decide=mechanisms.place_fairly,
+        source=f"{PISCES}, 3.1",
+        signalling=count_placement,
     ),
     _placed(
         name="fq_pp_wa",
+        title="Fair queueing, placement, weights",
         decide=mechanisms.swap,
         source=f"{PISCES}, 3.2, with its swap rule repaired",
         signalling=count_weights,
     ),
     _placed(
         name="fq_pp_wa_flow",
+        title="Fair queueing, placement, weights by flow",
         decide=mechanisms.exchange_by_flow,
         source=f"{PISCES}, 3.2 (multilateral exchanges)",
         signalling=count_flow_weights,
     ),
     _placed(
         name="fq_pp_rs",
+        title="Fair queueing, placement, replica selection",
         decide=mechanisms.select_replicas,
         outgrows=mechanisms.tell_window_time,
         source=f"{PISCES}, 3.3",
@@ -82,6 +100,7 @@ DESIGNS: Final = (
     ),
     _placed(
         name="pisces",
+        title="Pisces",
         decide=mechanisms.combine,
         outgrows=mechanisms.tell_window_time,
         source=PISCES,
@@ -89,6 +108,7 @@ DESIGNS: Final = (
     ),
     _of_store(
         name="rebalance",
+        title="Rebalancing",
         decide=moves.rebalance,
         observe=observe_demand,
         mechanism=Mechanism.TRANSPARENCY,

@@ -20,6 +20,7 @@ _reacts = partial(
 DESIGNS: Final = (
     Design(
         name="merged",
+        title="Merged entries",
         decide=merged.plan_pool,
         observe=observe_trace,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
@@ -29,6 +30,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="pool",
+        title="Best of a pool",
         decide=reactive.serve_from_pool,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_installs,
@@ -37,6 +39,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="replanned",
+        title="Replanned entries",
         decide=replanned.plan_again,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_installs,
@@ -45,6 +48,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="least_specific",
+        title="Least specific masks",
         decide=reactive.match_least,
         mechanism=Mechanism.TRANSPARENCY,
         signalling=count_installs,
@@ -53,19 +57,33 @@ DESIGNS: Final = (
     ),
     Design(
         name="fewest_misses",
+        title="Fewest misses",
         decide=fewest_misses.cover_trace,
         mechanism=Mechanism.TRANSPARENCY,
         signalling=count_installs,
         messages="userspace knows the actions of all rules and all connections to come",
         source=f"{PAPER}, 5.1: the open problem of least specific entries, for a trace",
     ),
-    _reacts(name="all", decide=reactive.combine_all, source=f"{PAPER}, 5.2 to 5.4"),
-    _reacts(name="prefix", decide=reactive.track_prefixes, source=f"{PAPER}, 5.4"),
-    _reacts(name="staged", decide=reactive.look_up_in_stages, source=f"{PAPER}, 5.3"),
-    _reacts(name="priority", decide=reactive.sort_by_priority, source=f"{PAPER}, 5.2"),
-    _reacts(name="tuple_search", decide=reactive.search_tuples, source=f"{PAPER}, 3.2 and 4.2"),
+    _reacts(
+        name="all",
+        title="Open vSwitch, all optimizations",
+        decide=reactive.combine_all,
+        source=f"{PAPER}, 5.2 to 5.4",
+    ),
+    _reacts(name="prefix", title="Prefix tracking", decide=reactive.track_prefixes, source=f"{PAPER}, 5.4"),
+    _reacts(name="staged", title="Staged lookup", decide=reactive.look_up_in_stages, source=f"{PAPER}, 5.3"),
+    _reacts(
+        name="priority", title="Sorted by priority", decide=reactive.sort_by_priority, source=f"{PAPER}, 5.2"
+    ),
+    _reacts(
+        name="tuple_search",
+        title="Tuple space search",
+        decide=reactive.search_tuples,
+        source=f"{PAPER}, 3.2 and 4.2",
+    ),
     Design(
         name="microflows",
+        title="Microflow cache",
         decide=reactive.install_microflows,
         signalling=count_installs,
         messages="the datapath sends packets that miss; userspace installs an entry for each",

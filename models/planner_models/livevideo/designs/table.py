@@ -36,6 +36,7 @@ RIVALS: Final = "Mukerjee 2018, section 4.7.1"
 DESIGNS: Final = (
     Design(
         name="vdn",
+        title="Video delivery network",
         decide=_complete(vdn.distribute, pins=True),
         messages="every cluster reports its links and requests to a central controller; the controller sends "
         "every cluster the next hop of each object",
@@ -48,6 +49,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="optimum",
+        title="Optimal trees",
         decide=_complete(optimum.distribute, pins=True),
         messages="as vdn",
         source="Mukerjee 2018, Fig. 4.8",
@@ -56,6 +58,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="everything_everywhere",
+        title="Everything everywhere",
         decide=_complete(everywhere.distribute),
         signalling=no_signalling,
         mechanism=Mechanism.NONE,
@@ -63,6 +66,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="overlay_multicast",
+        title="Overlay multicast",
         decide=_complete(overlay_multicast.distribute),
         observe=observe.observe_centrally,
         signalling=signalling.count_per_channel,
@@ -72,6 +76,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn",
+        title="CDN with DNS",
         decide=_complete(dns.distribute),
         signalling=signalling.count_dns(dns.CDN_TTL_S),
         messages="clusters report load and subscriptions once a minute, and query DNS for their parents; "
@@ -81,6 +86,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn_1s",
+        title="CDN, answers of 1 s",
         decide=_complete(dns.distribute_1s),
         signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
         messages="as cdn, with answers cached for one second",
@@ -89,6 +95,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="distributed",
+        title="Distributed control",
         decide=_complete(distributed.distribute),
         signalling=signalling.count_distributed,
         messages="clusters announce distance and path capacity of each object to those one tier down, every "
@@ -98,6 +105,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="centralized",
+        title="Centralized control",
         decide=_complete(vdn.distribute, pins=True),
         messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
         source="Mukerjee 2018, section 4.7.2",
@@ -105,6 +113,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="hybrid",
+        title="Hybrid control",
         decide=_complete(hybrid.distribute, pins=True),
         observe=observe.observe_hybrid,
         signalling=signalling.count_hybrid,

@@ -66,7 +66,7 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
 
 
 def find_losses(problem: LiveVideo, delivery: Delivery) -> dict[str, Floats]:
-    """Return the clients of each request who lose, by how: each (Q,), disjoint."""
+    """Return the losing clients of each request, by the words of the loss: each (Q,), disjoint."""
     losing = losing_requests(problem, delivery)
     return {words: np.where(losing[name], problem.clients, 0.0) for name, words in LOSS_WORDS.items()}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, Metric
+from planner.formatting import counted_of, number
 from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded, received_mbps
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -49,13 +51,24 @@ METRICS: Final = tuple(
          "round trips up to a source, and transfer over the narrowest link"),
         ("moved_objects", "objects", "less", "", "objects in both plans with a different tree"),
         ("moved_links", "rows", "less", "", "rows that the previous plan lacks or that this plan dropped"),
+        ("clients", "clients", "more", "", "clients of all requests"),
     )
 )  # fmt: skip
+
+
+def describe_service(metrics: Mapping[str, float | None]) -> str:
+    """Return the clients that are served as they requested, and the cost of the traffic, in words."""
+    everyone = metrics.get("clients") or 0.0
+    served = (metrics.get("clients_at_bitrate") or 0.0) * everyone / 100
+    says = f"serves {counted_of(round(served), everyone, 'clients')} at the requested bitrate"
+    return f"{says}, at a traffic cost of {number(metrics.get('cost'))} (link cost x Mbit/s)"
+
 
 HEADLINE: Final = Headline(
     metric=OBJECTIVE,
     verb="reaches a service minus cost of",
     total="requested_service",
+    words=describe_service,
     losses={
         "degraded_clients": "degrades the video of",
         "lower_bitrate_clients": "lowers the bitrate of",
@@ -74,7 +87,7 @@ LIMITS: Final = {
 
 
 def losing_requests(problem: LiveVideo, delivery: Delivery) -> dict[str, Bools]:
-    """Return the requests whose clients lose, by the metric that counts these: each (Q,), disjoint."""
+    """Return the requests of losing clients, by the metric that counts these: each (Q,), disjoint."""
     intact = delivery.intact >= 0
     receives = received_mbps(problem, delivery) > 0
     return {
@@ -107,6 +120,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "lower_bitrate_clients": float(clients[losing["lower_bitrate_clients"]].sum()),
         "unserved_clients": float(clients[losing["unserved_clients"]].sum()),
         "degraded_clients": float(clients[losing["degraded_clients"]].sum()),
+        "clients": everyone,
         "average_bitrate_kbps": (
             1000 * float(clients[intact] @ problem.bitrate_mbps[item]) / everyone if everyone else None
         ),

@@ -20,6 +20,7 @@ from planner_models.multicast.designs.source_routing import replicate_by_index, 
 DESIGNS: Final = (
     Design(
         name="partitioned_aggregated",
+        title="Partitions with aggregation",
         decide=partition_and_share,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -31,6 +32,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="partitioned",
+        title="Partitions",
         decide=partition_addresses,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -42,6 +44,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="per_switch",
+        title="Entries on each switch",
         decide=store_everywhere,
         signalling=information.count_joins,
         mechanism=Mechanism.NONE,
@@ -50,6 +53,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="joint",
+        title="Joint choice of cores",
         decide=choose_jointly,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -60,6 +64,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="elmo",
+        title="Elmo headers",
         decide=route_by_source,
         observe=information.observe_groups,
         signalling=information.count_headers,
@@ -70,6 +75,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="bier",
+        title="BIER headers",
         decide=replicate_by_index,
         observe=information.observe_groups,
         signalling=information.count_headers,
@@ -79,6 +85,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="bound",
+        title="Bound",
         decide=bound_host_traffic,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -90,6 +97,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="chosen_copies",
+        title="Given copies",
         decide=choose_copies,
         observe=information.observe_groups,
         signalling=information.count_controller,

@@ -24,6 +24,7 @@ _schedules = partial(
 DESIGNS: Final = (
     Design(
         name="two_hop",
+        title="Two-hop routing",
         decide=rotor_routing.route_two_links,
         mechanism=Mechanism.REACTION,
         messages="racks offer and accept traffic over the circuits that are up",
@@ -33,25 +34,39 @@ DESIGNS: Final = (
     ),
     _rotates(
         name="valiant",
+        title="Valiant routing",
         decide=rotor_routing.route_valiant,
         source="Ballani et al. 2020 (Sirius), Valiant's routing",
     ),
     _rotates(
-        name="direct", decide=rotor_routing.route_direct, source="Mellette et al. 2017 (RotorNet), direct"
+        name="direct",
+        title="Direct circuits",
+        decide=rotor_routing.route_direct,
+        source="Mellette et al. 2017 (RotorNet), direct",
     ),
     Design(
         name="expander",
+        title="Expander",
         decide=rotor_routing.route_expander,
         mechanism=Mechanism.REACTION,
         messages="racks offer and accept traffic over the circuits that are up; routes are set once",
         source="Mellette et al. 2020 (Opera)",
     ),
-    _schedules(name="solstice", decide=demand_aware.schedule_solstice, source="Liu et al. 2015 (Solstice)"),
     _schedules(
-        name="eclipse", decide=demand_aware.schedule_eclipse, source="Venkatakrishnan et al. 2016 (Eclipse)"
+        name="solstice",
+        title="Solstice",
+        decide=demand_aware.schedule_solstice,
+        source="Liu et al. 2015 (Solstice)",
+    ),
+    _schedules(
+        name="eclipse",
+        title="Eclipse",
+        decide=demand_aware.schedule_eclipse,
+        source="Venkatakrishnan et al. 2016 (Eclipse)",
     ),
     _schedules(
         name="scheduled",
+        title="Best schedule",
         decide=demand_aware.schedule_best,
         source="Venkatakrishnan et al. 2016 (Eclipse), the problem itself",
         model=demand_aware.build_model,

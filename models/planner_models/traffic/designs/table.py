@@ -103,23 +103,33 @@ _hedera = partial(
 DESIGNS: Final = (
     _central(
         name="optimum",
+        title="Optimal routing",
         decide=optimum.route,
         source="Sen et al. 2013, equation (1)",
         model=optimum.model,
         open_model=open_model,
         keeps_previous=lambda parameters: parameters.get("most_moved") is not None,
     ),
-    _oblivious(name="ecmp", decide=ecmp.route, source="RFC 2328, RFC 2992"),
-    _oblivious(name="shortest_path", decide=ecmp.route_single, source="RFC 2328"),
+    _oblivious(name="ecmp", title="Equal-cost multipath", decide=ecmp.route, source="RFC 2328, RFC 2992"),
+    _oblivious(
+        name="shortest_path", title="Single shortest path", decide=ecmp.route_single, source="RFC 2328"
+    ),
     _oblivious(
         name="ecmp_hash",
+        title="ECMP by hash of flows",
         decide=ecmp.route_hashed,
         outgrows=tell_listing_time,
         source="RFC 2992; Sen et al. 2013, section 7.2",
     ),
-    _oblivious(name="packet_scatter", decide=ecmp.route, source="Sen et al. 2013, section 4.1"),
+    _oblivious(
+        name="packet_scatter",
+        title="Packet scatter",
+        decide=ecmp.route,
+        source="Sen et al. 2013, section 4.1",
+    ),
     Design(
         name="tunnels",
+        title="Weighted tunnels",
         decide=tunnels.route,
         ignores=_name_limits_without_tunnel,
         outgrows=_tell_tunnel_time,
@@ -129,22 +139,38 @@ DESIGNS: Final = (
     ),
     _oblivious(
         name="valiant",
+        title="Valiant routing",
         decide=valiant.route,
         outgrows=tell_listing_time,
         source="Zhang-Shen and McKeown 2004; Greenberg et al. 2009 (VL2)",
     ),
-    _local(name="localflow", decide=localflow.route, source="Sen et al. 2013, Algorithm 1 and section 4.3"),
+    _local(
+        name="localflow",
+        title="LocalFlow",
+        decide=localflow.route,
+        source="Sen et al. 2013, Algorithm 1 and section 4.3",
+    ),
     _local(
         name="localflow_ns",
+        title="LocalFlow without splits",
         decide=localflow.route_whole,
         source="Sen et al. 2013, sections 1 and 7.2 (LocalFlow-NS)",
     ),
-    _hedera(name="hedera_gff", decide=hedera.route_first_fit, source="Al-Fares et al. 2010 (Hedera), 4.2"),
     _hedera(
-        name="hedera_annealing", decide=hedera.route_annealing, source="Al-Fares et al. 2010 (Hedera), 4.3"
+        name="hedera_gff",
+        title="Hedera, global first fit",
+        decide=hedera.route_first_fit,
+        source="Al-Fares et al. 2010 (Hedera), 4.2",
+    ),
+    _hedera(
+        name="hedera_annealing",
+        title="Hedera, annealing",
+        decide=hedera.route_annealing,
+        source="Al-Fares et al. 2010 (Hedera), 4.3",
     ),
     Design(
         name="mptcp",
+        title="Multipath TCP",
         decide=mptcp.route,
         ignores=_name_limits_off_paths,
         outgrows=tell_listing_time,
@@ -155,6 +181,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="weights",
+        title="Optimized link weights",
         decide=link_weights.route,
         outgrows=tell_listing_time,
         ignores=_name_limits,
@@ -164,6 +191,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="segment_routing",
+        title="Segment routing",
         decide=segment_routing.route,
         ignores=_name_limits,
         signalling=signalling.signal_segments,
@@ -173,6 +201,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="ffc",
+        title="Forward fault correction",
         decide=ffc.route,
         outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
@@ -181,6 +210,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="fixed",
+        title="Fixed shares",
         decide=fixed.route,
         outgrows=_tell_shares_time,
         signalling=no_signalling,
@@ -189,6 +219,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="oblivious",
+        title="Oblivious routing",
         decide=oblivious.route,
         signalling=no_signalling,
         messages="shares are configured once; nodes flood link states when the network changes",
@@ -196,6 +227,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="teavar",
+        title="TeaVaR",
         decide=teavar.route,
         outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
@@ -204,6 +236,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="robust",
+        title="Failure-robust routing",
         decide=robust.route,
         outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every node its split ratios and every demand its rate, "
@@ -212,6 +245,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="drain",
+        title="Drain for maintenance",
         decide=drain.route,
         outgrows=tell_listing_time,
         ignores=_name_limits,
@@ -221,6 +255,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="utility",
+        title="Utility maximization",
         decide=utility_maximization.route,
         signalling=signalling.signal_splits_and_rates,
         messages="every node reports its links and its demands to a central controller, which sends every "
@@ -228,6 +263,9 @@ DESIGNS: Final = (
         source="Sen et al. 2013, equation (1); Mo and Walrand 2000",
     ),
     _central(
-        name="fptas", decide=concurrent_flow_fptas.route, source="Garg and Könemann 1998; Fleischer 2000"
+        name="fptas",
+        title="Approximation scheme",
+        decide=concurrent_flow_fptas.route,
+        source="Garg and Könemann 1998; Fleischer 2000",
     ),
 )

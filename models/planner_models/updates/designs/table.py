@@ -19,24 +19,30 @@ FOSTER: Final = "Foster et al. 2013, IV.A"
 
 DESIGNS: Final = (
     _centrally(
-        name="two_phase_changed", decide=two_phase.update_changed, source=f"{FOSTER}, subset of the traffic"
+        name="two_phase_changed",
+        title="Two phases, changes only",
+        decide=two_phase.update_changed,
+        source=f"{FOSTER}, subset of the traffic",
     ),
     Design(
         name="one_shot",
+        title="All at once",
         decide=two_phase.update_once,
         mechanism=Mechanism.NONE,
         signalling=count_commands,
         messages="the controller sends each switch its rules",
         source="practice without consistent updates",
     ),
-    _centrally(name="two_phase", decide=two_phase.update_all, source=FOSTER),
+    _centrally(name="two_phase", title="Two phases", decide=two_phase.update_all, source=FOSTER),
     _centrally(
         name="extension_first",
+        title="Extensions first",
         decide=two_phase.update_few,
         source=f"{FOSTER}, extension, retraction, subset of switches",
     ),
     Design(
         name="per_flow",
+        title="Flow by flow",
         decide=per_flow.update_with_flows,
         mechanism=Mechanism.REACTION,
         signalling=count_commands,
@@ -45,6 +51,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="ordered",
+        title="Ordered rounds",
         decide=in_place.update_in_order,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_commands,
@@ -53,6 +60,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="ordered_exact",
+        title="Fewest rounds",
         decide=in_place.update_in_few_rounds,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_commands,
@@ -61,6 +69,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="decentral",
+        title="Switch by switch",
         decide=in_place.update_by_neighbours,
         mechanism=Mechanism.REACTION,
         signalling=count_announcements,
@@ -69,17 +78,20 @@ DESIGNS: Final = (
     ),
     _centrally(
         name="batches",
+        title="Batches",
         decide=batches.update_in_batches,
         source="Katta, Rexford and Walker 2013",
         model=batches.build_model,
     ),
     _centrally(
         name="batches_exact",
+        title="Fewest batches",
         decide=batches.update_in_fewest_batches,
         source="Katta, Rexford and Walker 2013, exact",
     ),
     _centrally(
         name="congestion_free",
+        title="Congestion-free steps",
         decide=congestion_free.update_without_congestion,
         observe=observe_traffic,
         source="Hong et al. 2013 (SWAN), 4.2",
@@ -87,12 +99,14 @@ DESIGNS: Final = (
     ),
     _centrally(
         name="optimum",
+        title="Optimal batches",
         decide=batches.update_jointly,
         observe=observe_traffic,
         source="tables and links at once, by branch and bound",
     ),
     _centrally(
         name="least_loss",
+        title="Least loss",
         decide=least_loss.update_with_least_loss,
         observe=observe_traffic,
         source="the best of several designs",
