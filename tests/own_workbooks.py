@@ -383,6 +383,74 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
         },
         answers={"column": "Peak rate (Mb/s)"},
     ),
+    "both ends in one column": _traffic(
+        {
+            "Circuits": [
+                ("Circuit", "Bandwidth (Gbps)"),
+                *[(f"{tail} - {head}", capacity) for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "Traffic": [("Relation", "Gbps"), *[(f"{tail} → {head}", rate) for tail, head, rate in TRAFFIC]],
+        }
+    ),
+    "both ends in one column, with signs of names": _traffic(
+        {
+            "Sites": [("Site", "Country"), ("Aix-en-Provence", "FR"), ("Lyon", "FR"), ("Paris", "FR")],
+            "Circuits": [("Link", "Gbps"), ("Aix-en-Provence-Lyon", 100), ("Lyon-Paris", 40), ("Total", 140)],
+            "Traffic": [("Flow", "Gbps"), ("Aix-en-Provence-Paris", 2), ("Paris-Lyon", 3)],
+        },
+        sums={"links.capacity_mbps": 140_000, "demands.rate_mbps": 5_000},
+        rows={"nodes": 3, "demands": 2},
+    ),
+    "two tables side by side": _traffic(
+        {
+            "Network": [
+                ("Circuits", None, None, None, "Traffic"),
+                ("From", "To", "Gbps", None, "From", "To", "Gbps"),
+                ("London", "Paris", 100, None, "London", "Frankfurt", 20),
+                ("Paris", "Frankfurt", 100, None, "Paris", "London", 5),
+                ("London", "Amsterdam", 40),
+            ]
+        },
+        sums={"links.capacity_mbps": 240_000, "demands.rate_mbps": 25_000},
+        rows={"demands": 2},
+    ),
+    "a capacity for each direction": _traffic(
+        {
+            "Circuits": [
+                ("A end", "Z end", "Capacity A→Z (Gbps)", "Capacity Z→A (Gbps)"),
+                ("London", "Paris", 100, 50),
+                ("Paris", "Frankfurt", 100, None),
+                ("London", "Frankfurt", 10, 20),
+            ],
+            "Traffic": [("From", "To", "In (Gbps)", "Out (Gbps)"), ("London", "Frankfurt", 2, 20)],
+        },
+        sums={"links.weight": 5, "demands.rate_mbps": 22_000},
+        rows={"links": 5, "demands": 2},
+    ),
+    "uplink and downlink": _traffic(
+        {
+            "Links": [
+                ("Site A", "Site B", "Up (Mbps)", "Down (Mbps)"),
+                ("London", "Paris", 100, 50),
+                ("Paris", "Frankfurt", 100, 40),
+            ],
+            "Traffic": [("From", "To", "Mbps"), ("London", "Frankfurt", 20)],
+        },
+        sums={"links.weight": 4, "demands.rate_mbps": 20},
+        rows={"links": 4},
+    ),
+    "routers of sites, with addresses": _traffic(
+        {
+            "Links": [
+                *[("A Site", "A Router", "A Interface", "A IP", "Z Site", "Z Router", "Z Interface", "Gbps")],
+                ("London", "lon1", "xe-0/0/0", "10.0.0.1/31", "Paris", "par1", "xe-0/0/1", 100),
+                ("London", "lon2", "xe-0/0/0", "10.0.0.3/31", "Paris", "par1", "xe-0/0/2", 100),
+            ],
+            "Traffic": [TRAFFIC_NAMES, ("lon1", "par1", 20)],
+        },
+        sums={"links.capacity_mbps": 200_000, "demands.rate_mbps": 20_000},
+        rows={"nodes": 3},
+    ),
     "capacity to buy": OwnWorkbook(
         system="capacity",
         sheets=lambda: {

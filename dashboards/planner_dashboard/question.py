@@ -20,6 +20,7 @@ from planner.scenarios import commands
 from planner.scenarios.commands import value_text
 from planner.scenarios.scenario import Scenario, load
 from planner.scenarios.shipped import scenario_names
+from planner.scenarios.user_designs import reference_for
 
 FIRST_SCENARIO: Final = "traffic/germany50"
 """The scenario of a page whose address names none."""
@@ -143,11 +144,15 @@ class Question:
 
     def command(self) -> str:
         """Return the command that gives the same answer."""
-        return commands.command_line(self._public_name(), self.changes, self.designs)
+        return commands.command_line(
+            self._public_name(), self.changes, [reference_for(name) for name in self.designs]
+        )
 
     def python(self) -> str:
         """Return the lines of Python that give the same answer."""
-        return commands.python_lines(self._public_name(), self.changes, self.designs)
+        return commands.python_lines(
+            self._public_name(), self.changes, [reference_for(name) for name in self.designs]
+        )
 
     def _public_name(self) -> str:
         return "scenario.toml" if self.scenario == UPLOADED else self.scenario

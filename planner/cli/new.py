@@ -20,7 +20,7 @@ from planner.cli.output import report_notes, say
 from planner.contract.columns import shorten_name
 from planner.entry_points import find_entry_points
 from planner.errors import InputError
-from planner.formatting import sizes
+from planner.formatting import counted, sizes
 
 if TYPE_CHECKING:
     from planner.contract.questions import OpenQuestion
@@ -119,10 +119,12 @@ def scenario(
             ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
     _show_columns(written)
-    say(
-        f"wrote {written.path}: {written.system.name}, {sizes(written.problem.size())}; "
-        f"solve with: planner compare {written.path}"
-    )
+    if written.windows is None:
+        over_time, then = "", f"solve with: planner compare {written.path}"
+    else:
+        over_time = f"{counted(written.windows, 'windows')}, the first with "
+        then = f"run them with: planner roll {written.path} --out {written.path.with_suffix('')}"
+    say(f"wrote {written.path}: {written.system.name}, {over_time}{sizes(written.problem.size())}; {then}")
 
 
 def _problem_keys(changes: list[str] | None) -> dict[str, Any]:

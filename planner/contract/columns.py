@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
-from planner.contract.end_columns import match_ends
+from planner.contract.directed_columns import ends_of, find_opposites, find_pair_column
+from planner.contract.end_columns import PORT_WORDS, match_ends, names_of_words
 from planner.contract.synonyms import other_names
 from planner.contract.units import (
     AMOUNTS,
@@ -41,6 +42,7 @@ CURRENCY: Final = re.compile(
 """A currency at the end of a name, as in `Cost (EUR)`; amounts of money are read as they are."""
 REMARK: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 """A remark at the end of a name, as in `Time (UTC)`."""
+ADDRESSES: Final = "are addresses or ports, no names of nodes"
 MOST_NAMED: Final = 5
 """Columns that one line names."""
 TYPO: Final = 0.75
@@ -57,6 +59,7 @@ class ColumnMatch:
     guessed  given names that are found by their unit alone
     stated   symbols of units that a title or the user says in place of names, by our name
     several  given names that may all be one column of ours, by our name
+    backward given names, and factors, of columns with the amounts of the opposite direction, by our name
     form     "rows", or how else the file has them: a "matrix", or "columns" for the names of a time series
     assumed  what is taken for granted of units
     doubts   what ignored columns would need, which is not modelled
@@ -69,6 +72,7 @@ class ColumnMatch:
     guessed: Sequence[str] = ()
     stated: Mapping[str, str] = field(default_factory=dict)
     several: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    backward: Mapping[str, tuple[str, Fraction]] = field(default_factory=dict)
     form: Literal["rows", "matrix", "columns"] = "rows"
     faults: Sequence[str] = ()
     assumed: Sequence[str] = ()
@@ -77,7 +81,8 @@ class ColumnMatch:
     @property
     def is_exact(self) -> bool:
         """Return whether every given column has one of our names."""
-        return not self.ignored and all(ours == name for ours, name in self.names.items())
+        is_whole = not self.ignored and not self.backward
+        return is_whole and all(ours == name for ours, name in self.names.items())
 
     @property
     def unexplained(self) -> int:
@@ -122,6 +127,12 @@ def match_columns(
     matches, not_there = _map_columns(table, mapping or {}, remaining, where)
     unclear = _find_columns(table, remaining, matches, where)
     unused = _unmatched(remaining, matches)
+    backward, said = _find_backward(table, matches, unused, mapping or {})
+    pair = find_pair_column(table, unused, matches)
+    if pair is not None and _has_amount(table, matches, [name for name in unused if name != pair[2]]):
+        matches |= {ours: {pair[2]: Fraction(1)} for ours in pair[:2]}
+    opposite = [name for name, _ in backward.values()]
+    unused = [name for name in _unmatched(remaining, matches) if name not in opposite]
     missing = [ours for ours in table.columns if ours not in matches]
     lacks = _missing_faults(table, missing, _unmentioned(unused, unclear), names, where, unclear, advise)
     faults = [
@@ -130,13 +141,17 @@ def match_columns(
         *unclear,
         *_repeated_faults(matches, where, advise),
         *lacks,
+        *_address_faults(table, missing, unused, where),
         *_mapping_advice(table, missing, lacks, where, advise),
     ]
     faults += _typo_faults(_unmentioned(unused, faults), missing, where)
+    match = _column_match(table, matches, where)
     return replace(
-        _column_match(table, matches, where),
+        match,
         ignored=[*unused, *(name for name in names if name not in remaining)],
+        backward=backward,
         faults=faults,
+        assumed=[*said, *match.assumed],
         doubts=_name_not_modelled(table, unused),
     )
 
@@ -182,6 +197,52 @@ def _assume_binary(table: Table, matches: Mapping[str, tuple[str, Fraction]]) ->
         for ours, (name, factor) in matches.items()
         if table.columns[ours].counts_by_1024 and 1024 in (factor.numerator, factor.denominator)
     ]
+
+
+def _address_faults(table: Table, missing: Sequence[str], unused: Sequence[str], where: str) -> list[str]:
+    """Return a line on columns of addresses and ports, where a table lacks the nodes at its ends."""
+    lacks_ends = bool(set(ends_of(table) or ()) & set(missing))
+    addresses = names_of_words(unused, PORT_WORDS) if lacks_ends else []
+    listed = list_some([f"'{shorten_name(name)}'" for name in addresses])
+    return [f"{where}: {listed} {ADDRESSES}; add columns with the node at each end"] if addresses else []
+
+
+def _has_amount(table: Table, matches: Found, unused: Sequence[str]) -> bool:
+    """Return whether all required columns but the ends are there, or one has a unit that tells the last."""
+    ends = ends_of(table) or ()
+    others = [ours for ours in table.required_columns if ours not in ends]
+    missing = [ours for ours in others if ours not in matches]
+    if not missing:
+        return any(unit_of(ours)[1] is not None for ours in others)
+    if len(missing) > 1 or unit_of(missing[0])[1] is None:
+        return False
+    return bool(_names_in_units(missing[0], unused) or find_bare_columns(table, missing, unused))
+
+
+def _find_backward(
+    table: Table, matches: Found, unused: Sequence[str], mapping: Mapping[str, str]
+) -> tuple[dict[str, tuple[str, Fraction]], list[str]]:
+    """Return the column with the opposite direction of a required amount, by our name, and what is assumed.
+
+    Of two columns that are the two directions by their names, the first direction becomes the match.
+    """
+    if ends_of(table) is None:
+        return {}, []
+    for ours in table.required_columns:
+        if unit_of(ours)[1] is None or ours in mapping:
+            continue
+        names = [*matches.get(ours, {}), *_names_in_units(ours, unused)]
+        pair = find_opposites(dict.fromkeys(names))
+        if pair is None:
+            continue
+        forward, back = pair
+        matches[ours] = {forward: _mapped_factor(table, ours, forward)}
+        text = (
+            f"column '{shorten_name(forward)}' is {ours} from the first end of a row to the second, "
+            f"'{shorten_name(back)}' in the opposite direction"
+        )
+        return {ours: (back, _mapped_factor(table, ours, back))}, [text]
+    return {}, []
 
 
 def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:

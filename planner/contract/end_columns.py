@@ -46,6 +46,12 @@ WORDS: Final = re.compile(
 """Words beside them that say what an end is, such as in "From node", "src_id" and "A-end"."""
 
 
+FINENESS: Final = (
+    frozenset({"node", "router", "switch", "hostname", "host", "device", "tor", "pe", "ce"}),
+    frozenset({"site", "pop", "city", "location", "office", "hub", "campus", "datacenter", "standort"}),
+    frozenset({"metro", "region", "country"}),
+)
+"""Words for places, the smallest first, where an end of a link has several columns."""
 PORT_WORDS: Final = frozenset({"port", "interface", "ip", "ipaddress", "address", "card", "slot", "rackunit"})
 """Words of columns that two ends have each, beside the names of nodes."""
 
@@ -87,7 +93,7 @@ def _match_together(
     ends = {}
     for ours, names in zip(pair, together, strict=True):
         matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
-        candidates = matched or [name for name in free if _bare(name) in names]
+        candidates = matched or _finest([name for name in free if _bare(name) in names])
         if together in WITH_WORDS:
             candidates = [name for name in candidates if plain(name) not in names]
         if len(candidates) == 1:
@@ -104,6 +110,25 @@ def _match_repeated(
         if second in column_names and plain(name) not in PORT_WORDS and not {name, second} & set(taken):
             return dict(zip(pair, (name, second), strict=True))
     return {}
+
+
+def _finest(names: Sequence[str]) -> list[str]:
+    """Return the names of the smallest places among those of one end: a router before its site."""
+    ranks = [
+        next((rank for rank, words in enumerate(FINENESS) if names_of_words([name], words)), len(FINENESS))
+        for name in names
+    ]
+    best = [name for name, rank in zip(names, ranks, strict=True) if rank == min(ranks)]
+    return best if len(names) > 1 else list(names)
+
+
+def names_of_words(names: Sequence[str], words: Collection[str]) -> list[str]:
+    """Return the names that have one of some words in them, without case and punctuation."""
+    return [
+        name
+        for name in names
+        if {plain(word) for word in re.findall(r"[^\W_]+", name)} & set(words) or plain(name) in words
+    ]
 
 
 def is_node_word(name: str) -> bool:

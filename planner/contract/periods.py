@@ -30,6 +30,11 @@ MAX_NAMED: Final = 3
 """Missing windows that a note names."""
 MAX_MISSING: Final = 100_000
 """Missing windows that are counted one by one."""
+HOUR_NS: Final = 3600 * 10**9
+SUNDAY: Final = 6
+LAST_HOUR: Final = 3
+MONTHS_OF_CHANGES: Final = (3, 4, 9, 10, 11)
+"""Clocks change on a Sunday of these months, before 4 o'clock, wherever there is daylight-saving time."""
 UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -42,6 +47,7 @@ class Windows:
     """Numbers of windows, with the notes on them.
 
     numbers  (rows,) number of the window of each row
+    changes  numbers of the windows in a night in which clocks may change
     step_s   time between two windows, s; None where it is unknown
     notes    texts without the name of the file
     """
@@ -49,6 +55,7 @@ class Windows:
     numbers: Floats
     step_s: float | None = None
     notes: tuple[str, ...] = ()
+    changes: frozenset[float] = frozenset()
 
 
 def is_time(value: object) -> bool:
@@ -161,8 +168,29 @@ def number_times(values: pd.Series) -> Windows:
     notes = [f"{named}, every {_duration(step)}"]
     count = int((gaps // step - 1).sum())
     if count:
-        notes.append(_missing_note(missing, count, len(unique)))
-    return Windows(numbers=numbers, step_s=step / 1e9, notes=tuple(notes))
+        notes.append(_missing_note(missing, count, len(unique)) + _explain_hour(unique[:-1], gaps, step))
+    return Windows(
+        numbers=numbers,
+        step_s=step / 1e9,
+        notes=tuple(notes),
+        changes=frozenset((np.flatnonzero(_is_of_change(unique)) + 1.0).tolist()),
+    )
+
+
+def _explain_hour(before: np.ndarray, gaps: np.ndarray, step: int) -> str:
+    """Return the end of a note on missing windows where one gap is the hour that summer time skips."""
+    is_skipped = (gaps - step == HOUR_NS) & _is_of_change(before + np.timedelta64(step, "ns"))
+    if not is_skipped.any():
+        return ""
+    time = _show(before[np.flatnonzero(is_skipped)[0]] + np.timedelta64(step, "ns"))
+    return f"; the hour from {time} may be that which daylight-saving time skips: write times in UTC"
+
+
+def _is_of_change(times: np.ndarray) -> np.ndarray:
+    """Return a mask of times without a zone that are in a night of a possible change of clocks."""
+    index = pd.DatetimeIndex(times)
+    is_night = (index.day_of_week == SUNDAY) & (index.hour <= LAST_HOUR)
+    return np.asarray(is_night & index.month.isin(MONTHS_OF_CHANGES))
 
 
 def describe_numbers(numbers: Floats) -> tuple[str, ...]:

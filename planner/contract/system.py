@@ -66,6 +66,8 @@ class ProblemType(Generic[ProblemT]):
     sources          functions that return a problem, by the name in a scenario's `source`
     series           sources of consecutive problems, such as the windows of a trace: functions that
                      return a Series, which `planner roll` runs a design through
+    over_time        tables whose rows may have a window each, in a column `window`, with the function that
+                     makes a series of the tables of a problem
     presets          functions that return synthetic problems, by name; the first is the default
     adjust           (problem, **parameters) -> problem: parameters of `[problem]` for all
                      sources, such as a scale; a source's own parameters of the same name come first
@@ -83,6 +85,9 @@ class ProblemType(Generic[ProblemT]):
     from_tables: Callable[[Mapping[str, pd.DataFrame]], ProblemT]
     sources: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
     series: Mapping[str, Callable[..., Series[ProblemT]]] = field(default_factory=dict)
+    over_time: Mapping[str, Callable[[Mapping[str, pd.DataFrame]], Series[ProblemT]]] = field(
+        default_factory=dict
+    )
     presets: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
     adjust: Callable[..., ProblemT] = observe_all
     proportions: tuple[Proportion, ...] = ()

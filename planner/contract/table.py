@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -15,6 +15,8 @@ MAX_WINDOW: Final = 1e15
 """Largest number of a window; seconds and milliseconds since 1970 are below it."""
 MIN_AMOUNT: Final = 1e-200
 """Smallest number above 0 in a table: the reciprocal of a smaller one, times an amount, may overflow."""
+WINDOW: Final = "window"
+"""Our name of the column of windows in tables over time."""
 Rule = tuple[str, Callable[[Any], Any]]
 """Message where a value breaks a rule, and the test of an array or a series, value by value."""
 FINITE: Final = "must be a finite number"
@@ -212,6 +214,11 @@ class Table:
     other_names: tuple[str, ...] = ()
     divisible: tuple[str, ...] = ()
     part_column: str = ""
+
+    def over_time(self) -> Table:
+        """Return the table with a window in each row, which tells rows with the same key apart."""
+        column = window("window of the row: a number, or a date and time")
+        return replace(self, columns={WINDOW: column, **self.columns}, key=(WINDOW, *self.key), key_hint="")
 
     @property
     def required_columns(self) -> list[str]:

@@ -323,6 +323,7 @@ class _RowFaults:
         self.lines: list[tuple[int, str]] = []
         self.more: list[str] = []
         self.attrs: dict[str, float] = {}
+        self.changes: dict[str, frozenset[float]] = {}
 
     def add(self, rule: str, rows: Sequence[int], count: int, texts: Iterable[str]) -> None:
         for row, text in zip(rows, texts, strict=True):
@@ -473,6 +474,8 @@ def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Ser
             return values
         if windows.step_s is not None:
             broken.attrs["step_s"] = windows.step_s
+        if not isinstance(values.dtype, pd.DatetimeTZDtype):
+            broken.changes[name] = windows.changes
         numbers = pd.Series(windows.numbers, index=values.index)
         notes = windows.notes
     else:
@@ -584,6 +587,10 @@ def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
         first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
         values = ", ".join(f"{name} '{abbreviate(frame[name].iloc[index])}'" for name in key)
         hint = f"; {table.key_hint}" if table.key_hint and len(key) < len(table.key) else ""
+        if any(frame[name].iloc[index] in windows for name, windows in broken.changes.items() if name in key):
+            hint += (
+                "; where this is the hour that comes twice as daylight-saving time ends, write times in UTC"
+            )
         texts.append(f"{values} is there already in row {first}{hint}")
     broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
 

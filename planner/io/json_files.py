@@ -54,7 +54,7 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     frame = pd.DataFrame(
         {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
     )
-    for name in match.names.values():
+    for name in dict.fromkeys(match.names.values()):
         if name not in number_columns(table, match):
             frame[name] = frame[name].map(lambda value: None if value is None else str(value))
     traits = [] if encoding == "utf-8" else [f"encoding {encoding}"]

@@ -19,7 +19,18 @@ DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]
 TABLE_FORMATS: Final[tuple[str, ...]] = get_args(TableFormat)
 """Formats in which tables are written; more are read."""
-KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "header", "unit", "ignore")
+KEYS: Final = (
+    "file",
+    "delimiter",
+    "decimal",
+    "thousands",
+    "encoding",
+    "sheet",
+    "header",
+    "unit",
+    "window",
+    "ignore",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +45,12 @@ class Layout:
     sheet      of a workbook
     header     number of the row that names the columns
     unit       of the entries of a matrix, where it names none
+    window     column with the window or time of each row, of a table over time
     ignore     columns to leave out
     columns    name in the file by our name
     key        where a scenario can say all this; None where it cannot, as for the tables of a plan
     advice     what the user can do where it cannot
+    names      of nodes in other tables, which tell how a text with two of them is split; None: none yet
     option     option of a command that maps columns where a scenario cannot, such as --column
     """
 
@@ -49,10 +62,12 @@ class Layout:
     sheet: str | None = None
     header: int | None = None
     unit: str | None = None
+    window: str | None = None
     ignore: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
     advice: str = "save it as CSV in UTF-8 with commas and decimal points"
+    names: frozenset[str] | None = None
     option: str | None = None
 
     @property

@@ -74,6 +74,18 @@ def _note_changes(changes: Mapping[str, str], where: str) -> None:
     add_note(f"assumed: {where}: '{name}' is the node '{node}'{count}")
 
 
+def nodes_of(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> frozenset[str]:
+    """Return the names of nodes in tables."""
+    return frozenset(
+        name
+        for table in tables
+        if table.name in frames
+        for name in _distinct(
+            frames[table.name], [column for column in _node_columns(table) if column in frames[table.name]]
+        )
+    )
+
+
 def _node_columns(table: Table) -> list[str]:
     """Return the columns of a table that name nodes."""
     own_names = [name for name in table.key[:1] if len(table.key) == 1 and name in NODE_COLUMNS]

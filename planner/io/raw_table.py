@@ -155,7 +155,8 @@ def place_notes(notes: Iterable[str], where: str) -> list[str]:
 
 def number_columns(table: Table, match: ColumnMatch) -> list[str]:
     """Return the given names of the columns that hold numbers."""
-    return [name for ours, name in match.names.items() if not table.columns[ours].is_label]
+    backward = [name for name, _ in match.backward.values()]
+    return [name for ours, name in match.names.items() if not table.columns[ours].is_label] + backward
 
 
 def with_numbers(

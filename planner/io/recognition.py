@@ -197,24 +197,39 @@ def list_sheets(path: Path) -> list[Sheet]:
 def _list_workbook(path: Path) -> list[Sheet]:
     sheets = []
     names = workbooks.sheet_names_of(path)
+    parts: list[tuple[str, str]] = []
     for name in names:
+        parts += workbooks.find_blocks(path, name) or [(name, "")]
+    for name, block_title in parts:
         if sections := workbooks.find_sections(path, name):
             for header, title in sections:
                 columns = workbooks.sheet_columns(path, name, header)
                 sheets.append(
                     Sheet(
-                        path=path, sheet=name, header=header, title=title, columns=tuple(map(tuple, columns))
+                        path=path,
+                        sheet=name,
+                        header=header,
+                        title=title or block_title,
+                        columns=tuple(map(tuple, columns)),
                     )
                 )
             continue
         try:
             columns = workbooks.sheet_columns(path, name)
         except InputError as error:
-            if "is no readable workbook" in error.faults[0] or len(names) == 1:
+            if "is no readable workbook" in error.faults[0] or len(parts) == 1:
                 raise
             continue  # an empty sheet, or one of notes
         is_empty = not workbooks.has_rows(path, name)
-        sheets.append(Sheet(path=path, sheet=name, columns=tuple(map(tuple, columns)), is_empty=is_empty))
+        sheets.append(
+            Sheet(
+                path=path,
+                sheet=name,
+                title=block_title or ("" if name in names else name.rpartition("!")[0]),
+                columns=tuple(map(tuple, columns)),
+                is_empty=is_empty,
+            )
+        )
     workbooks.forget_workbooks()
     return sheets
 

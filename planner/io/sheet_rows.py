@@ -74,8 +74,9 @@ def drop_other_rows(
     """
     present = [ours for ours in table.required_columns if ours in match.names]
     filled_columns = [ours for ours in present if not table.columns[ours].nullable]
-    required = [match.names[ours] for ours in filled_columns]
-    labels = [match.names[ours] for ours in filled_columns if table.columns[ours].is_label]
+    required = list(dict.fromkeys(match.names[ours] for ours in filled_columns))
+    labels = [name for name in required if any(table.columns[ours].is_label for ours in filled_columns
+                                               if match.names[ours] == name)]  # fmt: skip
     if len(required) < 2 or not labels or frame.empty:
         return frame, []
     is_present = pd.DataFrame({name: _present(frame[name]) for name in frame})

@@ -13,14 +13,15 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from planner.contract.cell_units import has_units
-from planner.contract.columns import find_bare_columns, match_columns, shorten_name
+from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns, shorten_name
+from planner.contract.directed_columns import add_opposite_rows, ends_of, split_ends
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
 from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.synonyms import names_called
 from planner.contract.table import Table
-from planner.contract.tables import FaultyRows, check_rows, convert_units
+from planner.contract.tables import FaultyRows, abbreviate, check_rows, convert_units
 from planner.contract.units import Unit, find_units, name_in_unit, plain, unit_of
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
@@ -33,7 +34,7 @@ from planner.io.formulas import quote_formulas, unquote_formulas
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
-from planner.io.node_names import unify_names
+from planner.io.node_names import nodes_of, unify_names
 from planner.io.open_columns import describe_guess, find_context_unit, guess_column
 from planner.io.raw_table import FaultyCells, RawTable, place_notes
 from planner.io.wide_tables import can_be_wide, read_wide
@@ -128,17 +129,21 @@ def _take_problem(
 
 
 def _take_all(
-    tables: Iterable[Table], takes: Mapping[str, Take]
+    tables: Sequence[Table], takes: Mapping[str, Take]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], list[str]]:
     """Return the valid tables, those with faults in rows only, and all faults."""
     read: dict[str, pd.DataFrame] = {}
     faulty: dict[str, pd.DataFrame] = {}
     faults: list[str] = []
-    for table in tables:
-        if table.name not in takes:
-            continue
+    pending = [(table, takes[table.name]) for table in tables if table.name in takes]
+    while pending:
+        table, take = pending.pop(0)
         try:
-            read[table.name] = takes[table.name]()
+            read[table.name] = take()
+        except UnclearEnds as error:  # again after the others, with their names
+            names = nodes_of(tables, read)
+            layout = replace(error.file.layout, names=names)
+            pending.append((table, partial(read_table, table, replace(error.file, layout=layout))))
         except InputError as error:
             faults += error.faults
             if isinstance(error, FaultyRows):
@@ -199,7 +204,8 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame = raw.frame.dropna(how="all")
         if suffix in SPREADSHEETS:
             frame = unquote_formulas(frame)
-        frame, said = read_words(table, convert_units(frame, match))
+        converted, unsplit = _name_ends(table, convert_units(frame, match), match, file)
+        frame, said = read_words(table, _add_opposites(table, converted, frame, match))
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
     unclear = find_unclear_readings(
@@ -222,8 +228,54 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
             *place_notes(said, match.where),
             *assume_absent(table, match.names, match.where),
         ),
-        faults=(*faults, *unclear),
+        faults=(*faults, *unclear, *unsplit),
     )
+
+
+def _name_ends(
+    table: Table, frame: pd.DataFrame, match: ColumnMatch, file: TableFile
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the cells with both ends of each row where one column names them, and faults of unclear cells.
+
+    raises  UnclearEnds where names of nodes of other tables may tell more
+    """
+    ends = ends_of(table)
+    if ends is None or match.names.get(ends[0]) != match.names.get(ends[1]) or ends[0] not in match.names:
+        return frame, []
+    splits = split_ends(frame[ends[0]].tolist(), file.layout.names or ())
+    if splits.unclear and file.layout.names is None:
+        raise UnclearEnds(table, file)
+    name = shorten_name(match.names[ends[0]])
+    faults = [
+        f"{match.where} row {frame.index[row]}: {name} is '{abbreviate(frame[ends[0]].iloc[row])}', must "
+        f"name both ends, such as London - Paris, with names that other tables have too; or add columns "
+        f"{ends[0]} and {ends[1]}"
+        for row in splits.unclear
+    ]
+    split = {ours: pd.Series(cells, index=frame.index, dtype=object)
+             for ours, cells in zip(ends, (splits.first, splits.second), strict=True)}  # fmt: skip
+    return frame.assign(**split), faults
+
+
+class UnclearEnds(InputError):
+    """Cells with the names of two ends that may be split in several ways: those of other tables may tell."""
+
+    def __init__(self, table: Table, file: TableFile) -> None:
+        self.table, self.file = table, file
+        super().__init__(f"{file.name}: cells that name two ends can be split in several ways")
+
+
+def _add_opposites(
+    table: Table, converted: pd.DataFrame, raw: pd.DataFrame, match: ColumnMatch
+) -> pd.DataFrame:
+    """Return the rows of both directions where a second column has the amounts of the opposite one."""
+    ends = ends_of(table)
+    if ends is None or not match.backward:
+        return converted
+    names = {ours: name for ours, (name, _) in match.backward.items()}
+    factors = {ours: factor for ours, (_, factor) in match.backward.items() if factor != 1}
+    amounts = convert_units(raw, ColumnMatch(where=match.where, names=names, factors=factors))
+    return add_opposite_rows(converted, ends, {ours: amounts[ours] for ours in names})
 
 
 def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
@@ -536,6 +588,8 @@ def _find_sheets(
         names = [sheet for sheet in sheets if plain(sheet) == plain(sheet_name)]
         if sheet_name in names:
             names = [sheet_name]
+        if not names and layout.sheet and workbooks.BLOCK.fullmatch(layout.sheet):
+            names = [layout.sheet]
         if not names and not layout.sheet:
             names = names_called(table, tables, sheets)
         if table.name in optional and not layout.sheet:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -24,7 +26,7 @@ from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.synonyms import names_called
 from planner.contract.table import Table
 from planner.contract.tables import SHOWN_ROWS, abbreviate, shorten_faults
-from planner.contract.units import unit_of
+from planner.contract.units import plain, unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import counted
 from planner.io.layout import TableFile
@@ -53,6 +55,8 @@ CHILD: Final = Path(__file__).with_name("workbook_child.py")
 MAX_WAIT_S: Final = 180
 HEADER_ROWS: Final = 4
 """Rows by which a header is told from other rows: its own, and those below."""
+BLOCK: Final = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Z]{1,3}):(?P<last>[A-Z]{1,3})")
+"""Some columns of a sheet, as spreadsheet programs write it."""
 MAX_SECTIONS: Final = 50
 """Tables that one sheet may have, one below the other."""
 MAX_UNPACKED: Final = 1 << 30
@@ -69,7 +73,10 @@ def sheet_names(path: Path) -> list[str]:
 def read_sheet(table: Table, file: TableFile) -> RawTable:
     """Read a sheet: the one that the layout names, the one with the table's name, or the only one."""
     sheet = file.layout.sheet or _choose_sheet(table, file.path)
-    where = f"{file.path.name} sheet {sheet}" if len(sheet_names_of(file.path)) > 1 else file.path.name
+    is_part = sheet not in sheet_names_of(file.path)
+    where = (
+        f"{file.path.name} sheet {sheet}" if is_part or len(sheet_names_of(file.path)) > 1 else file.path.name
+    )
     names, start, first = _header(table, file, sheet, where)
     end = None if file.layout.header is None else _end_of_section(file.path, sheet, file.layout.header)
     data = _cells(file.path, sheet)[first:end]
@@ -92,7 +99,7 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     notes += _show_percent(frame, formats["percent"], names, number_columns(table, match), where, first_row)
     faults = _date_faults(table, frame, match, where, first_row)
     faults += _formula_faults(file.path, sheet, table, frame, match.names, where, first_row)
-    for name in match.names.values():
+    for name in dict.fromkeys([*match.names.values(), *(name for name, _ in match.backward.values())]):
         change = _plain_numbers if name in number_columns(table, match) else _label_texts
         frame[name] = change(frame[name])
     raw = RawTable(frame=frame, match=match, first_row=first_row, notes=tuple(notes))
@@ -237,9 +244,68 @@ def _known_cells(path: Path, stamp: tuple[int, int]) -> dict[str, list[list[Any]
 
 
 def _cells(path: Path, sheet: str) -> list[list[Any]]:
-    if sheet not in sheet_names_of(path):
+    name, columns = _columns_of(path, sheet)
+    if name not in sheet_names_of(path):
         raise InputError(f"{path.name}: has no sheet '{sheet}'" + did_you_mean(sheet, sheet_names_of(path)))
-    return _known_cells(path, _stamp(path))[sheet]
+    rows = _known_cells(path, _stamp(path))[name]
+    return rows if columns is None else [row[columns.start : columns.stop] for row in rows]
+
+
+def _columns_of(path: Path, sheet: str) -> tuple[str, range | None]:
+    """Return the name of a sheet and the columns of it that are meant, as in `Network!E:G`; None for all."""
+    match = None if sheet in sheet_names_of(path) else BLOCK.fullmatch(sheet)
+    if match is None:
+        return sheet, None
+    return match["sheet"], range(_column_number(match["first"]) - 1, _column_number(match["last"]))
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+def _column_letters(number: int) -> str:
+    letters = ""
+    while number:
+        number, digit = divmod(number - 1, 26)
+        letters = chr(ord("A") + digit) + letters
+    return letters
+
+
+def find_blocks(path: Path, sheet: str) -> list[tuple[str, str]]:
+    """Return the tables that stand side by side in a sheet, as `Network!E:G`, each with its title.
+
+    An empty column is between them, and each has a header. They are several tables where names of columns
+    occur again, where they differ in their numbers of rows, or each has a title; [] for one table.
+    """
+    rows = [row for row in _cells(path, sheet) if any(cell != "" for cell in row)]
+    width = max(map(len, rows), default=0)
+    wide = [row for row in rows if sum(cell != "" for cell in row) > 1]
+    is_used = [any(index < len(row) and row[index] != "" for row in wide) for index in range(width)]
+    blocks: list[tuple[str, str]] = []
+    headers: list[list[str]] = []
+    heights: list[int] = []
+    for used, group in itertools.groupby(range(width), key=lambda index: is_used[index]):
+        columns = list(group)
+        if not used:
+            continue
+        part = [[_text(cell).strip() for cell in row[columns[0] : columns[-1] + 1]] for row in rows]
+        part = [row for row in part if any(row)]
+        start = next((index for index, row in enumerate(part) if sum(map(bool, row)) > 1), None)
+        if start is None or not is_header(part[start : start + HEADER_ROWS]):
+            return []
+        first, last = (_column_letters(index + 1) for index in (columns[0], columns[-1]))
+        title = next((text for row in part[:start] for text in row if text), "")
+        blocks.append((f"{sheet}!{first}:{last}", title))
+        headers.append([plain(text) for text in part[start] if text])
+        heights.append(len(part) - start)
+    if len(blocks) < 2:
+        return []
+    names = [name for header in headers for name in header]
+    are_several = len(set(names)) < len(names) or len(set(heights)) > 1 or all(title for _, title in blocks)
+    return blocks if are_several else []
 
 
 @functools.lru_cache(maxsize=1)
@@ -250,8 +316,16 @@ def _known_formats(path: Path, stamp: tuple[int, int]) -> dict[str, dict[str, An
 
 def _formats(path: Path, sheet: str) -> dict[str, Any]:
     """Return the hidden parts of a sheet, and the cells in percent; see `workbook_formats`."""
+    name, columns = _columns_of(path, sheet)
     plain_formats: dict[str, Any] = {"hidden": False, "rows": [], "columns": [], "percent": {}}
-    return {**plain_formats, **_known_formats(path, _stamp(path)).get(sheet, {})}
+    formats = {**plain_formats, **_known_formats(path, _stamp(path)).get(name, {})}
+    if columns is None:
+        return formats
+    hidden = [column - columns.start for column in formats["columns"] if column - 1 in columns]
+    percent = {
+        column - columns.start: rows for column, rows in formats["percent"].items() if column - 1 in columns
+    }
+    return {**formats, "columns": hidden, "percent": percent}
 
 
 def forget_workbooks() -> None:
@@ -424,8 +498,11 @@ def _formula_faults(
     ]
     if not cells:
         return []
-    words = [str(number) for row, column, _ in cells for number in (row, column)]
-    typed: dict[tuple[int, int], str] = _ask_child(path, "cells", sheet, *words)
+    base, columns = _columns_of(path, sheet)
+    offset = 0 if columns is None else columns.start
+    words = [str(number) for row, column, _ in cells for number in (row, column + offset)]
+    asked: dict[tuple[int, int], str] = _ask_child(path, "cells", base, *words)
+    typed = {(row, column - offset): text for (row, column), text in asked.items()}
     return [
         f"{where} row {row}: {name} is the formula {typed[row, column][:40]} without a value; calculate and "
         "save the workbook in a spreadsheet program"

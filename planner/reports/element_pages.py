@@ -13,6 +13,7 @@ from planner.reports.run_pages import closing_parts
 from planner.reports.run_text import trouble
 from planner.scenarios.arguments import plain_value
 from planner.scenarios.scenario import changes_between, load
+from planner.scenarios.user_designs import reference_of
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -153,9 +154,10 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     system, run = result.system, result.run
     sentences: list[Text | str] = [Text(result.verdict, "strong")]
     notes = _notes_on_upgrades(result)
-    if result.steps and scenario is not None and scenario.problem is None:
+    command = _command(result, scenario) if result.steps and scenario is not None else None
+    if command is not None:
         what = "write" if result.findings else "apply"
-        notes += ["", f"To {what} the list:", _command(result, scenario)]
+        notes += ["", f"To {what} the list:", command]
     section = Part(
         title="What to buy",
         sentences=sentences,
@@ -195,11 +197,14 @@ def _cheapest_part(result: Upgrades) -> Part:
     )
 
 
-def _command(result: Upgrades, scenario: Scenario) -> str:
-    """Return the command that solves the scenario with all upgrades."""
+def _command(result: Upgrades, scenario: Scenario) -> str | None:
+    """Return the command that solves the scenario with all upgrades; None for what is only in memory."""
+    design = reference_of(result.run.label, result.run.entry.design)
+    if scenario.problem is not None or design is None:
+        return None
     document = {**scenario.raw, "problem": {**scenario.raw["problem"], **plain_value(result.adjustments)}}
     changes = changes_between(load(scenario.name).raw, document)
-    words = ["planner", "solve", scenario.name, "--design", result.run.label]
+    words = ["planner", "solve", scenario.name, "--design", design]
     for key, value in changes.items():
         words += ["--set", f"{key}={format_value(value)}"]
     return shlex.join([*words, "--out", "plan"] if result.findings else words)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import notes_of
@@ -46,6 +47,7 @@ from planner.reports.run_text import (
 )
 from planner.runs.verdict import headline_values, windows_verdict
 from planner.scenarios.commands import command_line, python_lines
+from planner.scenarios.user_designs import reference_of
 from planner.version import __version__
 
 if TYPE_CHECKING:
@@ -466,15 +468,11 @@ def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
     rows: list[list[Text | str]] = []
     texts: list[str] = []
     if scenario is not None:
-        labels = [run.label for run in result.runs]
         rows.append([Text("Scenario", "strong"), scenario.name])
         rows.append([Text("Changes", "strong"), "; ".join(changes_of(scenario)) or "none"])
         rows.append([Text("Service", "strong"), SERVICE[scenario.options.service]])
         if scenario.problem is None:  # a problem in memory has no file to name
-            texts = [
-                command_line(scenario.name, scenario.changes, labels),
-                python_lines(scenario.name, scenario.changes, labels),
-            ]
+            texts = _commands(result, scenario)
     rows.append([Text("Size", "strong"), sizes(result.problem.size())])
     for run in result.runs:
         rows.append([Text(f"Design {run.label}", "strong"), run.entry.design.about])
@@ -484,6 +482,19 @@ def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
     rows.append([Text("Made with", "strong"), made])
     table = Table(columns=[Column(label="", wrap=False), Column(label="")], rows=rows, row_headers=1)
     return Part(title="Assumptions", tables=[table], texts=texts, detail=True, folded=True)
+
+
+def _commands(result: Comparison, scenario: Scenario) -> list[str]:
+    """Return the command and the Python that compare the same; none where a design or plan is in memory."""
+    own = scenario.additions.plans
+    plans = {name: path for name, path in own.items() if isinstance(path, Path)}
+    listed = [run for run in result.runs if run.label not in own]
+    words = [reference_of(run.label, run.entry.design) for run in listed]
+    named = [word for word in words if word is not None]
+    if len(named) < len(words) or len(plans) < len(own):
+        return []
+    arguments = (scenario.name, scenario.changes, named, plans)
+    return [command_line(*arguments), python_lines(*arguments)]
 
 
 def plan_part(run: Run, *, is_alone: bool, full_drawing: Callable[[], Drawing | None] = lambda: None) -> Part:

@@ -19,6 +19,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.table import Table
 from planner.errors import InputError, PlanRejected
+from planner.formatting import few
 from planner.io.in_memory import take_tables
 from planner.io.recognition import choose_table, list_sheets
 from planner.io.table_files import find_tables, read_tables
@@ -61,8 +62,8 @@ def read_plan(system: System, problem: Any, path: Path) -> Any:
     names = [table.name for table in tables]
     if path.is_dir():
         files: Mapping[str, Any] = find_tables(tables, path, names)
-        if not files and (path / PLAN_FOLDER).is_dir():
-            files = find_tables(tables, path / PLAN_FOLDER, names)
+        if not files:
+            files = find_tables(tables, _saved_plan(path), names)
     elif path.is_file():
         read = None if system.plan.read_file is None else system.plan.read_file(problem, path)
         if read is not None:
@@ -74,6 +75,21 @@ def read_plan(system: System, problem: Any, path: Path) -> Any:
     if not files:
         raise InputError(f"{path}: has no table of a plan; {system.name} has {', '.join(names)}")
     return system.plan.from_tables(problem, read_tables(tables, files))
+
+
+def _saved_plan(folder: Path) -> Path:
+    """Return the folder with the tables of the plan in a saved run, or in the saved result of one design.
+
+    raises  InputError where the result has plans of several designs
+    """
+    if (folder / PLAN_FOLDER).is_dir():
+        return folder / PLAN_FOLDER
+    saved = sorted(path.name for path in folder.iterdir() if (path / PLAN_FOLDER).is_dir())
+    if len(saved) > 1:
+        raise InputError(
+            f"{folder}: has plans of {few(saved)}; name one of them, such as {folder / saved[0]}"
+        )
+    return folder / saved[0] / PLAN_FOLDER if saved else folder
 
 
 def _tables_of(system: System, plan: Any) -> Mapping[str, pd.DataFrame]:

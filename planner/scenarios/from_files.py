@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,7 @@ from planner.scenarios.sheet_choice import (
 from planner.scenarios.source_files import SourceFiles, find_source, make_problem
 from planner.scenarios.sources import read_files
 from planner.scenarios.starter import starter_text
+from planner.scenarios.window_columns import find_windows
 
 if TYPE_CHECKING:
     from planner.contract.problem import Problem
@@ -55,8 +56,10 @@ ADVICE: Final = "say --decimal . or --decimal , or save it as CSV in UTF-8 with 
 class NewScenario:
     """A scenario over files.
 
+    problem  that of the first window, where a table has a time in each row
     sheets   the file or sheet of each table
     columns  what is read of them
+    windows  number of windows of a table over time; None for one problem
     """
 
     path: Path
@@ -64,6 +67,7 @@ class NewScenario:
     problem: Problem
     sheets: Mapping[str, Sheet]
     columns: Sequence[ReadColumn]
+    windows: int | None = None
 
 
 def write_scenario(
@@ -118,13 +122,16 @@ def write_scenario(
             if answer is None:
                 raise
             given.answer(choice.settings, answer)
-    mappings, units, decimal = given.mappings, given.units, given.decimal
+    mappings, units = given.mappings, given.units
+    windows = len(problem) if given.windows else None
+    if windows is not None:
+        problem = next(iter(problem))[1]
     answers, reasons = _answer_questions(system_found, problem, settings, ask)
     problem = _adjust(system_found, problem, {**adjustments, **answers})
-    read = list_read_columns(system_found, sheets_of, mappings, units)
+    read = list_read_columns(system_found, sheets_of, mappings, units, given.windows)
     if save_columns:
-        mappings = map_read_columns(system_found, sheets_of, mappings, units)
-    section = _problem_section(sheets_of, mappings, units, decimal, out.parent)
+        given.mappings = map_read_columns(system_found, sheets_of, mappings, units)
+    section = _problem_section(sheets_of, given, out.parent)
     words = shlex.join(str(path) for path in paths)
     text = starter_text(
         system_found,
@@ -134,7 +141,9 @@ def write_scenario(
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
-    return NewScenario(path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read)
+    return NewScenario(
+        path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read, windows=windows
+    )
 
 
 def _write_over_source(
@@ -152,13 +161,17 @@ def _write_over_source(
 
 @dataclass(kw_only=True)
 class _Given:
-    """What a user says of files, with the answers to questions."""
+    """What a user says of files, with the answers to questions.
+
+    windows  column of times by table, as found in the files
+    """
 
     system: str | None
     tables: dict[str, str]
     mappings: dict[str, dict[str, str]]
     units: dict[str, str]
     decimal: str | None
+    windows: dict[str, str] = field(default_factory=dict)
 
     def answer(self, settings: Sequence[tuple[str, str]], value: Any) -> None:
         """Set what a question asked for."""
@@ -177,8 +190,8 @@ class _Given:
 
 def _read(
     sheets: Sequence[Sheet], given: _Given, settings: Mapping[str, Any], folder: Path
-) -> tuple[System, dict[str, Any], dict[str, Sheet], Problem]:
-    """Return the system of sheets, its adjustments, the sheet of each table, and the problem.
+) -> tuple[System, dict[str, Any], dict[str, Sheet], Any]:
+    """Return the system of sheets, its adjustments, the sheet of each table, and the problem or series.
 
     raises  OpenChoice, an InputError, where one question decides what is open
     """
@@ -197,12 +210,14 @@ def _read(
             f"{assume_entries(sheets_of[name], unit)}; for another unit say --unit {name}=UNIT, or change "
             "it in the scenario"
         )
+    given.windows = find_windows(system, sheets_of, mappings, given.decimal)
     files = {
         name: sheet.file(
             Layout(
                 columns=mappings.get(name, {}),
                 decimal=given.decimal,
                 unit=units.get(name),
+                window=given.windows.get(name),
                 advice=ADVICE,
                 option=OPTION,
             )
@@ -298,13 +313,7 @@ def _answer_questions(
     return answers, reasons
 
 
-def _problem_section(
-    sheets: Mapping[str, Sheet],
-    mappings: Mappings,
-    units: Mapping[str, str],
-    decimal: str | None,
-    folder: Path,
-) -> dict[str, Any]:
+def _problem_section(sheets: Mapping[str, Sheet], given: _Given, folder: Path) -> dict[str, Any]:
     """Return the [problem] section that names the file, sheet, unit and mapped columns of each table."""
     layouts: dict[str, dict[str, str | int]] = {}
     for name, sheet in sheets.items():
@@ -313,9 +322,11 @@ def _problem_section(
             layouts[name]["sheet"] = sheet.sheet
         if sheet.header is not None:
             layouts[name]["header"] = sheet.header
-        if decimal is not None:
-            layouts[name]["decimal"] = decimal
-        if name in units:
-            layouts[name]["unit"] = units[name]
-    columns = {name: dict(mapping) for name, mapping in mappings.items() if mapping}
+        settings = {
+            "decimal": given.decimal,
+            "unit": given.units.get(name),
+            "window": given.windows.get(name),
+        }
+        layouts[name] |= {key: value for key, value in settings.items() if value is not None}
+    columns = {name: dict(mapping) for name, mapping in given.mappings.items() if mapping}
     return {"tables": layouts} | ({"columns": columns} if columns else {})

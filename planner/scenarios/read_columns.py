@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.contract.columns import ColumnMatch, format_factor
-from planner.contract.table import Table
+from planner.contract.table import WINDOW, Table
 from planner.contract.units import Unit, find_units, name_in_unit, split_unit, unit_of
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
@@ -35,11 +35,16 @@ class ReadColumn:
 
 
 def list_read_columns(
-    system: System, sheets: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
+    system: System,
+    sheets: Mapping[str, Sheet],
+    mappings: Mappings,
+    units: Mapping[str, str],
+    windows: Mapping[str, str] | None = None,
 ) -> list[ReadColumn]:
     """Return the columns of the sheets of tables, those that are read first.
 
-    units  of the entries of matrices that name none, by table
+    units    of the entries of matrices that name none, by table
+    windows  columns of times, by table
     """
     columns: list[ReadColumn] = []
     for name, sheet in sheets.items():
@@ -50,7 +55,7 @@ def list_read_columns(
         elif match.form == "columns":
             columns += _list_names(sheet, table, match)
         else:
-            columns += _list_columns(sheet, table, match, mappings.get(name, {}))
+            columns += _list_columns(sheet, table, match, mappings.get(name, {}), (windows or {}).get(name))
     return columns
 
 
@@ -97,7 +102,7 @@ def _list_names(sheet: Sheet, table: Table, match: ColumnMatch) -> Iterator[Read
 
 
 def _list_columns(
-    sheet: Sheet, table: Table, match: ColumnMatch, mapping: Mapping[str, str]
+    sheet: Sheet, table: Table, match: ColumnMatch, mapping: Mapping[str, str], window: str | None
 ) -> Iterator[ReadColumn]:
     for ours, name in match.names.items():
         yield ReadColumn(
@@ -108,6 +113,9 @@ def _list_columns(
             assumption=_describe_assumption(ours, name, match),
         )
     for name in match.ignored:
+        if name == window:
+            yield ReadColumn(sheet=sheet.name, given=name, ours=f"{table.name}.{WINDOW}")
+            continue
         yield ReadColumn(sheet=sheet.name, given=name, ours="")
 
 

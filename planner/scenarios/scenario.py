@@ -37,6 +37,7 @@ from planner.scenarios.sources import (
     read_events,
     relocate_path,
     relocate_paths,
+    windowed_tables,
 )
 
 SECTIONS: Final = (
@@ -404,7 +405,8 @@ def _is_window_count(value: object) -> bool:
 
 
 def _is_consecutive(system: System, raw: Mapping[str, Any]) -> bool:
-    return raw.get("problem", {}).get("source") in system.problem.series
+    problem = raw.get("problem", {})
+    return problem.get("source") in system.problem.series or bool(windowed_tables(problem))
 
 
 def _refuse_single_problem(name: str) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.columns import ColumnMatch, resolve_column
+from planner.contract.columns import ADDRESSES, ColumnMatch, resolve_column
 from planner.contract.notes import add_note
 from planner.contract.questions import OpenQuestion
 from planner.contract.units import unit_of
@@ -292,6 +292,8 @@ def _missing_fault(system: System, table: Table, unused: Sequence[Sheet]) -> str
     sheet = unused[0]
     options = [f"--table {table.name}='{sheet.name}'"]
     options += [f"{OPTION} '{table.name}.{ours}=NAME'" for ours in table.required_columns]
+    if faults := [fault for fault in match_sheet(sheet, table).faults if ADDRESSES in fault]:
+        text = f"{faults[0]}; {text}"
     return f"{text}: name a further file, or say {' '.join(options)}"
 
 

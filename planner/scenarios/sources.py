@@ -6,7 +6,7 @@ import copy
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from planner.contract.parameters import Parameter, check_parameters, parameters_
 from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
 from planner.contract.system import System
+from planner.contract.table import WINDOW
 from planner.errors import InputError, did_you_mean
 from planner.io.layout import Layout, TableFile, parse_layouts
 from planner.io.table_files import locate_tables, note_other_files, read_problem
@@ -105,7 +106,7 @@ def _read_source(
     faults += more
     if faults or make is None:
         return None, faults
-    if source in system.problem.series:
+    if source in system.problem.series or windowed_tables({"source": source, **section}):
         return lambda: AdjustedSeries(make(), system.problem.adjust, adjustments, events), []
     return Single(make, system.problem.adjust, adjustments, events), []
 
@@ -249,6 +250,15 @@ def _from_tables(
         system.problem.table_by_name, section.get("tables", {}), section.get("columns", {})
     )
     faults += more
+    windowed = windowed_tables({"source": "tables", **section})
+    faults += [
+        f"problem.tables.{name}.window: {system.name} has no table {name} over time"
+        + did_you_mean(name, system.problem.over_time)
+        for name in windowed
+        if name not in system.problem.over_time
+    ]
+    if len(windowed) > 1:
+        faults.append(f"problem.tables: {' and '.join(windowed)} both have a window; one of them may")
     paths = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
     faults += [
         f"problem.{name} and problem.tables.{name}.file both name the file of a table; keep one"
@@ -316,13 +326,37 @@ def _read_located(
     return read_files(system, {**files, **named}, faults)
 
 
+def windowed_tables(problem: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tables over time in a [problem] section: those whose rows have a window."""
+    layouts = problem.get("tables") if problem.get("source") == "tables" else None
+    return [
+        name
+        for name, layout in (layouts.items() if isinstance(layouts, Mapping) else ())
+        if isinstance(layout, Mapping) and "window" in layout
+    ]
+
+
 def read_files(system: System, files: Mapping[str, TableFile], faults: Sequence[str] = ()) -> Any:
     """Return the problem in the files of its tables, with notes on figures that are in doubt.
+
+    It is a series of problems where a table has a column of windows.
 
     faults  those that are known already, such as of missing files
     raises  InputError with the faults of all rows, and of rules across tables
     """
     kind = system.problem
+    windowed = {name: file.layout.window for name, file in files.items() if file.layout.window is not None}
+    if windowed:
+        (name, column), *_ = windowed.items()
+        layout = files[name].layout
+        layout = replace(layout, columns={**layout.columns, WINDOW: column})
+        tables_over_time = [table.over_time() if table.name == name else table for table in kind.tables]
+        build = kind.over_time[name]
+        return build(
+            read_problem(
+                tables_over_time, {**files, name: replace(files[name], layout=layout)}, build, faults
+            )
+        )
     tables = read_problem(kind.tables, files, kind.from_tables, faults)
     for doubt in find_disproportions(kind.proportions, tables):
         add_note(doubt)

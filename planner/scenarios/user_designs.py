@@ -6,6 +6,8 @@ claims nothing. Its plan is checked and measured as any other.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import hashlib
 import importlib
@@ -14,20 +16,23 @@ import inspect
 import pickle
 import sys
 import traceback
+import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from planner.contract.design import Decision, Design
 from planner.contract.proof import Proof, Status
 from planner.contract.system import System
+from planner.entry_points import find_entry_points
 from planner.errors import DesignFailure, InputError, PlannerError, PlanRejected
 from planner.io.names import name_fault
+from planner.scenarios.catalogue import DESIGN_GROUP
 from planner.scenarios.existing_plans import take_plan
 from planner.scenarios.installed_systems import load_system
+from planner.scenarios.source_modules import source_files
 
 UserDesign: TypeAlias = Design | Callable[..., Any]
 """A design that a user adds: a `Design`, or a function from a problem to a plan, its tables or a decision."""
@@ -130,10 +135,17 @@ class UserFunction:
 
     def __call__(self, problem: Any, **arguments: Any) -> Decision[Any]:
         """Return the decision of the user's function on a problem."""
+        shared = copy.deepcopy(problem)  # what the function changes in it must reach no other design
         try:
-            returned = self.function(problem, **arguments)
+            with _prints_to_errors(is_on=self.name in _references):
+                returned = self.function(shared, **arguments)
         except (PlannerError, MemoryError):
             raise
+        except SystemExit as error:
+            where = _find_line(error, self.function)
+            raise DesignFailure(
+                f"{self.name}: ended the program by exit{where}, must return a plan"
+            ) from error
         except Exception as error:  # a user's function may fail in any way
             text = " ".join(str(error).split())
             where = _find_line(error, self.function)
@@ -159,10 +171,12 @@ class UserFunction:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of the function and of the file that defines it, by which stored runs are found again."""
+        """Digest of the function, the file that defines it and those that this imports from its folder.
+
+        Stored runs are found again by it.
+        """
         module = sys.modules.get(self.__module__)
-        file = getattr(module, "__file__", None)
-        content = Path(file).read_bytes() if file and Path(file).is_file() else b""
+        content = b"".join(path.read_bytes() for path in source_files(module))
         return hashlib.sha256(self._dumps() + content).hexdigest()[:16]
 
     def _dumps(self) -> bytes:
@@ -180,6 +194,13 @@ class UserFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         sent = _Sent(self.system, self.name, self._dumps(), self.is_design, self.digest, tuple(sys.path))
         return _rebuild, (sent,)
+
+
+@contextlib.contextmanager
+def _prints_to_errors(*, is_on: bool) -> Iterator[None]:
+    """Redirect prints to the standard error stream, as commands print answers only on the other."""
+    with contextlib.redirect_stdout(sys.stderr) if is_on else contextlib.nullcontext():
+        yield
 
 
 class _Sent(NamedTuple):
@@ -214,8 +235,7 @@ def _read_arguments(name: str, function: Callable[..., Any]) -> Arguments:
     """
     try:
         signature = inspect.signature(function)
-        hints = typing.get_type_hints(_plain(function), include_extras=True)
-    except (TypeError, ValueError, NameError) as error:
+    except (TypeError, ValueError) as error:
         raise InputError(f"{name}: its arguments cannot be read: {error}") from error
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     arguments = list(signature.parameters.values())
@@ -225,8 +245,24 @@ def _read_arguments(name: str, function: Callable[..., Any]) -> Arguments:
     parameters = [argument for argument in arguments[1:] if argument.kind not in variadic]
     parameters = [argument.replace(kind=inspect.Parameter.KEYWORD_ONLY) for argument in parameters]
     first = inspect.Parameter(FIRST, inspect.Parameter.POSITIONAL_ONLY)
-    names = {argument.name for argument in parameters}
-    return inspect.Signature([first, *parameters]), {key: hints[key] for key in hints if key in names}
+    hints = _read_hints(name, _plain(function), {argument.name for argument in parameters})
+    return inspect.Signature([first, *parameters]), hints
+
+
+def _read_hints(name: str, function: Callable[..., Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the annotations of some parameters; those of others, such as the problem's, need no meaning.
+
+    raises  InputError where one cannot be read
+    """
+    annotations = {
+        key: hint for key, hint in getattr(function, "__annotations__", {}).items() if key in names
+    }
+    annotated = types.SimpleNamespace(__annotations__=annotations)
+    scope = getattr(inspect.unwrap(function), "__globals__", {})
+    try:
+        return typing.get_type_hints(annotated, globalns=scope, include_extras=True)
+    except Exception as error:  # annotations in texts are code of the user
+        raise InputError(f"{name}: its arguments cannot be read: {error}") from error
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,17 +303,41 @@ def load_reference(text: str) -> tuple[str, UserDesign]:
         offered = getattr(offered, step)
     if not isinstance(offered, Design) and not callable(offered):
         raise InputError(f"{text}: is of type {type(offered).__name__}, must be a Design or a function")
-    return name_of(offered), offered
+    name = name_of(offered)
+    _references[name] = text
+    return name, offered
 
 
-def _load_module(name: str) -> ModuleType:
+def reference_of(label: str, design: Design) -> str | None:
+    """Return the words that name a design of a label on a command line: its label, or its reference.
+
+    None for a user's own that no command line can name, such as a function of a notebook.
+    """
+    decide = design.decide
+    if not isinstance(decide, UserFunction):
+        return label
+    is_installed = f"{decide.system}.{design.name}" in find_entry_points(DESIGN_GROUP)
+    return label if is_installed else _references.get(label)
+
+
+def reference_for(name: str) -> str:
+    """Return the reference that loaded a design of a name in this process; the name where none did."""
+    return _references.get(name, name)
+
+
+_references: dict[str, str] = {}
+"""References of the command line, by the name of the design that each loaded."""
+
+
+def _load_module(name: str) -> types.ModuleType:
     try:
-        return importlib.import_module(name)
-    except Exception as error:  # a user's module may fail in any way
+        with _prints_to_errors(is_on=True):
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way
         raise InputError(f"{name}: cannot be imported: {_describe(error)}") from error
 
 
-def _load_file(path: Path) -> ModuleType:
+def _load_file(path: Path) -> types.ModuleType:
     """Load a file as a module; modules beside it can be imported after all others."""
     path = path.resolve()
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"  # that no other module has
@@ -291,8 +351,9 @@ def _load_file(path: Path) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # a user's file may fail in any way
+        with _prints_to_errors(is_on=True):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # a user's file may fail in any way
         del sys.modules[name]
         raise InputError(f"{path}: cannot be loaded: {_describe(error)}") from error
     import cloudpickle

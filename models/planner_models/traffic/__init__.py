@@ -104,6 +104,7 @@ SYSTEM = System(
         proportions=(Proportion(column="demands.rate_mbps", to="links.capacity_mbps", at_most=20),),
         sources={**SOURCES, "link_loads": tomogravity.read},
         series={"matrices": series.read_matrices},
+        over_time={"demands": series.over_windows},
         presets=generators.PRESETS,
         sample=generators.sample,
         adjust=adjust,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import tomllib
 from pathlib import Path
@@ -20,7 +21,7 @@ from planner.scenarios.scenario import load
 from planner.scenarios.shipped import scenario_file, scenario_names
 from tests.commands import planner
 from tests.models.traffic.problem.readers import test_graphs
-from tests.own_workbooks import BOOKS, save
+from tests.own_workbooks import BOOKS, CIRCUITS_SHEET, TRAFFIC, TRAFFIC_NAMES, TRAFFIC_SHEET, save
 
 LINKS = [("paris", "lyon", 10), ("lyon", "paris", 10), ("lyon", "nice", 4.5), ("nice", "lyon", 4.5)]
 DEMANDS = [("paris", "nice", 3), ("nice", "lyon", 1.5)]
@@ -413,6 +414,90 @@ def _directed_sum(tables: Any, table: str, column: str, *, both_ways: int) -> fl
     links = tables[table]
     pairs = {frozenset(ends) for ends in zip(links["tail"], links["head"], strict=True)}
     return float(links[column].sum()) * len(pairs) / both_ways
+
+
+def test_a_demand_for_each_time_is_a_series(tmp_path: Path) -> None:
+    start = datetime.datetime(2026, 3, 29)
+    times = [start + datetime.timedelta(hours=hours) for hours in (0, 1, 3)]
+    traffic = [
+        ("Time (local)", *TRAFFIC_NAMES),
+        *[
+            (time, *ends, rate + step)
+            for step, time in enumerate(times)
+            for *ends, rate in TRAFFIC[: 5 - step]
+        ],
+    ]
+    save({"Circuits": CIRCUITS_SHEET, "Traffic": traffic}, tmp_path / "net.xlsx")
+    result = planner("new", "scenario", tmp_path / "net.xlsx")
+    assert result.code == 0, result.err
+    assert "3 windows, the first with 5 nodes" in result.err
+    assert "1 window is missing (2026-03-29 02:00)" in result.err
+    assert "may be that which daylight-saving time skips: write times in UTC" in result.err
+    assert "a demand has rate 0 in a step without a row for it: 3 of 15 rates" in result.err
+    scenario = load(tmp_path / "scenario.toml")
+    assert scenario.is_consecutive
+    assert scenario.make_series is not None
+    series = list(scenario.make_series())
+    assert [label for label, _ in series] == ["1", "2", "3"]
+    rates = np.array([problem.rate_mbps for _, problem in series])
+    expected = [[rate * 1000 + 1000 * step if row < 5 - step else 0 for row, (*_, rate) in enumerate(TRAFFIC)]
+                for step in range(3)]  # fmt: skip
+    assert rates == pytest.approx(np.array(expected))
+    out = tmp_path / "out"
+    rolled = planner("roll", tmp_path / "scenario.toml", "--designs", "ecmp", "--out", out)
+    assert rolled.code == 0, rolled.err
+    with pytest.raises(InputError, match="gives consecutive problems; run them with: planner roll"):
+        scenario.make_problem()
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "line"),
+    [
+        (
+            ("Time", "From", "To", "Gbps"),
+            [(datetime.datetime(2026, 10, 25, hour), "London", "Paris", 2) for hour in (0, 1, 2, 2, 3)],
+            "is there already in row 4; where this is the hour that comes twice as daylight-saving time ends",
+        ),
+        (
+            ("Date", "Hour", "From", "To", "Gbps"),
+            [
+                (datetime.date(2026, 10, 5 + day), hour, "London", "Paris", 2)
+                for day in (0, 1)
+                for hour in (1, 2)
+            ],
+            "columns 'Date' and 'Hour' tell the window of a row only together",
+        ),
+    ],
+)
+def test_times_that_do_not_tell_rows_apart_are_one_line(
+    header: tuple[str, ...], rows: list[Any], line: str, tmp_path: Path
+) -> None:
+    save({"Circuits": CIRCUITS_SHEET, "Traffic": [header, *rows]}, tmp_path / "net.xlsx")
+    with pytest.raises(InputError) as caught:
+        write_scenario([tmp_path / "net.xlsx"], system="traffic")
+    assert any(line in fault for fault in caught.value.faults), caught.value.faults
+
+
+def test_a_table_without_times_is_no_series(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,1\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,1\n")
+    file = tmp_path / "scenario.toml"
+    text = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n'
+    file.write_text(text + '[problem.tables.links]\nwindow = "hour"\n')
+    with pytest.raises(
+        InputError, match=r"problem\.tables\.links\.window: traffic has no table links over time"
+    ):
+        load(file)
+    file.write_text(text + '[problem.tables.demands]\nwindow = "hour"\n')
+    with pytest.raises(InputError, match="has no column 'hour', which window is mapped to"):
+        load(file).make_series()  # type: ignore[misc]
+
+
+def test_addresses_are_said_to_be_no_names(tmp_path: Path) -> None:
+    links = [("Local IP", "Remote IP", "Gbps"), ("10.0.0.1", "10.0.0.2", 100)]
+    save({"Links": links, "Traffic": TRAFFIC_SHEET}, tmp_path / "net.xlsx")
+    with pytest.raises(InputError, match="'Local IP', 'Remote IP' are addresses or ports, no names of nodes"):
+        write_scenario([tmp_path / "net.xlsx"], system="traffic")
 
 
 @pytest.mark.parametrize("name", ["net.gml", "net.dot", "net.json", "lab.clab.yml"])

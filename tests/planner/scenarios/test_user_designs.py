@@ -248,6 +248,53 @@ def test_a_function_is_sent_to_other_processes_with_its_digest() -> None:
         pickle.dumps(stuck)
 
 
+def test_a_design_that_changes_its_problem_changes_no_other_answer() -> None:
+    def greedy(problem: Any) -> Any:
+        problem.demands["rate_mbps"] = 1.0
+        problem.rate_mbps[:] = 2.0
+        return hops(problem)
+
+    before = PROBLEM.demands["rate_mbps"].tolist()
+    result = planner.compare(PROBLEM, designs=[greedy, "ecmp"])
+    assert PROBLEM.demands["rate_mbps"].tolist() == before
+    alone = planner.compare(PROBLEM, designs=["ecmp"])
+    assert dict(result["ecmp"].metrics) == dict(alone["ecmp"].metrics)
+
+
+def test_a_design_that_ends_the_program_is_one_line(folder: Path) -> None:
+    (folder / "ends_own.py").write_text("import sys\ndef ends(problem):\n    sys.exit(3)\n")
+    result = command("compare", folder / "scenario.toml", "--designs", f"ecmp,{folder}/ends_own.py:ends")
+    line = "ended the program by exit (ends_own.py line 3, in ends), must return a plan"
+    assert (result.code, line in " ".join(result.out.split())) == (6, True)
+    (folder / "at_once_own.py").write_text("import sys\nsys.exit(3)\n")
+    result = command("solve", folder / "scenario.toml", "--design", f"{folder}/at_once_own.py:f")
+    assert (result.code, "cannot be loaded: SystemExit: 3" in result.err) == (1, True)
+
+
+def test_what_a_design_prints_is_no_part_of_the_answer(folder: Path) -> None:
+    path = folder / "prints_own.py"
+    path.write_text(
+        f'print("loaded")\n{MINE}\ndef says(problem):\n    print("called")\n    return direct(problem)\n'
+    )
+    result = command("solve", folder / "scenario.toml", "--design", f"{path}:says", "--json")
+    assert json.loads(result.out)
+    assert "loaded" in result.err
+    assert "called" in result.err
+
+
+def test_the_annotation_of_the_problem_needs_no_meaning() -> None:
+    def direct(problem: planner.Nothing, share: float = 1.0) -> Missing:  # type: ignore # noqa: F821
+        return hops(problem, share=share)
+
+    assert make_design(SYSTEM, "direct", direct).parameters.keys() == {"share"}
+
+    def unclear(problem: Any, share: planner.Nothing = 1.0) -> Any:  # type: ignore
+        return hops(problem, share=share)
+
+    with pytest.raises(InputError, match=r"unclear: its arguments cannot be read: module 'planner' has no"):
+        make_design(SYSTEM, "unclear", unclear)
+
+
 # --- references on the command line -------------------------------------------------------
 
 MINE = """
@@ -280,6 +327,15 @@ def test_a_file_is_named_on_the_command_line(folder: Path) -> None:
     runs = {run["design"]: run for run in json.loads(result.out)["runs"]}
     assert runs["direct"]["metrics"]["max_utilization"] == pytest.approx(1.2)
     assert command("solve", folder / "scenario.toml", "--design", reference).code == 0
+
+
+def test_a_helper_that_changes_makes_another_digest(folder: Path) -> None:
+    digests = []
+    for middle in ("a", "b", "a"):
+        (folder / "beside_mine.py").write_text(f'MIDDLE = ["{middle}"]\n')
+        _, direct = load_reference(f"{folder}/byo_mine.py:direct")
+        digests.append(make_design(SYSTEM, "direct", direct).decide.digest)  # type: ignore[attr-defined]
+    assert digests[0] == digests[2] != digests[1]
 
 
 @pytest.mark.parametrize(

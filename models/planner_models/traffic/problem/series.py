@@ -18,7 +18,7 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.contract.notes import add_note
 from planner.contract.periods import describe_labels, natural_order
-from planner.contract.table import Table, label, number
+from planner.contract.table import WINDOW, Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError
 from planner.io.arrow_files import read_parquet_parts
@@ -172,15 +172,45 @@ def read(
     return Series(busiest=busiest, _step_count=len(steps), _frames=frames)
 
 
+def over_windows(tables: Mapping[str, pd.DataFrame]) -> Series:
+    """Return the series of a network with a column of windows in its table `demands`.
+
+    Columns of a demand other than its rate are those of its first row.
+
+    raises  InputError where tables do not fit together
+    """
+    demands = tables["demands"]
+    in_order = demands.sort_values(WINDOW, kind="stable")
+    key = ["source", "target", *(["class"] if "class" in demands else [])]
+    first = demands.drop_duplicates(key)
+    largest = demands.groupby(key, sort=False, dropna=False)["rate_mbps"].max()
+    busiest_demands = first.drop(columns=WINDOW).assign(
+        rate_mbps=largest.loc[list(first[key].itertuples(index=False, name=None))].to_numpy()
+    )
+    busiest_demands.attrs |= demands.attrs
+    busiest = Traffic.from_tables({**tables, "demands": busiest_demands})
+    steps = in_order[WINDOW].map("{:.15g}".format).rename("step")
+    frame = pd.concat([steps, in_order[[*key, "rate_mbps"]]], axis=1)
+    frame.attrs |= demands.attrs
+    count = int(demands[WINDOW].nunique())
+    _note_zeros(str(demands.attrs.get("where", "demands")), count, len(demands), len(busiest.demands))
+    return Series(busiest=busiest, _step_count=count, _frames=lambda: iter([frame]))
+
+
 def _note_gaps(where: str, steps: Sequence[str], rows: int, demands: int) -> None:
     """Add notes on steps that are missing, which are left out, and on rates that are 0 for want of a row."""
     for doubt in describe_labels(steps, where):
         add_note(doubt)
-    absent = len(steps) * demands - rows
+    _note_zeros(where, len(steps), rows, demands)
+
+
+def _note_zeros(where: str, steps: int, rows: int, demands: int) -> None:
+    """Add a note on rates that are 0 as a step has no row for the demand."""
+    absent = steps * demands - rows
     if absent > 0:
         add_note(
             f"assumed: {where}: a demand has rate 0 in a step without a row for it: {absent:,} of "
-            f"{len(steps) * demands:,} rates"
+            f"{steps * demands:,} rates"
         )
 
 
