@@ -212,7 +212,7 @@ def _show_numbers(
 def _show_new_link(draft: Draft, system: System, nodes: Sequence[str]) -> None:
     columns = edits.number_columns(system, draft.frames)
     with st.form(f"network new link {draft.version}", border=False):
-        tail, head = _show_ends(nodes, ("From", "To"), f"network new link {draft.version}")
+        tail, head = _show_ends(nodes, ("From node", "To node"), f"network new link {draft.version}")
         both = st.toggle("Both directions", value=edits.is_usually_both_ways(draft.frames))
         usual = edits.usual_values(draft.frames, columns)
         given = _show_numbers(columns, usual, f"network new {draft.version}")
@@ -277,7 +277,7 @@ def _show_demands(draft: Draft, nodes: Sequence[str], node: str) -> None:
                 placeholder="Choose a node",
                 key=f"{key} {label}",
             )
-            for label, column in (("From", "source"), ("To", "target"))
+            for label, column in (("From node", "source"), ("To node", "target"))
         )
         rate = st.number_input(
             column_label("rate_mbps"),

@@ -47,7 +47,7 @@ def test_a_network_is_changed_on_its_map_and_by_forms(page: Any, address: str, t
     click_map(page, 0.5, 0.1)
     heading(page, "13 nodes, 30 links, 132 demands")
     page.get_by_text("Add a link", exact=True).click()
-    for field, name in (("From", "new 1"), ("To", "CHINng")):
+    for field, name in (("From node", "new 1"), ("To node", "CHINng")):
         pages.choose(page, field, name)
     pages.press(page, "Add the link")
     heading(page, "13 nodes, 32 links, 132 demands")
