@@ -113,13 +113,14 @@ def _match_repeated(
 
 
 def _finest(names: Sequence[str]) -> list[str]:
-    """Return the names of the smallest places among those of one end: a router before its site."""
+    """Return the names of the smallest places, a router before its site, where all names say a place."""
     ranks = [
         next((rank for rank, words in enumerate(FINENESS) if names_of_words([name], words)), len(FINENESS))
         for name in names
     ]
-    best = [name for name, rank in zip(names, ranks, strict=True) if rank == min(ranks)]
-    return best if len(names) > 1 else list(names)
+    if len(FINENESS) in ranks:  # of a name without such a word nothing is known
+        return list(names)
+    return [name for name, rank in zip(names, ranks, strict=True) if rank == min(ranks)]
 
 
 def names_of_words(names: Sequence[str], words: Collection[str]) -> list[str]:
