@@ -46,6 +46,38 @@ class FlowPlan(Protocol):
         """Rates of demands that are not served; None for none."""
 
 
+class RoutedNetwork(Protocol):
+    """Directed network, its routing metric, and the targets of its traffic; sizes as in `FlowProblem`."""
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """One row a node."""
+
+    @property
+    def links(self) -> pd.DataFrame:
+        """One row a link."""
+
+    @property
+    def tail(self) -> Ints:
+        """(E,) node where each link starts."""
+
+    @property
+    def head(self) -> Ints:
+        """(E,) node where each link ends."""
+
+    @property
+    def weight(self) -> Floats:
+        """(E,) routing metric of each link."""
+
+    @property
+    def targets(self) -> Ints:
+        """(D,) nodes where traffic ends, ascending."""
+
+    @property
+    def distance(self) -> Floats:
+        """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
+
+
 class FlowProblem(Protocol):
     """Demands over a capacitated directed network, and limits of their routes.
 

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
-from planner_models.flows.problem import FlowProblem
+from planner_models.flows.problem import FlowProblem, RoutedNetwork
 from planner_models.graphs.indexing import sum_by_index
 
 WEIGHT_TOLERANCE: Final = ROUNDING  # relative; paths whose weights differ by less are equally short
@@ -22,7 +22,7 @@ MAX_HOPS: Final = 20_000  # ratios with cycles need many hops until all traffic 
 MIN_SHARE: Final = 1e-15  # of a demand's rate; ratios with cycles send ever smaller rests around
 
 
-def shortest_path_links(problem: FlowProblem) -> sp.coo_array:
+def shortest_path_links(problem: RoutedNetwork) -> sp.coo_array:
     """Return 1 for each link on a shortest path to a target by `weight`, shape (D, E)."""
     away, near = problem.distance[:, problem.tail], problem.distance[:, problem.head]
     with np.errstate(invalid="ignore"):  # inf - inf where neither end reaches the target
@@ -33,13 +33,13 @@ def shortest_path_links(problem: FlowProblem) -> sp.coo_array:
     return _entries(problem, row[on_path], link[on_path], np.ones(int(on_path.sum())))
 
 
-def split_evenly(problem: FlowProblem, links: sp.coo_array) -> sp.coo_array:
+def split_evenly(problem: RoutedNetwork, links: sp.coo_array) -> sp.coo_array:
     """Return equal shares, (D, E), for the links that leave a node towards a target."""
     _, group, count = np.unique(_keys(problem, links), return_inverse=True, return_counts=True)
     return _entries(problem, links.row, links.col, 1.0 / count[group])
 
 
-def take_first_link(problem: FlowProblem, links: sp.coo_array) -> sp.coo_array:
+def take_first_link(problem: RoutedNetwork, links: sp.coo_array) -> sp.coo_array:
     """Return the share 1, (D, E), for the first of the links that leave a node towards a target.
 
     The first in the order of the table `links`.
@@ -51,7 +51,7 @@ def take_first_link(problem: FlowProblem, links: sp.coo_array) -> sp.coo_array:
     return _entries(problem, links.row[first_entries], links.col[first_entries], np.ones(len(first_entries)))
 
 
-def compute_ratios(problem: FlowProblem, flow_mbps: sp.sparray) -> sp.coo_array:
+def compute_ratios(problem: RoutedNetwork, flow_mbps: sp.sparray) -> sp.coo_array:
     """Return the shares, (D, E), in which a flow per target, (D, E) Mbit/s, splits at each node.
 
     The rows may also be demands or other commodities.
@@ -64,7 +64,7 @@ def compute_ratios(problem: FlowProblem, flow_mbps: sp.sparray) -> sp.coo_array:
     return sp.coo_array((share, (flow.row[keep], flow.col[keep])), shape=flow.shape)
 
 
-def drop_stranded_flow(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
+def drop_stranded_flow(problem: RoutedNetwork, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the flow, (D, E), without traffic to nodes from which nothing goes on to the target.
 
     Solvers keep flow conservation to a tolerance only, so small amounts end on the way.
@@ -81,7 +81,7 @@ def drop_stranded_flow(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_
         keep = goes_on
 
 
-def complete_ratios(problem: FlowProblem, ratios: sp.coo_array) -> sp.coo_array:
+def complete_ratios(problem: RoutedNetwork, ratios: sp.coo_array) -> sp.coo_array:
     """Return the ratios, (D, E), with a shortest path from each node that has none.
 
     Where the given ratios lead to the target without cycles, so do all: a shortest path comes nearer
@@ -103,7 +103,7 @@ def complete_ratios(problem: FlowProblem, ratios: sp.coo_array) -> sp.coo_array:
             return joined
 
 
-def ratios_of_solution(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
+def ratios_of_solution(problem: RoutedNetwork, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the split ratios, (D, E), of a solver's flow per target.
 
     Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and
@@ -118,16 +118,16 @@ def ratios_of_solution(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_
     )
 
 
-def _keys(problem: FlowProblem, entries: sp.coo_array) -> Ints:
+def _keys(problem: RoutedNetwork, entries: sp.coo_array) -> Ints:
     """Return a number for the commodity and the tail node of each entry."""
     return np.asarray(entries.row.astype(np.int64) * len(problem.nodes) + problem.tail[entries.col])
 
 
-def _entries(problem: FlowProblem, row: Ints, link: Ints, value: Floats) -> sp.coo_array:
+def _entries(problem: RoutedNetwork, row: Ints, link: Ints, value: Floats) -> sp.coo_array:
     return sp.coo_array((value, (row, link)), shape=(len(problem.targets), len(problem.links)))
 
 
-def _append(problem: FlowProblem, ratios: sp.coo_array, others: sp.coo_array, mask: Bools) -> sp.coo_array:
+def _append(problem: RoutedNetwork, ratios: sp.coo_array, others: sp.coo_array, mask: Bools) -> sp.coo_array:
     """Return the ratios followed by the chosen entries of the others."""
     return _entries(
         problem,
@@ -212,7 +212,7 @@ def _count_up(lengths: Ints) -> Ints:
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
-def remove_cycles(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array:
+def remove_cycles(problem: RoutedNetwork, flow_mbps: sp.coo_array) -> sp.coo_array:
     """Return the flow per target, (D, E), without cycles.
 
     No link carries more than before, and every node keeps its surplus.
@@ -229,7 +229,7 @@ def remove_cycles(problem: FlowProblem, flow_mbps: sp.coo_array) -> sp.coo_array
     return sp.coo_array((amount[keep], (row[keep], link[keep])), shape=flow.shape)
 
 
-def cyclic_entries(problem: FlowProblem, row: Ints, link: Ints) -> tuple[Ints, Bools]:
+def cyclic_entries(problem: RoutedNetwork, row: Ints, link: Ints) -> tuple[Ints, Bools]:
     """Find the entries of a flow (commodities, E) that lie on cycles.
 
     row, link  (n,) commodity and link of each entry
@@ -245,7 +245,7 @@ def cyclic_entries(problem: FlowProblem, row: Ints, link: Ints) -> tuple[Ints, B
     return component[tail].astype(np.int64), component[tail] == component[head]
 
 
-def _cancel_cycles(problem: FlowProblem, links: Ints, amount: Floats, arcs: Ints) -> None:
+def _cancel_cycles(problem: RoutedNetwork, links: Ints, amount: Floats, arcs: Ints) -> None:
     """Reduce `amount` at `arcs` in place until no cycle is left: walk along arcs until a node repeats."""
     leaving: dict[int, list[tuple[int, int]]] = {}
     for arc, link in zip(arcs.tolist(), links.tolist(), strict=True):

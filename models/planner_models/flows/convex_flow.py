@@ -1,0 +1,588 @@
+"""Flows of least convex cost with selectable sources: column generation with tangents, and a bound.
+
+Traffic goes to targets. Some of it is fixed: it starts at given nodes. The rest belongs to groups, such
+as the clients of a place, and each group takes its traffic from sources that may serve it, within their
+capacities.
+
+The restricted master problem is a linear program. Its columns are trees of shortest paths to a target,
+for the fixed traffic, and traffic of a group from a source on the shortest paths of a round. The cost of
+a link is the largest of its tangents so far: segments of load, each dearer than the one before. Dual
+prices of links are the lengths under which trees and paths are sought; each round adds tangents at the
+loads of its solution. First, steps of Frank-Wolfe give columns, tangents and an incumbent.
+
+Two bounds hold for all flows. With the dual prices, the reduced costs of all columns that are not there
+are taken off the value of the master problem, in which tangents are below the cost. With the slopes p of
+the cost f at any load l it is
+
+    f(l) - p l + (cost of the cheapest trees and sources under p)
+
+in which capacities of sources have multipliers.
+
+source  Dantzig-Wolfe decomposition; disaggregate simplicial decomposition: Larsson and Patriksson 1992;
+        Kelley 1960 (cutting planes); Frank and Wolfe 1956
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner import backends
+from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.proof import Status
+from planner.errors import SolverFailure
+from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import COARSE_GAP, NEGLIGIBLE
+from planner_models.flows.link_cost import LinkCost, tangent_segments
+from planner_models.graphs.shortest_path_trees import Graph, shortest_trees, tree_flows, walk_to_root
+
+FIRST_STEPS: Final = 3
+"""Steps of Frank-Wolfe before the first master problem."""
+MAX_ROUNDS: Final = 200
+MAX_SEARCH_STEPS: Final = 40
+"""Halvings of a line search."""
+COLUMNS_PER_GROUP: Final = 2
+"""Sources of a group that a round adds columns of."""
+MAX_IDLE_ROUNDS: Final = 6
+"""Rounds after which a column without traffic is dropped."""
+BACKEND: Final = "column generation with tangents"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourceChoice:
+    """Traffic with selectable sources: G groups, S sources.
+
+    amount        (G,) traffic of each group, positive
+    allowed       (G, S) whether a source may serve a group; each group has one, with paths
+    source_share  (S, N) share of a source's traffic that starts at each node
+    target_share  (G, T) share of a group's traffic that ends at each target
+    capacity      (S,) largest traffic of each source; inf for any
+    is_exact      whether the sources' traffic must equal the capacity
+    """
+
+    amount: Floats
+    allowed: Bools
+    source_share: sp.csr_array
+    target_share: sp.csr_array
+    capacity: Floats
+    is_exact: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvexFlowProblem:
+    """Traffic to T targets over a directed network of N nodes and E links, at least convex cost.
+
+    targets  (T,) nodes
+    fixed    (T, N) traffic to each target that starts at each node; all of it has a path
+    choice   traffic whose sources are selected
+    cost     of links
+    """
+
+    graph: Graph
+    targets: Ints
+    fixed: Floats
+    choice: SourceChoice
+    cost: LinkCost
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvexFlow:
+    """Result of a search.
+
+    flow       (T, E) traffic to each target on each link
+    assigned   (G, S) traffic of each group from each source
+    objective  cost of the flow
+    bound      no flow costs less
+    price      (E,) slope of each link's cost at its load
+    is_cut     whether the time limit ended the search
+    trees      (C, N) int32 trees that carry traffic, to start another search from, and (C,) their targets
+    backend    solver of the master problem
+    """
+
+    flow: sp.csr_array
+    assigned: Floats
+    objective: float
+    bound: float
+    price: Floats
+    is_cut: bool
+    trees: tuple[Ints32, Ints]
+    backend: str
+
+
+def solve_convex_flow(
+    problem: ConvexFlowProblem,
+    *,
+    options: Options = Options(),
+    gap: float = COARSE_GAP,
+    deadline: Deadline = NEVER,
+    start: tuple[Ints32, Ints] | None = None,
+    observe: Callable[[float, float], None] | None = None,
+) -> ConvexFlow:
+    """Return a flow of least cost within a relative gap of its bound, or the incumbent at the deadline.
+
+    start    trees and the targets that they lead to, the first columns
+    observe  receives each round's incumbent and bound
+    """
+    return _Search(problem, options, start).run(gap, deadline, observe)
+
+
+def cheapest_sources(
+    choice: SourceChoice, cost: Floats, options: Options = Options()
+) -> tuple[Floats, Floats] | None:
+    """Return the assignment of least cost within the sources' capacities, and the sources' dual prices.
+
+    cost     (G, S) of a unit of traffic; entries that are not allowed do not count
+
+    returns  (G, S) traffic, (S,) price of a unit of capacity, at least 0 unless traffic must equal it;
+             None where the capacities do not suffice
+    """
+    groups, sources = choice.allowed.shape
+    group, source = np.nonzero(choice.allowed)
+    assigned = np.zeros((groups, sources))
+    if not len(group):
+        return (assigned, np.zeros(sources)) if not groups else None
+    first = np.where(choice.allowed, cost, np.inf).argmin(axis=1)
+    assigned[np.arange(groups), first] = choice.amount
+    if not choice.is_exact and (assigned.sum(axis=0) <= choice.capacity).all():
+        return assigned, np.zeros(sources)
+    count = len(group)
+    unit = max(float(choice.amount.max()), 1e-300)
+    dearest = max(float(np.abs(cost[group, source]).max()), 1e-300)
+    limit = choice.capacity / unit
+    program = LinearProgram.build(
+        cost=cost[group, source] / dearest,
+        rows=[
+            Rows(
+                "group", _ones(group, groups, count), lower=choice.amount / unit, upper=choice.amount / unit
+            ),
+            Rows(
+                "source",
+                _ones(source, sources, count),
+                lower=limit if choice.is_exact else -np.inf,
+                upper=limit,
+            ),
+        ],
+        columns=[Columns("assigned", count)],
+        name="cheapest sources",
+    )
+    solution = backends.solve(program, replace(options, gap=None, time_limit_s=None))
+    if solution.status is not Status.OPTIMAL or solution.x is None or solution.row_duals is None:
+        return None
+    assigned[:] = 0.0
+    assigned[group, source] = np.maximum(solution.x, 0.0) * unit
+    return assigned, -solution.row_duals[groups:] * dearest
+
+
+def _ones(row: Ints, rows: int, columns: int) -> sp.csr_array:
+    """Return the matrix with a one in a row of each column."""
+    return sp.csr_array((np.ones(columns), (row, np.arange(columns))), shape=(rows, columns))
+
+
+@dataclass(kw_only=True, eq=False)
+class _Pool:
+    """Columns: traffic on links by target, in a sparse row each, of one unit of the column.
+
+    owner   (C,) target of trees; T + group of others
+    source  (C,) -1 for trees
+    key     (C, T * E) traffic to a target on a link, by target * E + link
+    load    (C, E) the same on links
+    idle    (C,) rounds without traffic
+    """
+
+    owner: Ints
+    source: Ints
+    key: sp.csr_array
+    load: sp.csr_array
+    tree: list[Ints32 | None] = field(default_factory=list)
+    idle: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Prices:
+    """Shortest trees under some prices, and the cost of traffic on them.
+
+    parent  (T, N) trees
+    value   (T,) cost of the fixed traffic to each target
+    cost    (G, S) cost of a unit from a source to a group
+    """
+
+    parent: Ints32
+    value: Floats
+    cost: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Master:
+    """A solution of the master problem: weights of columns, value, and dual prices.
+
+    link, group, source  (E,), (T + G,), (S,)
+    """
+
+    weight: Floats
+    value: float
+    link: Floats
+    owner: Floats
+    source: Floats
+    backend: str
+
+
+class _Search:
+    """One search: its columns, tangents, incumbent and bound."""
+
+    def __init__(
+        self, problem: ConvexFlowProblem, options: Options, start: tuple[Ints32, Ints] | None
+    ) -> None:
+        self.problem, self.options = problem, replace(options, gap=None, time_limit_s=None)
+        self.links = len(problem.graph.tail)
+        self.count = len(problem.targets)
+        self.has_fixed = problem.fixed.sum(axis=1) > 0
+        width = self.count * self.links
+        self.pool = _Pool(
+            owner=np.zeros(0, dtype=np.int64),
+            source=np.zeros(0, dtype=np.int64),
+            key=sp.csr_array((0, width)),
+            load=sp.csr_array((0, self.links)),
+        )
+        self.bound = -np.inf
+        self.multiplier = np.zeros(problem.choice.allowed.shape[1])
+        self.points: list[tuple[Ints, Floats]] = [self._first_points()]
+        self.backend = ""
+        self.weight = np.zeros(0)
+        if start is not None and len(start[0]):
+            row_of = np.full(problem.graph.nodes, -1, dtype=np.int64)
+            row_of[problem.targets] = np.arange(self.count)
+            rows = np.flatnonzero((row_of[start[1]] >= 0) & self.has_fixed[row_of[start[1]]])
+            self._add_trees(start[0][rows], row_of[start[1][rows]])
+
+    def _first_points(self) -> tuple[Ints, Floats]:
+        points = self.problem.cost.points
+        return np.repeat(np.arange(self.links), len(points)), np.tile(points, self.links)
+
+    # --- columns --------------------------------------------------------------------------
+
+    def _measure(self, price: Floats) -> _Prices:
+        """Return the shortest trees under prices of links, and the cost of traffic on them."""
+        problem, choice = self.problem, self.problem.choice
+        parent, value = shortest_trees(problem.graph, price, problem.targets, problem.fixed)
+        if not len(choice.amount):
+            return _Prices(parent=parent, value=value, cost=np.zeros(choice.allowed.shape))
+        distance = self._distances(parent, price)
+        by_source = choice.source_share @ distance.T
+        return _Prices(parent=parent, value=value, cost=np.asarray(choice.target_share @ by_source.T))
+
+    def _distances(self, parent: Ints32, price: Floats) -> Floats:
+        """Return the length of the path from each node on each tree, (T, N); 0 without one."""
+        nodes = self.problem.graph.nodes
+        rows = np.arange(len(parent))[:, None]
+        ahead = np.where(parent >= 0, self.problem.graph.head[parent], np.arange(nodes))
+        length = np.where(parent >= 0, price[parent], 0.0)
+        for _ in range(max(nodes, 2).bit_length()):
+            length = length + length[rows, ahead]
+            ahead = ahead[rows, ahead]
+        return length
+
+    def _append(self, owner: Ints, source: Ints, key: sp.csr_array, trees: list[Ints32 | None]) -> None:
+        pool = self.pool
+        load = sp.csr_array(
+            (key.data.copy(), key.indices % self.links, key.indptr.copy()), shape=(key.shape[0], self.links)
+        )
+        load.sum_duplicates()
+        pool.owner = np.concatenate([pool.owner, owner])
+        pool.source = np.concatenate([pool.source, source])
+        pool.key = sp.csr_array(sp.vstack([pool.key, key], format="csr"))
+        pool.load = sp.csr_array(sp.vstack([pool.load, load], format="csr"))
+        pool.tree += trees
+        pool.idle = np.concatenate([pool.idle, np.zeros(len(owner), dtype=np.int64)])
+        self.weight = np.concatenate([self.weight, np.zeros(len(owner))])
+
+    def _add_trees(self, parent: Ints32, target: Ints) -> Ints:
+        """Add trees to targets by row, all of a target's fixed traffic on each; return their columns."""
+        if not len(parent):
+            return np.zeros(0, dtype=np.int64)
+        flow = tree_flows(self.problem.graph, parent, self.problem.fixed, target)
+        row, node = np.nonzero((parent >= 0) & (flow > 0))
+        key = sp.csr_array(
+            (flow[row, node], (row, target[row] * self.links + parent[row, node])),
+            shape=(len(parent), self.count * self.links),
+        )
+        first = len(self.pool.owner)
+        self._append(target, np.full(len(parent), -1, dtype=np.int64), key, list(parent))
+        return np.arange(first, first + len(parent))
+
+    def _add_options(self, parent: Ints32, group: Ints, source: Ints) -> Ints:
+        """Add traffic of groups from sources on trees; return the columns, each all traffic of its group."""
+        if not len(group):
+            return np.zeros(0, dtype=np.int64)
+        choice = self.problem.choice
+        rows, node, target, share = [], [], [], []
+        ends, starts = choice.target_share, choice.source_share
+        for row, (g, s) in enumerate(zip(group.tolist(), source.tolist(), strict=True)):
+            end = slice(ends.indptr[g], ends.indptr[g + 1])
+            begin = slice(starts.indptr[s], starts.indptr[s + 1])
+            to, of = np.meshgrid(ends.indices[end], starts.indices[begin], indexing="ij")
+            amount = np.multiply.outer(ends.data[end], starts.data[begin]) * choice.amount[g]
+            rows.append(np.full(to.size, row))
+            node.append(of.ravel())
+            target.append(to.ravel())
+            share.append(amount.ravel())
+        end_row = np.concatenate(target).astype(np.int64)
+        pair, arc = walk_to_root(self.problem.graph, parent, end_row, np.concatenate(node).astype(np.int64))
+        key = sp.csr_array(
+            (
+                np.concatenate(share)[pair],
+                (np.concatenate(rows)[pair], end_row[pair] * self.links + arc),
+            ),
+            shape=(len(group), self.count * self.links),
+        )
+        key.sum_duplicates()
+        first = len(self.pool.owner)
+        self._append(self.count + group, source, key, [None] * len(group))
+        return np.arange(first, first + len(group))
+
+    # --- Frank-Wolfe ----------------------------------------------------------------------
+
+    def _begin(self, steps: int, gap: float, deadline: Deadline) -> None:
+        """Take steps of Frank-Wolfe from the flow on idle links."""
+        price = self.problem.cost.slope(np.zeros(self.links))
+        for step in range(steps + 1):
+            load = self._load(self.weight)
+            if step:
+                price = self.problem.cost.slope(load)
+            measured = self._measure(price)
+            columns, amount = self._cheapest(measured)
+            if step:
+                self._improve_bound(load, price, measured)
+                if self._is_done(gap) or deadline.is_over:
+                    return
+            target = np.zeros(len(self.pool.owner))
+            np.add.at(target, columns, amount)
+            self._move(target, 1.0 if not step else None)
+            self._add_points(self._load(self.weight))
+
+    def _cheapest(self, measured: _Prices) -> tuple[Ints, Floats]:
+        """Add the columns of the cheapest flow under prices; return them with their weights."""
+        choice = self.problem.choice
+        trees = self._add_trees(measured.parent[self.has_fixed], np.flatnonzero(self.has_fixed))
+        solved = cheapest_sources(choice, measured.cost, self.options)
+        if solved is None:
+            raise SolverFailure("convex flow: the capacities of sources do not suffice")
+        assigned, self.multiplier = solved
+        group, source = np.nonzero(assigned > NEGLIGIBLE * choice.amount[:, None])
+        options = self._add_options(measured.parent, group, source)
+        share = assigned[group, source]
+        total = np.bincount(group, weights=share, minlength=len(choice.amount))
+        return np.concatenate([trees, options]), np.concatenate([np.ones(len(trees)), share / total[group]])
+
+    def _move(self, target: Floats, step: float | None) -> None:
+        """Move the incumbent towards weights of columns, by the best step where None is given."""
+        change = target - self.weight
+        if step is None:
+            here, there = self._load(self.weight), self._load(target)
+            step = self._best_step(here, there - here)
+        self.weight = self.weight + step * change
+
+    def _best_step(self, load: Floats, change: Floats) -> float:
+        """Return the step from 0 to 1 of least cost, by bisection of the slope."""
+        cost = self.problem.cost
+        if float(cost.slope(np.maximum(load + change, 0.0)) @ change) <= 0:
+            return 1.0
+        low, high = 0.0, 1.0
+        for _ in range(MAX_SEARCH_STEPS):
+            middle = (low + high) / 2
+            if float(cost.slope(np.maximum(load + middle * change, 0.0)) @ change) > 0:
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _load(self, weight: Floats) -> Floats:
+        return np.asarray(np.maximum(self.pool.load.T @ weight, 0.0))
+
+    def _value(self, load: Floats) -> float:
+        return float(self.problem.cost.value(load).sum())
+
+    def _improve_bound(self, load: Floats, price: Floats, measured: _Prices) -> None:
+        """Improve the bound by the tangent plane of the cost at a load."""
+        choice = self.problem.choice
+        limit = np.where(np.isfinite(choice.capacity), choice.capacity, 0.0)
+        bound = self._value(load) - float(price @ load) + float(measured.value.sum())
+        if len(choice.amount):
+            cost = np.where(choice.allowed, measured.cost + self.multiplier, np.inf)
+            bound += float(choice.amount @ cost.min(axis=1)) - float(self.multiplier @ limit)
+        self.bound = max(self.bound, bound)
+
+    def _is_done(self, gap: float) -> bool:
+        value = self._value(self._load(self.weight))
+        return value - self.bound <= gap * max(abs(value), abs(self.bound), 1e-300)
+
+    # --- master problem -------------------------------------------------------------------
+
+    def _add_points(self, load: Floats) -> None:
+        """Add tangents at the loads of a solution."""
+        self.points.append((np.arange(self.links), load / self.problem.cost.capacity))
+
+    def _solve_master(self) -> _Master | None:
+        """Solve the master problem over the columns and tangents so far."""
+        pool, choice = self.pool, self.problem.choice
+        capacity = self.problem.cost.capacity
+        segments_of = tangent_segments(
+            self.problem.cost,
+            np.concatenate([links for links, _ in self.points]),
+            np.concatenate([points for _, points in self.points]),
+        )
+        link, width, slope = segments_of.link, segments_of.width, segments_of.slope
+        columns, segments = len(pool.owner), len(link)
+        unit = max(self._value(self._load(self.weight)), 1e-300)
+        load = sp.csr_array((pool.load @ sp.diags_array(1 / capacity)).T)
+        segment = sp.csr_array(
+            (-np.ones(segments), (link, np.arange(segments))), shape=(self.links, segments)
+        )
+        owners = self.count + len(choice.amount)
+        is_owner = np.concatenate([self.has_fixed, np.ones(len(choice.amount), dtype=bool)])
+        owner = _ones(pool.owner, owners, columns)
+        is_option = pool.source >= 0
+        sources = choice.allowed.shape[1]
+        amount = np.concatenate([np.zeros(self.count), choice.amount])[pool.owner]
+        scale = max(float(choice.amount.max(initial=0.0)), 1e-300)
+        served = sp.csr_array(
+            (
+                (amount / scale)[is_option],
+                (pool.source[is_option], np.flatnonzero(is_option)),
+            ),
+            shape=(sources, columns),
+        )
+
+        def wide(matrix: sp.csr_array) -> sp.csr_array:
+            return sp.csr_array(sp.hstack([matrix, sp.csr_array((matrix.shape[0], segments))], format="csr"))
+
+        program = LinearProgram.build(
+            cost=np.concatenate([np.zeros(columns), slope / unit]),
+            rows=[
+                Rows("link", sp.csr_array(sp.hstack([load, segment], format="csr")), lower=0.0, upper=0.0),
+                Rows("owner", wide(owner), lower=is_owner * 1.0, upper=is_owner * 1.0),
+                Rows(
+                    "source",
+                    wide(served),
+                    lower=choice.capacity / scale if choice.is_exact else -np.inf,
+                    upper=choice.capacity / scale,
+                ),
+            ],
+            upper=np.concatenate([np.full(columns, np.inf), width]),
+            columns=[Columns("column", columns), Columns("segment", segments)],
+            name="convex flow",
+        )
+        solution = backends.solve(program, self.options)
+        if solution.status is not Status.OPTIMAL or solution.x is None or solution.row_duals is None:
+            return None
+        dual = solution.row_duals * unit
+        assert solution.objective is not None
+        return _Master(
+            weight=np.maximum(solution.x[:columns], 0.0),
+            value=solution.objective * unit + segments_of.at_zero,
+            link=np.maximum(-dual[: self.links], 0.0) / capacity,
+            owner=dual[self.links : self.links + owners],
+            source=-dual[self.links + owners :] / scale,
+            backend=solution.backend,
+        )
+
+    def _price_columns(self, master: _Master) -> None:
+        """Add columns of negative reduced cost, and improve the bound."""
+        choice = self.problem.choice
+        measured = self._measure(master.link)
+        reduced = np.where(self.has_fixed, measured.value - master.owner[: self.count], 0.0)
+        bound = master.value + float(np.minimum(reduced, 0.0).sum())
+        tolerance = NEGLIGIBLE * max(abs(master.value), 1e-300)
+        trees = np.flatnonzero(reduced < -tolerance)
+        group, source = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        if len(choice.amount):
+            cost = np.where(choice.allowed, measured.cost + master.source, np.inf)
+            reduced_cost = choice.amount[:, None] * cost - master.owner[self.count :, None]
+            bound += float(np.minimum(reduced_cost.min(axis=1), 0.0).sum())
+            best = np.argsort(reduced_cost, axis=1, kind="stable")[:, :COLUMNS_PER_GROUP]
+            is_good = np.take_along_axis(reduced_cost, best, axis=1) < -tolerance
+            group, column = np.nonzero(is_good)
+            source = best[group, column]
+        self.bound = max(self.bound, bound)
+        self._add_trees(measured.parent[trees], trees)
+        self._add_options(measured.parent, group, source)
+
+    def _drop_idle(self, weight: Floats) -> None:
+        """Drop columns that neither the incumbent nor recent solutions use."""
+        pool = self.pool
+        used = (weight > NEGLIGIBLE) | (self.weight > NEGLIGIBLE)
+        pool.idle = np.where(used, 0, pool.idle + 1)
+        keep = np.flatnonzero(pool.idle <= MAX_IDLE_ROUNDS)
+        if len(keep) == len(pool.idle):
+            return
+        pool.owner, pool.source, pool.idle = pool.owner[keep], pool.source[keep], pool.idle[keep]
+        pool.key, pool.load = sp.csr_array(pool.key[keep]), sp.csr_array(pool.load[keep])
+        pool.tree = [pool.tree[row] for row in keep.tolist()]
+        self.weight = self.weight[keep]
+
+    def run(
+        self, gap: float, deadline: Deadline, observe: Callable[[float, float], None] | None
+    ) -> ConvexFlow:
+        """Search until the gap or the deadline is reached."""
+        is_warm = bool(len(self.pool.owner))
+        self._begin(1 if is_warm else FIRST_STEPS, gap, deadline)
+        is_cut = False
+        for _ in range(MAX_ROUNDS):
+            if observe is not None:
+                observe(self._value(self._load(self.weight)), self.bound)
+            if self._is_done(gap):
+                break
+            if deadline.is_over:
+                is_cut = True
+                break
+            master = self._solve_master()
+            if master is None:
+                break
+            self.backend = master.backend
+            self.multiplier = master.source
+            load = self._load(master.weight)
+            self._move(master.weight, None)
+            self._drop_idle(master.weight)
+            self._add_points(load)
+            incumbent = self._load(self.weight)
+            self._add_points(incumbent)
+            if self._is_done(gap):
+                continue
+            self._price_columns(master)
+            price = self.problem.cost.slope(incumbent)
+            self._improve_bound(incumbent, price, self._measure(price))
+        return self._result(is_cut)
+
+    def _result(self, is_cut: bool) -> ConvexFlow:
+        pool, choice = self.pool, self.problem.choice
+        load = self._load(self.weight)
+        flow = np.asarray(pool.key.T @ self.weight)
+        used = np.flatnonzero(flow > 0)
+        by_target = sp.csr_array(
+            (flow[used], (used // self.links, used % self.links)), shape=(self.count, self.links)
+        )
+        assigned = np.zeros(choice.allowed.shape)
+        option = np.flatnonzero(pool.source >= 0)
+        group = pool.owner[option] - self.count
+        np.add.at(assigned, (group, pool.source[option]), choice.amount[group] * self.weight[option])
+        tree = [row for row in np.flatnonzero(self.weight > NEGLIGIBLE).tolist() if pool.source[row] < 0]
+        trees = np.array([pool.tree[row] for row in tree], dtype=np.int32)
+        objective = self._value(load)
+        return ConvexFlow(
+            flow=by_target,
+            assigned=assigned,
+            objective=objective,
+            bound=min(self.bound, objective),
+            price=self.problem.cost.slope(load),
+            is_cut=is_cut,
+            trees=(
+                trees.reshape(len(tree), self.problem.graph.nodes),
+                self.problem.targets[pool.owner[tree]] if tree else np.zeros(0, dtype=np.int64),
+            ),
+            backend=f"{BACKEND}, {self.backend}" if self.backend else BACKEND,
+        )
