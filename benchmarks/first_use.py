@@ -30,6 +30,7 @@ from planner.kernel_packs import PACK
 SCENARIOS: Final = {
     "brokering": ("brokering/own_data",),
     "capacity": ("capacity/own_data",),
+    "cdnrouting": ("cdnrouting/own_data", "--designs", "joint,separate"),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "contracts": ("contracts/own_data",),
     "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),

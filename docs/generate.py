@@ -33,6 +33,7 @@ EXAMPLES = {
     "analytics": "own_data",
     "brokering": "own_data",
     "capacity": "backbone",
+    "cdnrouting": "abilene",
     "circuitflows": "one_ring",
     "circuits": "hotspots",
     "coflows": "mapreduce",

@@ -43,6 +43,7 @@ EXECUTED = ("bring_your_own", "contracts", "coordination", "rotors", "traffic")
 LONG = (
     "analytics",
     "capacity",
+    "cdnrouting",
     "coflows",
     "contracts",
     "fairshare",

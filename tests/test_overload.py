@@ -40,6 +40,7 @@ OVERLOADS = {
     "analytics": Overload("analytics/own_data", {"problem.scale": 30.0}, "optimum", "no_data_loss"),
     "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "shed"),
     "capacity": Overload("capacity/backbone", {"problem.budget": 40.0}, "greedy", "unserved_mbps"),
+    "cdnrouting": Overload("cdnrouting/own_data", {"problem.client_scale": 3.0}, "separate", "unserved_mbps"),
     "circuitflows": Overload(
         "circuitflows/one_ring",
         {"problem.horizon_us": 500_000.0, "problem.starts_us": 500_000.0},

@@ -141,6 +141,7 @@ def test_export_takes_a_problem(name: str, tmp_path: Path) -> None:
 DURATIONS: dict[str, dict[str, Any]] = {
     "analytics": {},
     "brokering": {"windows": 2},
+    "cdnrouting": {"duration_s": 600.0, "isp_period_s": 300.0},
     "fairshare": {"duration_s": 21.0, "measured_from_s": 10.0},
     "flowtables": {},
     "livevideo": {"until_s": 6.0},

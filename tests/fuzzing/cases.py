@@ -33,6 +33,7 @@ OWN_FOLDERS: Final = {
     "analytics": ["analytics/own_data"],
     "brokering": ["brokering/own_data", "brokering/fig_3_7"],
     "capacity": ["capacity/own_data"],
+    "cdnrouting": ["cdnrouting/own_data"],
     "coflows": ["coflows/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],

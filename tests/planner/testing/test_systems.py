@@ -28,6 +28,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "analytics": lambda presets: presets["small"](),
     "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
     "capacity": lambda presets: presets["small"](),
+    "cdnrouting": lambda presets: presets["small"](),
     "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
     "circuits": lambda presets: presets["skewed"](racks=6, large=1, small=2, seed=1),
     "coflows": lambda presets: presets["mapreduce"](racks=4, coflows=6, seed=1),

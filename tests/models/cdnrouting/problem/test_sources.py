@@ -1,0 +1,37 @@
+"""Sources that take a network of another scenario: a CDN drawn on it, and a market joined to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner.errors import InputError
+from planner_models.cdnrouting.problem.sources import join, split
+
+
+def test_half_of_the_traffic_is_requested_from_clusters() -> None:
+    problem = split(network="traffic/abilene", seed=1)
+    assert problem.group_mbps.sum() == pytest.approx(problem.rate_mbps.sum())
+    assert len(problem.clusters) == 4
+    assert problem.capacity_mbps.sum() == pytest.approx(1.5 * problem.group_mbps.sum())
+
+
+def test_a_network_a_market_and_places_make_a_problem(tmp_path: Path) -> None:
+    nodes = split(network="traffic/abilene").nodes["node"].tolist()
+    places = pd.DataFrame({"location": ["north", "south", "east", "west"], "node": nodes[:4]})
+    places.to_csv(tmp_path / "places.csv", index=False)
+    problem = join(network="traffic/abilene", market="cdnrouting/own_data", places=tmp_path)
+    assert problem.size()["nodes"] == 12
+    assert problem.group_mbps.sum() == pytest.approx(136.0)
+
+
+def test_a_scenario_without_clients_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="traffic/abilene: has no table clients"):
+        join(network="traffic/abilene", market="traffic/abilene", places=tmp_path)
+
+
+def test_a_network_without_latency_is_refused() -> None:
+    with pytest.raises(InputError, match="links have no latency_ms, which delays need"):
+        split(network="traffic/figure_4")
