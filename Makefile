@@ -76,6 +76,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.multicast_million --quick
 	$(BIN)/python -m benchmarks.circuits_schedules --quick
 	$(BIN)/python -m benchmarks.circuits_execution --quick
+	$(BIN)/python -m benchmarks.packets --quick
 	$(BIN)/python -m benchmarks.brokering_market --quick
 	$(BIN)/python -m benchmarks.livevideo_scale --quick
 	$(BIN)/python -m benchmarks.sweeps --quick

@@ -6,4 +6,6 @@ Every packet is followed from its host to the reply that its sender gets. Time i
 `hosts`, `senders`, `receivers`, `losses`, `timers` and `tcp` are a sender with selective acknowledgements as
 Linux 4.4 has it, and `controls` what congestion controls do otherwise. What lies between hosts, such as the
 racks and circuits of system `circuitflows`, adds its fields to the layout of `state` and runs the loop.
+`hops` is a network of several hops, with output queues, forwarding, and senders of its own (NewReno, MPTCP
+and UDP) under the same controls.
 """

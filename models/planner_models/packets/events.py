@@ -22,6 +22,7 @@ from planner_models.packets.state import (
     Floats,
     Ints,
     Layout,
+    SenderLayout,
 )
 
 # not plain numbers, of each of which Numba would compile functions anew
@@ -83,14 +84,14 @@ def pop(ints: Ints, reals: Floats, layout: Layout) -> None:
 
 
 @inner
-def is_timer_before(reals: Floats, layout: Layout, first: int, other: int) -> bool:
+def is_timer_before(reals: Floats, layout: SenderLayout, first: int, other: int) -> bool:
     """Return whether the timer of one flow goes off before that of another: by time, then by number."""
     difference = reals[layout.timer_ticks + first] - reals[layout.timer_ticks + other]
     return bool(difference < 0 or (difference == 0 and first < other))
 
 
 @inner
-def place_timer(ints: Ints, reals: Floats, layout: Layout, slot: int, flow: int) -> None:
+def place_timer(ints: Ints, reals: Floats, layout: SenderLayout, slot: int, flow: int) -> None:
     """Put a flow into the heap of timers at a place that is free, or above or below it in order."""
     while slot > 0:
         above = (slot - 1) >> 1
@@ -120,7 +121,7 @@ def place_timer(ints: Ints, reals: Floats, layout: Layout, slot: int, flow: int)
 
 
 @inner
-def set_timer(ints: Ints, reals: Floats, layout: Layout, flow: int, ticks: float) -> None:
+def set_timer(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, ticks: float) -> None:
     """Let a flow's timer go off at `ticks`, or earlier, where it was set to: then it is put off."""
     slot = ints[layout.timer_place + flow]
     if slot < 0:
@@ -133,7 +134,7 @@ def set_timer(ints: Ints, reals: Floats, layout: Layout, flow: int, ticks: float
 
 
 @inner
-def drop_timer(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
+def drop_timer(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Take a flow out of the heap of timers."""
     slot = ints[layout.timer_place + flow]
     ints[layout.timer_place + flow] = -1

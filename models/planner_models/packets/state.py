@@ -81,7 +81,7 @@ HeapReals = Annotated[int, Field(False, ("heap",))]
 
 
 class SenderLayout:
-    """Fields of senders that congestion controls read and write.
+    """Fields of senders that congestion controls read and write, and their timers.
 
     A sender is the offset of its numbers from those of the first one.
     """
@@ -99,6 +99,11 @@ class SenderLayout:
     smooth_rtt_ticks: SenderReals  # -1 before the first measurement
     to_retransmit: FlowInts
     delivered: FlowInts
+
+    # timers
+    timer_place: SenderInts  # in `timer_heap`, or -1
+    timer_ticks: SenderReals  # by which `timer_heap` is ordered, at most `deadline_ticks`
+    timer_heap: SenderInts
 
     # CUBIC
     cubic_most: SenderReals  # W_max, packets
@@ -199,8 +204,6 @@ class Layout(SenderLayout):
     timeout_ticks: (
         SenderReals  # of the timeout, later than `deadline_ticks` where something else comes before
     )
-    timer_place: SenderInts  # in `timer_heap`, or -1
-    timer_ticks: SenderReals  # by which `timer_heap` is ordered, at most `deadline_ticks`
     probe_code: SenderInts  # of the tail loss probe that is due or out, see `tcp.NO_PROBE`
     undo_window: SenderReals  # of before the timeout, while it may turn out to be spurious; else 0
     undo_threshold: SenderReals
@@ -233,7 +236,6 @@ class Layout(SenderLayout):
     # events
     heap_event: HeapInts
     heap_ticks: HeapReals
-    timer_heap: SenderInts
 
 
 LayoutT = TypeVar("LayoutT", bound=SenderLayout)

@@ -12,7 +12,7 @@ from typing import Final
 
 from planner.compiled import inner
 from planner_models.packets.controls import bbr, cubic, reno
-from planner_models.packets.state import Floats, Ints, Layout
+from planner_models.packets.state import Floats, Ints, SenderLayout
 
 CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", "tdtcp")
 """Names of the controls, in the order of their numbers."""
@@ -21,7 +21,7 @@ RENO, CUBIC, DCTCP, BBR, TDTCP = range(len(CONTROLS))
 
 
 @inner
-def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
+def grow_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int, fresh: int) -> None:
     """Grow the window in congestion avoidance by packets that have arrived."""
     if ints[layout.control + sender] == CUBIC:
         cubic.grow_window(reals, layout, sender, fresh)
@@ -30,7 +30,7 @@ def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, fresh: i
 
 
 @inner
-def cut_window(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
+def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window and the threshold of slow start after a loss."""
     if ints[layout.control + sender] == CUBIC:
         cubic.cut_window(reals, layout, sender)
@@ -41,7 +41,7 @@ def cut_window(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
 
 
 @inner
-def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
+def time_out(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window to one packet, and the threshold of slow start, at a timeout."""
     cut_window(ints, reals, layout, sender)
     reals[layout.window + sender] = 1.0
@@ -52,7 +52,7 @@ def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
 
 
 @inner
-def undo_cut(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
+def undo_cut(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Restore the state of a control from before the last reduction, in which nothing was lost."""
     if ints[layout.control + sender] == CUBIC:
         cubic.undo_cut(reals, layout, sender)

@@ -21,7 +21,7 @@ from planner_models.packets.state import (
     TICKS_PER_US,
     Floats,
     Ints,
-    Layout,
+    SenderLayout,
 )
 
 STARTUP, DRAIN, PROBE_RATE, PROBE_RTT = range(4)
@@ -37,13 +37,15 @@ FIRST_RTT_TICKS: Final = 1_000 * TICKS_PER_US  # taken for the round trip before
 
 
 @inner
-def record_place(ints: Ints, layout: Layout, sender: int, number: int) -> int:
+def record_place(ints: Ints, layout: SenderLayout, sender: int, number: int) -> int:
     """Return the place of the record of a transmission."""
     return int(ints[layout.record_first + sender] + number % ints[layout.record_count + sender])
 
 
 @inner
-def record_packets(ints: Ints, reals: Floats, layout: Layout, flow: int, number: int, count: int) -> None:
+def record_packets(
+    ints: Ints, reals: Floats, layout: SenderLayout, flow: int, number: int, count: int
+) -> None:
     """Record the sender's state as it sends packets, and put off the next ones to its pace (4.2.1)."""
     now = reals[NOW]
     if ints[layout.outstanding + flow] == 0:
@@ -67,7 +69,7 @@ def record_packets(ints: Ints, reals: Floats, layout: Layout, flow: int, number:
 
 
 @inner
-def in_flight(ints: Ints, reals: Floats, layout: Layout, flow: int, gain: float) -> float:
+def in_flight(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, gain: float) -> float:
     """Return the packets in flight that a gain aims at (4.2.3.2: BBRInflight)."""
     product = reals[layout.bbr_rate + flow] * reals[layout.bbr_rtt_ticks + flow]
     if product == 0 or not np.isfinite(product):
@@ -76,7 +78,7 @@ def in_flight(ints: Ints, reals: Floats, layout: Layout, flow: int, gain: float)
 
 
 @inner
-def pacing_gain(ints: Ints, layout: Layout, flow: int) -> float:
+def pacing_gain(ints: Ints, layout: SenderLayout, flow: int) -> float:
     """Return the gain of the pacing rate (4.3)."""
     mode = ints[layout.bbr_mode + flow]
     if mode == STARTUP:
@@ -90,13 +92,13 @@ def pacing_gain(ints: Ints, layout: Layout, flow: int) -> float:
 
 
 @inner
-def rate_position(layout: Layout, flow: int, index: int) -> int:
+def rate_position(layout: SenderLayout, flow: int, index: int) -> int:
     """Return the position of one of the largest rates of the last rounds of a sender."""
     return layout.bbr_rates + index * layout.bbr_step + flow
 
 
 @inner
-def update_rate(ints: Ints, reals: Floats, layout: Layout, flow: int, slot: int) -> bool:
+def update_rate(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, slot: int) -> bool:
     """Update the rate, the largest of ten rounds, by one sample; return whether a round begins (4.1.1)."""
     now, delivered = reals[NOW], ints[layout.delivered + flow]
     begins = ints[layout.record_delivered + slot] >= ints[layout.bbr_next_round + flow]
@@ -122,14 +124,14 @@ def update_rate(ints: Ints, reals: Floats, layout: Layout, flow: int, slot: int)
 
 
 @inner
-def advance_phase(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
+def advance_phase(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Begin the next phase of probing for bandwidth (4.3.4.3)."""
     reals[layout.bbr_phase_ticks + flow] = reals[NOW]
     ints[layout.bbr_phase + flow] = (ints[layout.bbr_phase + flow] + 1) % PHASES
 
 
 @inner
-def begin_probing(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
+def begin_probing(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Begin to probe for bandwidth, in any phase but the second (4.3.4.3)."""
     ints[layout.bbr_mode + flow] = PROBE_RATE
     ints[layout.bbr_phase + flow] = PHASES - 1 - flow % (PHASES - 1)
@@ -137,7 +139,7 @@ def begin_probing(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
 
 
 @inner
-def check_phase(ints: Ints, reals: Floats, layout: Layout, flow: int, before: int) -> None:
+def check_phase(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, before: int) -> None:
     """End a phase of probing when it has lasted, and filled or drained the queue (4.3.4.3).
 
     before  packets in flight before this reply
@@ -157,7 +159,7 @@ def check_phase(ints: Ints, reals: Floats, layout: Layout, flow: int, before: in
 
 
 @inner
-def check_full(ints: Ints, reals: Floats, layout: Layout, flow: int, begins: bool) -> None:
+def check_full(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, begins: bool) -> None:
     """End startup when the rate has not increased for three rounds, and drain the queue (4.3.2.2, 4.3.3)."""
     if begins and not ints[layout.bbr_is_full + flow]:
         if reals[layout.bbr_rate + flow] >= reals[layout.bbr_full_rate + flow] * FULL_GROWTH:
@@ -175,7 +177,7 @@ def check_full(ints: Ints, reals: Floats, layout: Layout, flow: int, begins: boo
 
 
 @inner
-def check_rtt(ints: Ints, reals: Floats, layout: Layout, flow: int, trip: float) -> None:
+def check_rtt(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, trip: float) -> None:
     """Keep the least round trip; where it is old, send little for a while to see it again (4.1.2, 4.3.5)."""
     now = reals[NOW]
     is_old = now > reals[layout.bbr_rtt_since_ticks + flow] + reals[RTT_WINDOW_TICKS]
@@ -205,7 +207,7 @@ def check_rtt(ints: Ints, reals: Floats, layout: Layout, flow: int, trip: float)
 
 
 @inner
-def save_window(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
+def save_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Keep the window of before a recovery, or before the round trip is probed (4.2.3.3: BBRSaveCwnd)."""
     window = reals[layout.window + flow]
     if ints[layout.bbr_recovers + flow] or ints[layout.bbr_mode + flow] == PROBE_RTT:
@@ -214,7 +216,7 @@ def save_window(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
 
 
 @inner
-def cut_window(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
+def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Send one packet for each that arrives, for a round after a loss (4.2.3.4)."""
     save_window(ints, reals, layout, flow)
     ints[layout.bbr_recovers + flow] = ints[layout.bbr_conserves + flow] = 1
@@ -223,7 +225,7 @@ def cut_window(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
 
 
 @inner
-def set_window(ints: Ints, reals: Floats, layout: Layout, flow: int, newly: int) -> None:
+def set_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, newly: int) -> None:
     """Set the pace and the window from the model (4.2.1, 4.2.3)."""
     pace = pacing_gain(ints, layout, flow) * reals[layout.bbr_rate + flow]
     if pace > 0 and (ints[layout.bbr_is_full + flow] or pace > reals[layout.bbr_pace + flow]):
@@ -252,7 +254,7 @@ def set_window(ints: Ints, reals: Floats, layout: Layout, flow: int, newly: int)
 
 @inner
 def follow_reply(
-    ints: Ints, reals: Floats, layout: Layout, flow: int, number: int, before: int, newly: int
+    ints: Ints, reals: Floats, layout: SenderLayout, flow: int, number: int, before: int, newly: int
 ) -> None:
     """Update the model by a reply to a transmission, then pace and window (4.1, 4.2).
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.compiled import inner
 from planner_models.packets.controls.reno import LEAST_WINDOW
-from planner_models.packets.state import NOW, TICKS_PER_US, Floats, Layout
+from planner_models.packets.state import NOW, TICKS_PER_US, Floats, SenderLayout
 
 GROWTH: Final = 0.4  # C, packets/s^3 (RFC 9438, 5)
 DECREASE: Final = 0.7  # beta_cubic: of the window, what a loss leaves (RFC 9438, 4.6)
@@ -23,14 +23,14 @@ TICKS_PER_S: Final = TICKS_PER_US * 1e6
 
 
 @inner
-def cubic_window(reals: Floats, layout: Layout, sender: int, seconds: float) -> float:
+def cubic_window(reals: Floats, layout: SenderLayout, sender: int, seconds: float) -> float:
     """Return W_cubic(t), packets, t seconds after congestion avoidance began (RFC 9438, figure 1)."""
     offset = seconds - reals[layout.cubic_k_s + sender]
     return float(GROWTH * offset * offset * offset + reals[layout.cubic_most + sender])
 
 
 @inner
-def begin_epoch(reals: Floats, layout: Layout, sender: int) -> None:
+def begin_epoch(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Begin congestion avoidance: the time K until the window is restored (RFC 9438, figure 2).
 
     Without a loss that was noticed in time, as after a timeout, K is 0 and W_max the window (4.8).
@@ -44,7 +44,7 @@ def begin_epoch(reals: Floats, layout: Layout, sender: int) -> None:
 
 
 @inner
-def grow_window(reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
+def grow_window(reals: Floats, layout: SenderLayout, sender: int, fresh: int) -> None:
     """Grow the window by packets that have arrived: as Reno, or towards the cubic (RFC 9438, 4.2-4.5)."""
     if np.isnan(reals[layout.cubic_epoch_ticks + sender]):
         begin_epoch(reals, layout, sender)
@@ -62,7 +62,7 @@ def grow_window(reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
 
 
 @inner
-def cut_window(reals: Floats, layout: Layout, sender: int) -> None:
+def cut_window(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window after a loss, and store the old one (RFC 9438, 4.6); faster convergence (4.7)."""
     window = reals[layout.window + sender]
     reals[layout.cubic_undo_most + sender] = reals[layout.cubic_most + sender]
@@ -79,13 +79,13 @@ def cut_window(reals: Floats, layout: Layout, sender: int) -> None:
 
 
 @inner
-def forget_most(reals: Floats, layout: Layout, sender: int) -> None:
+def forget_most(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Forget the largest window after a timeout: the next congestion avoidance begins with K = 0 (4.8)."""
     reals[layout.cubic_most + sender] = 0.0
 
 
 @inner
-def undo_cut(reals: Floats, layout: Layout, sender: int) -> None:
+def undo_cut(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Take the last reduction back, in which nothing was lost (RFC 9438, 4.9)."""
     reals[layout.cubic_most + sender] = reals[layout.cubic_undo_most + sender]
     reals[layout.cubic_k_s + sender] = reals[layout.cubic_undo_k_s + sender]

@@ -11,7 +11,7 @@ from typing import Final
 
 from planner.compiled import inner
 from planner_models.packets.controls.reno import LEAST_WINDOW
-from planner_models.packets.state import Floats, Ints, Layout
+from planner_models.packets.state import Floats, Ints, SenderLayout
 
 GAIN: Final = 1 / 16  # g: weight of the newest window in alpha (RFC 8257, 4.2)
 FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)
@@ -19,7 +19,7 @@ FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)
 
 @inner
 def follow_mark(
-    ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, newly: int, is_marked: bool
+    ints: Ints, reals: Floats, layout: SenderLayout, sender: int, number: int, newly: int, is_marked: bool
 ) -> None:
     """Count packets and marks, estimate their share each window, and cut the window by it (RFC 8257, 3.3)."""
     ints[layout.dctcp_acknowledged + sender] += newly

@@ -1,0 +1,123 @@
+"""Forwarding: the link by which a packet leaves a node.
+
+A flow without split tables of a plan takes shortest paths, and at each node one of the next hops: by a hash
+of the flow (`HASH`), the next in turn of that node and target (`SCATTER`), or a random one
+(`SCATTER_RANDOM`). With a plan each node where a demand divides has a table of 64 slots, filled by its
+shares; a flow takes the slot of its hash (`HASH`), the next one (`SPLIT`, the second technique of Sen et al.
+2013, 5.1), or a random one (`SPLIT_RANDOM`). Slots are in bit-reversed order, so that consecutive packets
+spread as evenly as the shares allow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.compiled import inner
+from planner_models.packets.hops.layout import FLOWLET_PACKETS, REPLIES_HASHED, Layout
+from planner_models.packets.hops.links import draw_random
+from planner_models.packets.state import Floats, Ints
+
+Ints32 = NDArray[np.int32]
+
+MODES: Final = ("hash", "scatter", "scatter_random", "split", "split_random")
+HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM = range(len(MODES))
+SLOTS: Final = 64
+SLOT_BITS: Final = 6
+FIRST_FACTOR: Final = 0x9E3779B1
+SECOND_FACTOR: Final = 0x85EBCA77
+HASH_MASK: Final = 0x7FFFFFFF  # 31 bits, so that products with these factors fit 63
+NO_TABLE: Final = -1
+
+
+class NextHops(NamedTuple):
+    """Next hops on shortest paths, and split tables.
+
+    first  (N, D + 1) links from node v to target d: link[first[v, d] : first[v, d + 1]]
+    link   offsets of rows of links
+    turn   (N, D) packets so far of nodes that scatter
+    key    node and route of each table, in a hash table of a power of two; -1 where there is none
+    table  the row of `slots` of each key
+    slots  (T, 64) offsets of rows of links
+    taken  (T,) packets so far of each table
+    """
+
+    first: Ints32
+    link: Ints32
+    turn: Ints32
+    key: Ints
+    table: Ints32
+    slots: Ints32
+    taken: Ints
+
+
+def hash_number(number: Any) -> Any:
+    """Return a hash of an integer, or of each of an array, 31 bits (multiply and shift, twice)."""
+    mixed = (number & HASH_MASK) * FIRST_FACTOR & HASH_MASK
+    mixed = (mixed ^ (mixed >> 15)) * SECOND_FACTOR & HASH_MASK
+    return mixed ^ (mixed >> 13)
+
+
+mix = inner(hash_number)
+"""The same for compiled code."""
+
+
+@inner
+def find_table(key: Ints, table: Ints32, node_of_route: int) -> int:
+    """Return the row of the table of a key, or -1."""
+    mask = len(key) - 1
+    slot = mix(node_of_route) & mask
+    while key[slot] != node_of_route:
+        if key[slot] == NO_TABLE:
+            return NO_TABLE
+        slot = (slot + 1) & mask
+    return int(table[slot])
+
+
+@inner
+def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, is_reply: int) -> int:
+    """Return the link by which a packet of a sender, or a reply to it, leaves a node."""
+    mode, route, seed = ints[layout.mode + sender], ints[layout.route + sender], ints[layout.seed + sender]
+    row = ints[layout.target_row + sender]
+    if is_reply:
+        row, route, seed = ints[layout.source_row + sender], NO_TABLE, seed + 1
+        if ints[REPLIES_HASHED]:
+            mode = HASH
+    if route >= 0:
+        table = find_table(hops.key, hops.table, route * len(hops.first) + node)
+        if table >= 0:
+            if mode == HASH:
+                slot = mix(seed + node) % SLOTS
+            elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
+                slot = draw_random(ints) % SLOTS
+            else:
+                slot = hops.taken[table] // ints[FLOWLET_PACKETS] % SLOTS
+                hops.taken[table] += 1
+            return int(hops.slots[table, slot])
+    first = hops.first[node, row]
+    count = hops.first[node, row + 1] - first
+    if count > 1:
+        if mode == HASH:
+            first += mix(seed + node) % count
+        elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
+            first += draw_random(ints) % count
+        else:
+            first += hops.turn[node, row] // ints[FLOWLET_PACKETS] % count
+            hops.turn[node, row] += 1
+    return int(hops.link[first])
+
+
+def fill_slots(share: Floats) -> Ints:
+    """Return (64,) the choice in each slot of a table with these shares, which sum to 1 but for rounding.
+
+    Slots are divided by largest remainder, and given out in bit-reversed order.
+    """
+    exact = share / share.sum() * SLOTS
+    count = np.floor(exact).astype(np.int64)
+    count[np.argsort(count - exact, kind="stable")[: SLOTS - int(count.sum())]] += 1
+    reversed_slots = [int(f"{slot:0{SLOT_BITS}b}"[::-1], 2) for slot in range(SLOTS)]
+    slots = np.empty(SLOTS, dtype=np.int64)
+    slots[reversed_slots] = np.repeat(np.arange(len(share)), count)
+    return slots

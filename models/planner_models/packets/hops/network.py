@@ -1,0 +1,530 @@
+"""A network of nodes, links and flows, of which every packet is followed over all its hops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field as Parameter
+
+from planner.errors import InputError
+from planner_models.graphs.distances import find_distances
+from planner_models.packets.controls import BBR, CUBIC, DCTCP
+from planner_models.packets.hops import layout
+from planner_models.packets.hops.forwarding import (
+    NO_TABLE,
+    SLOTS,
+    Ints32,
+    NextHops,
+    fill_slots,
+    hash_number,
+)
+from planner_models.packets.hops.layout import Layout
+from planner_models.packets.hops.links import RANDOM_MODULUS
+from planner_models.packets.hops.loop import NO_FLOW, Flows, advance
+from planner_models.packets.hops.senders import UDP
+from planner_models.packets.state import (
+    BBR_ROUNDS,
+    LEAST_TIMEOUT_TICKS,
+    NOW,
+    RTT_WINDOW_TICKS,
+    TICKS_PER_US,
+    Floats,
+    Ints,
+    SenderLayout,
+    State,
+    allocate,
+    fields_of,
+)
+
+FIRST_EVENTS: Final = 2_000
+"""Events of the first call of the loop, about a second where Python runs it; each call doubles them."""
+MAX_EVENTS: Final = 1_000_000
+"""Events of a call of compiled code: about 0.3 s."""
+MAX_SENDERS: Final = 1 << layout.SENDER_BITS
+MAX_PACKETS: Final = 1 << layout.NUMBER_BITS
+MAX_RING_PACKETS: Final = 200_000_000
+"""Packets that all links together have places for: 3.2 GB."""
+RECORDS_EACH: Final = 1024  # of transmissions of a sender (BBR)
+RTT_WINDOW_US: Final = 10e6  # for which BBR keeps the least round trip (4.1.2.3 of its draft)
+WEIGHT_TOLERANCE: Final = 1e-9  # relative difference of the lengths of equally short paths
+BITS_PER_BYTE: Final = 8
+RED_LARGEST_SHARE: Final = 0.1  # dropped between the thresholds (Floyd and Jacobson 1993, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketSettings:
+    """Packets, queues and senders of a network.
+
+    Defaults of the first three are those of Sen et al. 2013, 7.1; the others are not printed there. Those of
+    CoDel are of RFC 8289, 4.3, for the internet: in a datacenter both are shorter.
+    """
+
+    packet_bytes: Annotated[int, Parameter(ge=41, description="size of a packet, bytes")] = 1000
+    queue_packets: Annotated[
+        int, Parameter(ge=1, description="packets that the queue of a link between switches holds")
+    ] = 100
+    hop_delay_us: Annotated[
+        float, Parameter(ge=0, allow_inf_nan=False, description="delay of each link, us")
+    ] = 100.0
+    host_queue_packets: Annotated[
+        int, Parameter(ge=1, description="packets that the queue of a host's link holds")
+    ] = 1000
+    largest_window: Annotated[int, Parameter(ge=1, le=1 << 16, description="packets of a window at most")] = (
+        300
+    )
+    first_window: Annotated[int, Parameter(ge=1, description="packets that a flow begins with")] = 2
+    least_timeout_ms: Annotated[float, Parameter(gt=0, description="shortest timeout, ms")] = 10.0
+    ack_bytes: Annotated[int, Parameter(ge=1, description="size of a reply, bytes")] = 40
+    duplicate_acks: Annotated[
+        int, Parameter(ge=1, description="repeated replies after which a packet counts as lost")
+    ] = 3
+    subflows: Annotated[int, Parameter(ge=1, le=64, description="paths of each flow (MPTCP)")] = 1
+    coupling: Annotated[
+        Literal["lia", "none"], Parameter(description="how subflows grow: together (RFC 6356), or each alone")
+    ] = "none"
+    flowlet_packets: Annotated[
+        int, Parameter(ge=1, description="packets that a split flow sends along a link before the next")
+    ] = 1
+    acks: Annotated[
+        Literal["as_data", "hashed"], Parameter(description="forwarding of replies: as data, or one path")
+    ] = "as_data"
+    mark_packets: Annotated[
+        int | None, Parameter(ge=1, description="packets in a queue from which on it marks those that come")
+    ] = None
+    queue_rule: Annotated[
+        Literal["tail", "red", "codel"],
+        Parameter(description="what queues drop: packets that find them full, or some before (RED, CoDel)"),
+    ] = "tail"
+    codel_target_us: Annotated[
+        float, Parameter(gt=0, allow_inf_nan=False, description="CoDel: wait in a queue that it allows, us")
+    ] = 5_000.0
+    codel_interval_us: Annotated[
+        float,
+        Parameter(gt=0, allow_inf_nan=False, description="CoDel: time above it before it drops, us"),
+    ] = 100_000.0
+
+    def __post_init__(self) -> None:
+        if self.first_window > self.largest_window:
+            raise InputError(
+                f"first_window is {self.first_window}, must be at most largest_window, {self.largest_window}"
+            )
+        if self.ack_bytes > self.packet_bytes:
+            raise InputError(
+                f"ack_bytes is {self.ack_bytes}, must be at most packet_bytes, {self.packet_bytes}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Links:
+    """Links of a network: tail, head (E,), capacity_mbps (E,), weight (E,) of shortest paths, nodes N."""
+
+    tail: Ints
+    head: Ints
+    capacity_mbps: Floats
+    weight: Floats
+    nodes: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowList:
+    """Flows to come, each (F,): those of `follows` start when another one of their list ends.
+
+    start_us   of flows that follow no other
+    source, target  nodes
+    packets    at least 1
+    control    numbers of `controls.CONTROLS`, or `senders.UDP`
+    mode       numbers of `forwarding.MODES`
+    list_of    list that a flow belongs to, or -1
+    rate_mbps  of flows of UDP
+    """
+
+    start_us: Floats
+    source: Ints
+    target: Ints
+    packets: Ints
+    control: Ints
+    mode: Ints
+    list_of: Ints
+    rate_mbps: Floats
+
+    def join(self, other: FlowList) -> FlowList:
+        """Return both lists, one after the other."""
+        return FlowList(
+            **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in vars(self)}
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class PacketNetwork:
+    """A network with flows; `advance` moves its packets, in arrays that compiled code changes."""
+
+    settings: PacketSettings
+    links: Links
+    state: State[Layout]
+    hops: NextHops
+    flows: Flows
+
+    @property
+    def now_us(self) -> float:
+        """Present time, us."""
+        return float(self.state.reals[NOW]) / TICKS_PER_US
+
+    def of(self, name: str) -> NDArray[Any]:
+        """Return a view of a field of the state, see `layout.Layout`."""
+        return self.state.of(name)
+
+    def advance(self, until_us: float) -> int:
+        """Advance time to `until_us`; return `layout.OUT_OF_FLOWS` where lists must be longer first.
+
+        raises  InputError where more flows are active, or packets are on a link, than there are places for
+        """
+        state, until, events = self.state, round(until_us * TICKS_PER_US), FIRST_EVENTS
+        state.ints[layout.STATUS] = layout.RUNNING
+        while advance(state.ints, state.reals, state.at, self.hops, self.flows, until, events):
+            events = min(2 * events, MAX_EVENTS)
+            status = int(state.ints[layout.STATUS])
+            if status == layout.OUT_OF_ROWS:
+                raise InputError(
+                    f"{len(self.of('record')):,} flows are active at once, more than there are places for: "
+                    "lower the load or the flows"
+                )
+            if status == layout.OUT_OF_RING:
+                raise InputError("more packets are on a link than it has places for: lower its delay or rate")
+            if status == layout.OUT_OF_FLOWS:
+                return status
+        return layout.RUNNING
+
+    def set_routes(self, share: sp.csr_array, rows: Ints, flows: Ints, route: Ints) -> None:
+        """Set split tables by shares of demands on links, (K, E), and the demands that flows follow.
+
+        rows   demands to make tables for
+        flows  active flows, and `route` the demand of each, or -1 where it takes shortest paths
+        raises  InputError where the shares of a demand have a loop
+        """
+        key, table, slots = build_tables(self.links, share, rows, self.state.at.links_stride)
+        taken = np.zeros(len(slots), np.int64)
+        self.hops = self.hops._replace(key=key, table=table, slots=slots, taken=taken)
+        self.flows.route[flows] = route
+        first = self.flows.row[flows] // self.state.at.flows_stride * self.settings.subflows
+        is_active = self.flows.row[flows] >= 0
+        for index in range(self.settings.subflows):
+            self.of("route")[first[is_active] + index] = route[is_active]
+
+    def acknowledged(self) -> Ints:
+        """Return (F,) the packets of each flow that its sender knows to have arrived."""
+        flows = self.flows
+        sent = np.where(flows.end_ticks >= 0, flows.packets, 0)
+        is_active = flows.row >= 0
+        remaining = self.of("remaining")[flows.row[is_active] // self.state.at.flows_stride]
+        sent[is_active] = flows.packets[is_active] - remaining
+        return sent
+
+
+def build_tables(links: Links, share: sp.csr_array, rows: Ints, stride: int) -> tuple[Ints, Ints32, Ints32]:
+    """Return a hash table of node and demand, its rows, and the slots of each (T, 64).
+
+    share   (K, E) of each demand on each link
+    rows    demands with tables
+    stride  of rows of links
+    raises  InputError where the shares of a demand have a loop
+    """
+    flow = sp.csr_array(share)[rows].tocoo()
+    demand, link, amount = rows[flow.row], flow.col, flow.data
+    positive = amount > WEIGHT_TOLERANCE
+    demand, link, amount = demand[positive], link[positive], amount[positive]
+    require_no_loop(links, demand, link)
+    keys_of_links = demand.astype(np.int64) * links.nodes + links.tail[link]
+    order = np.argsort(keys_of_links, kind="stable")
+    keys_of_links, link, amount = keys_of_links[order], link[order], amount[order]
+    keys, first = np.unique(keys_of_links, return_index=True)
+    ends = np.r_[first[1:], len(keys_of_links)]
+    slots = np.empty((len(keys), SLOTS), dtype=np.int32)
+    for row, (start, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
+        leaving = link[start:end]
+        slots[row] = leaving[fill_slots(amount[start:end])] * stride
+    size = 1 << max(2 * len(keys), 1).bit_length()
+    key, table = np.full(size, NO_TABLE, np.int64), np.full(size, NO_TABLE, np.int32)
+    for row, (number, hashed) in enumerate(zip(keys.tolist(), hash_number(keys).tolist(), strict=True)):
+        slot = hashed & (size - 1)
+        while key[slot] != NO_TABLE:
+            slot = (slot + 1) & (size - 1)
+        key[slot], table[slot] = number, row
+    return key, table, slots
+
+
+def require_no_loop(links: Links, demand: Ints, link: Ints) -> None:
+    """Raise InputError where links of a demand form a loop, in which packets would circle."""
+    if not len(demand):
+        return
+    keys = np.unique(np.r_[demand * links.nodes + links.tail[link], demand * links.nodes + links.head[link]])
+    tail = np.searchsorted(keys, demand * links.nodes + links.tail[link])
+    head = np.searchsorted(keys, demand * links.nodes + links.head[link])
+    graph = sp.csr_array((np.ones(len(tail)), (tail, head)), shape=(len(keys), len(keys)))
+    count, label = sp.csgraph.connected_components(graph, directed=True, connection="strong")
+    if count < len(keys):
+        row = int(np.argmax(np.bincount(label)[label] > 1))
+        raise InputError(
+            f"forwarding of demand {int(keys[row]) // links.nodes} has a loop through node "
+            f"{int(keys[row]) % links.nodes}: packets that split at each node would circle"
+        )
+
+
+def find_next_hops(links: Links, ends: Ints, stride: int) -> tuple[Ints32, Ints32]:
+    """Return next hops on shortest paths towards each of `ends` (D,), as `NextHops.first` and `.link`."""
+    order = np.lexsort((links.weight, links.head, links.tail))
+    pair = links.tail[order] * links.nodes + links.head[order]
+    is_first = np.r_[True, pair[1:] != pair[:-1]] if len(pair) else np.zeros(0, bool)
+    of_pair = order[is_first]
+    weights = sp.csr_array(
+        (links.weight[of_pair], (links.tail[of_pair], links.head[of_pair])), shape=(links.nodes, links.nodes)
+    )
+    distance = find_distances(weights, ends)  # (D, N)
+    by_tail = np.argsort(links.tail, kind="stable")
+    first = np.zeros((links.nodes, len(ends) + 1), np.int64)
+    listed: list[Ints] = []
+    count = 0
+    starts = np.searchsorted(links.tail[by_tail], np.arange(links.nodes + 1))
+    for node in range(links.nodes):
+        leaving = by_tail[starts[node] : starts[node + 1]]
+        through = distance[:, links.head[leaving]] + links.weight[leaving]
+        from_here = distance[:, [node]]
+        on_path = (through <= from_here * (1 + WEIGHT_TOLERANCE)) & np.isfinite(from_here) & (from_here > 0)
+        row, column = np.nonzero(on_path)
+        listed.append(leaving[column])
+        first[node] = count + np.r_[0, np.cumsum(on_path.sum(axis=1))]
+        count += len(row)
+    link = np.concatenate(listed) if listed else np.zeros(0, np.int64)
+    return first.astype(np.int32), (link * stride).astype(np.int32)
+
+
+def build_network(
+    links: Links,
+    flows: FlowList,
+    settings: PacketSettings,
+    *,
+    ends: Ints,
+    lists: int = 0,
+    listed: int = 0,
+    active: int | None = None,
+    seed: int = 0,
+) -> PacketNetwork:
+    """Return a network at time 0 with flows to come.
+
+    ends    nodes between which flows go; each has one link to the network
+    lists   of flows of which one follows another, and `listed` of each active at once
+    active  flows of no list that are active at once at most; None: all of them
+    seed    of random next hops, and of RED
+    raises  InputError where a node has no link or several, a link has no rate, or it is all too large
+    """
+    require_rates(links)
+    unlisted = int((flows.list_of < 0).sum())
+    rows = lists * listed + (unlisted if active is None else min(active, unlisted))
+    if rows * settings.subflows > MAX_SENDERS:
+        raise InputError(
+            f"{rows:,} flows of {settings.subflows} subflows are more senders than {MAX_SENDERS:,}"
+        )
+    if len(flows.packets) and int(flows.packets.max()) >= MAX_PACKETS:
+        raise InputError(
+            f"a flow has {int(flows.packets.max()):,} packets, must have fewer than {MAX_PACKETS:,}"
+        )
+    access = access_links(links, ends)
+    state = allocate_state(links, flows, settings, ends, rows, seed)
+    stride = state.at.links_stride
+    first, link = find_next_hops(links, ends, stride)
+    hops = NextHops(
+        first=first,
+        link=link,
+        turn=np.zeros((links.nodes, len(ends)), np.int32),
+        key=np.full(1, NO_TABLE, np.int64),
+        table=np.full(1, NO_TABLE, np.int32),
+        slots=np.zeros((0, SLOTS), np.int32),
+        taken=np.zeros(0, np.int64),
+    )
+    columns: Any = {name: np.zeros(0, np.int64) for name in Flows._fields}
+    nothing = Flows(**columns)._replace(
+        interval_ticks=np.zeros(0),
+        list_first=np.full(lists, NO_FLOW, np.int64),
+        list_waits=np.full(lists, listed, np.int64),
+        node=ends.astype(np.int64),
+        access=access * stride,
+    )
+    network = PacketNetwork(settings=settings, links=links, state=state, hops=hops, flows=nothing)
+    add_flows(network, flows)
+    return network
+
+
+def require_rates(links: Links) -> None:
+    """Raise InputError where a link has no rate."""
+    for link in np.flatnonzero(~(links.capacity_mbps > 0))[:1].tolist():
+        raise InputError(
+            f"link {link}: capacity is {links.capacity_mbps[link]:g} Mbit/s, must be greater than 0 "
+            "where packets take it"
+        )
+
+
+def access_links(links: Links, ends: Ints) -> Ints:
+    """Return the first link by which each end node sends; InputError where it has none."""
+    by_tail = np.argsort(links.tail, kind="stable")
+    position = np.searchsorted(links.tail[by_tail], ends)
+    nearest = np.minimum(position, len(by_tail) - 1)
+    is_missing = links.tail[by_tail[nearest]] != ends
+    if is_missing.any():
+        raise InputError(f"node {int(ends[np.argmax(is_missing)])} has no link to send on")
+    return by_tail[nearest].astype(np.int64)
+
+
+def add_flows(network: PacketNetwork, flows: FlowList) -> None:
+    """Add flows to come to a network, and append those of lists to their lists."""
+    old, count, ends = network.flows, len(flows.packets), network.flows.node
+    row = np.full(network.links.nodes, -1, np.int64)
+    row[ends] = np.arange(len(ends))
+    bits = network.settings.packet_bytes * BITS_PER_BYTE
+    with np.errstate(divide="ignore"):
+        interval = np.where(flows.control == UDP, np.round(bits / flows.rate_mbps * TICKS_PER_US), 0.0)
+    before = len(old.packets)
+    is_listed = flows.list_of >= 0
+    number = before + np.arange(count)
+    next_flow, list_first = np.r_[old.next_flow, np.full(count, NO_FLOW)], old.list_first.copy()
+    for index in np.unique(flows.list_of[is_listed]).tolist():
+        members = number[flows.list_of == index]
+        next_flow[members[:-1]] = members[1:]
+        earlier = np.flatnonzero(old.list_of == index)
+        if len(earlier):
+            next_flow[earlier[-1]] = members[0]
+        if list_first[index] == NO_FLOW:
+            list_first[index] = members[0]
+    starts = number[~is_listed]
+    start_ticks = np.where(is_listed, -1, np.round(flows.start_us * TICKS_PER_US)).astype(np.int64)
+    none, zero = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    network.flows = Flows(
+        start_ticks=np.r_[old.start_ticks, start_ticks],
+        end_ticks=np.r_[old.end_ticks, none],
+        source_row=np.r_[old.source_row, row[flows.source]],
+        target_row=np.r_[old.target_row, row[flows.target]],
+        packets=np.r_[old.packets, flows.packets.astype(np.int64)],
+        control=np.r_[old.control, flows.control.astype(np.int64)],
+        mode=np.r_[old.mode, flows.mode.astype(np.int64)],
+        route=np.r_[old.route, none],
+        interval_ticks=np.r_[old.interval_ticks, interval],
+        row=np.r_[old.row, none],
+        sent_again=np.r_[old.sent_again, zero],
+        timeouts=np.r_[old.timeouts, zero],
+        longest_held=np.r_[old.longest_held, zero],
+        lost=np.r_[old.lost, zero],
+        order=np.r_[old.order, starts[np.argsort(start_ticks[~is_listed], kind="stable")]],
+        next_flow=next_flow,
+        list_of=np.r_[old.list_of, flows.list_of.astype(np.int64)],
+        list_first=list_first,
+        list_waits=old.list_waits,
+        node=old.node,
+        access=old.access,
+    )
+
+
+def allocate_state(
+    links: Links, flows: FlowList, settings: PacketSettings, ends: Ints, rows: int, seed: int
+) -> State[Layout]:
+    """Return the state of a network at rest, with rows for so many flows."""
+    count, senders = len(links.tail), rows * settings.subflows
+    controls = set(np.unique(flows.control).tolist())
+    unused = [
+        prefix
+        for prefix, number in (("cubic_", CUBIC), ("dctcp_", DCTCP), ("bbr_", BBR))
+        if number not in controls
+    ]
+    if BBR not in controls:
+        unused.append("record_")
+    omitted = tuple(name for name in shared_fields() if any(name.startswith(prefix) for prefix in unused))
+    bits, reply_bits = settings.packet_bytes * BITS_PER_BYTE, settings.ack_bytes * BITS_PER_BYTE
+    data_ticks, reply_ticks = (
+        sending_ticks(bits, links.capacity_mbps),
+        sending_ticks(reply_bits, links.capacity_mbps),
+    )
+    delay_ticks = np.full(count, round(settings.hop_delay_us * TICKS_PER_US))
+    is_access = np.isin(links.tail, ends)
+    limit = np.where(is_access, settings.host_queue_packets, settings.queue_packets)
+    needed = limit + delay_ticks // np.maximum(reply_ticks, 1) + 2
+    ring = np.left_shift(1, np.ceil(np.log2(needed)).astype(np.int64))
+    if int(ring.sum()) > MAX_RING_PACKETS:
+        raise InputError(
+            f"up to {int(ring.sum()):,} packets are on links, must be at most {MAX_RING_PACKETS:,}: lower "
+            "queues, delays or rates"
+        )
+    words = 1 << max(2 * settings.largest_window // 32, 1).bit_length()
+    state = allocate(
+        Layout,
+        {
+            "links": count,
+            "senders": max(senders, 1),
+            "flows": max(rows, 1),
+            "ring": int(ring.sum()),
+            "heap": count + 1,
+            "timers": max(senders, 1) + 1,
+            "flow_rows": max(rows, 1),
+            "received": max(senders, 1) * words,
+            "words": words,
+            "bbr_rounds": BBR_ROUNDS,
+            "bbr_step": 1,
+            "records": max(senders, 1) * RECORDS_EACH if BBR in controls else 0,
+            "records_each": RECORDS_EACH if BBR in controls else 0,
+        },
+        first_int=layout.LAST_INT + 1,
+        first_real=layout.LAST_REAL + 1,
+        rows=("links", "senders", "flows"),
+        omitted=omitted,
+    )
+    mark = np.iinfo(np.int64).max if settings.mark_packets is None else settings.mark_packets
+    for name, value in {
+        "head": links.head,
+        "ring_first": np.r_[0, np.cumsum(ring)[:-1]],
+        "ring_mask": ring - 1,
+        "data_ticks": data_ticks,
+        "reply_ticks": reply_ticks,
+        "delay_ticks": delay_ticks,
+        "queue_limit": limit,
+        "mark_limit": mark,
+        "timer_place": -1,
+        "free_flows": np.arange(max(rows, 1))[::-1] * state.at.flows_stride,
+    }.items():
+        state.of(name)[...] = value
+    set_numbers(state, settings, count, rows, seed)
+    return state
+
+
+def shared_fields() -> Sequence[str]:
+    """Return the names of the fields of senders' congestion controls."""
+    return tuple(name for name, field_ in fields_of(SenderLayout).items() if field_.shape)
+
+
+def set_numbers(state: State[Layout], settings: PacketSettings, links: int, rows: int, seed: int) -> None:
+    """Write the settings that are single numbers to the state."""
+    ints, reals = state.ints, state.reals
+    ints[layout.LINK_BITS] = max(links - 1, 1).bit_length()
+    ints[layout.RANDOM] = seed % (RANDOM_MODULUS - 2) + 1
+    ints[layout.DUPLICATE_ACKS] = settings.duplicate_acks
+    ints[layout.LARGEST_WINDOW] = settings.largest_window
+    ints[layout.FLOWLET_PACKETS] = settings.flowlet_packets
+    ints[layout.REPLIES_HASHED] = settings.acks == "hashed"
+    ints[layout.IS_COUPLED] = settings.coupling == "lia" and settings.subflows > 1
+    ints[layout.SUBFLOWS], ints[layout.FREE_FLOWS] = settings.subflows, rows
+    ints[layout.QUEUE_RULE] = ("tail", "red", "codel").index(settings.queue_rule)
+    reals[LEAST_TIMEOUT_TICKS] = round(settings.least_timeout_ms * 1000 * TICKS_PER_US)
+    reals[RTT_WINDOW_TICKS] = RTT_WINDOW_US * TICKS_PER_US
+    reals[layout.FIRST_WINDOW] = settings.first_window
+    # a mean queue from a quarter to three quarters of its length
+    reals[layout.RED_LOWER] = settings.queue_packets / 4
+    reals[layout.RED_UPPER] = settings.queue_packets * 3 / 4
+    reals[layout.RED_SHARE] = RED_LARGEST_SHARE
+    reals[layout.CODEL_TARGET_TICKS] = settings.codel_target_us * TICKS_PER_US
+    reals[layout.CODEL_INTERVAL_TICKS] = settings.codel_interval_us * TICKS_PER_US
+
+
+def sending_ticks(bits: float, mbps: Floats) -> Ints:
+    """Return the ticks that links need for so many bits, rounded up: none is faster than its rate."""
+    ticks = bits / mbps * TICKS_PER_US
+    return np.ceil(ticks * (1 - 1e-9)).astype(np.int64)
