@@ -154,6 +154,31 @@ def route_by_program(
     return decide_levels(problem, plan, levels, bounds, scope=scope, backend=last.backend, options=options)
 
 
+def _prove_level(level: Level, served_mbps: Floats, rate_mbps: Floats, bound: float | None) -> LevelProof:
+    """Return the value and bound of a level; all that its demands offer is a bound."""
+    value, upper = level.objective(served_mbps), level.objective(rate_mbps)
+    limit = upper if bound is None else min(bound, upper)
+    # rounding may put it on the wrong side of the value
+    limit = value if limit - value <= max(HELD * value, ROUNDING * upper) else limit
+    return LevelProof(level.name, value, limit)
+
+
+def prove_reached(
+    levels: Sequence[Level], bounds: Sequence[float | None], rate_mbps: Floats
+) -> tuple[LevelProof, ...]:
+    """Return the proofs of the levels that a search has reached and that have a bound, in their order.
+
+    bounds     of the first levels
+    rate_mbps  (K,) of the plan
+    """
+    proofs = []
+    for level, bound in zip(levels, bounds, strict=False):
+        if bound is not None:
+            value = level.objective(rate_mbps)
+            proofs.append(LevelProof(level.name, value, max(value, bound)))
+    return tuple(proofs)
+
+
 def decide_levels(
     problem: Traffic,
     plan: Routing,
@@ -169,13 +194,10 @@ def decide_levels(
     Where a level has no bound, all that its demands offer is one.
     """
     served = verify_flow(problem, plan).served_mbps
-    proofs = []
-    for level, bound in zip(levels, bounds, strict=True):
-        value, upper = level.objective(served), level.objective(problem.rate_mbps)
-        limit = upper if bound is None else min(bound, upper)
-        # rounding may put it on the wrong side of the value
-        limit = value if limit - value <= max(HELD * value, ROUNDING * upper) else limit
-        proofs.append(LevelProof(level.name, value, limit))
+    proofs = [
+        _prove_level(level, served, problem.rate_mbps, bound)
+        for level, bound in zip(levels, bounds, strict=True)
+    ]
     order = ORDER_SCOPE if len(levels) > 1 else None
     is_total = all((level.value[level.members] == 1).all() for level in levels)
     limit_of_all = sum(proof.bound for proof in proofs) if is_total else float(problem.rate_mbps.sum())
@@ -185,7 +207,7 @@ def decide_levels(
         bound=max(limit_of_all, float(served.sum())),
         metric="delivered_mbps",
         levels=tuple(proofs),
-        bound_scope=", over ".join(text for text in (order, scope) if text) or None,
+        bound_scope=", over ".join(filter(None, (order, scope))) or None,
         backend=backend,
     )
     is_proven = (proof.gap or 0.0) <= max(options.gap or 0.0, PROVEN)

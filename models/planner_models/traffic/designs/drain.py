@@ -17,7 +17,9 @@ Maintenance windows say which elements can be drained together without overload,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -245,6 +247,24 @@ def _decide(problem: Traffic, solved: Solved, least_moved: float) -> Decision[Ro
     )
 
 
+def _fill_windows(names: Sequence[str], fit_together: Callable[[Sequence[str]], bool]) -> list[list[str]]:
+    """Return windows of elements that fit together, first fit by falling number of conflicts in pairs."""
+    conflicts: dict[str, set[str]] = {name: set() for name in names}
+    for name, other in combinations(names, 2):
+        if not fit_together([name, other]):
+            conflicts[name].add(other)
+            conflicts[other].add(name)
+    windows: list[list[str]] = []
+    for name in sorted(names, key=lambda element: -len(conflicts[element])):
+        for window in windows:
+            if not conflicts[name] & set(window) and (len(window) < 2 or fit_together([*window, name])):
+                window.append(name)
+                break
+        else:
+            windows.append([name])
+    return windows
+
+
 def plan_windows(
     problem: Traffic, elements: dict[str, Drained], options: Options, deadline: Deadline
 ) -> pd.DataFrame:
@@ -257,24 +277,12 @@ def plan_windows(
     names = list(elements)
     fits_alone = {name: fits_without(problem, elements[name], deadline.options(options)) for name in names}
     usable = [name for name in names if fits_alone[name]]
-    conflicts: dict[str, set[str]] = {name: set() for name in usable}
-    for i, name_i in enumerate(usable):
-        for other in usable[i + 1 :]:
-            both = join(problem, {name_i: elements[name_i], other: elements[other]})
-            if not fits_without(problem, both, deadline.options(options)):
-                conflicts[name_i].add(other)
-                conflicts[other].add(name_i)
-    windows: list[list[str]] = []
-    for name in sorted(usable, key=lambda element: -len(conflicts[element])):
-        for window in windows:
-            if conflicts[name] & set(window):
-                continue
-            together = {other: elements[other] for other in [*window, name]}
-            if len(window) < 2 or fits_without(problem, join(problem, together), deadline.options(options)):
-                window.append(name)
-                break
-        else:
-            windows.append([name])
+
+    def fit_together(names: Sequence[str]) -> bool:
+        drained = join(problem, {name: elements[name] for name in names})
+        return fits_without(problem, drained, deadline.options(options))
+
+    windows = _fill_windows(usable, fit_together)
     window_of = {name: number for number, window in enumerate(windows, 1) for name in window}
     rows = sorted((window_of.get(name, 0), index) for index, name in enumerate(names))
     return pd.DataFrame(

@@ -99,6 +99,12 @@ def _adjustments(problem: Traffic, failures: FailureSet, source: FailureSource, 
     }
 
 
+def _is_followed(problem: Traffic, parameters: Mapping[str, Any], options: Options) -> bool:
+    """Return whether reconvergence is analysed without being asked for: of plain plans, in little memory."""
+    is_plain = parameters.get("rates", "given") == "given" and options.service != "all"
+    return is_plain and len(problem.targets) * len(problem.links) <= MOST_TREE_ENTRIES
+
+
 def analyse_failures(
     problem: Traffic,
     plan: Routing,
@@ -113,9 +119,7 @@ def analyse_failures(
     if restoration == "reoptimize":
         return Reoptimization(problem=problem, failures=data, options=options)
     if design in RECONVERGING and restoration in (None, "reconverge"):
-        is_plain = parameters.get("rates", "given") == "given" and options.service != "all"
-        fits = len(problem.targets) * len(problem.links) <= MOST_TREE_ENTRIES
-        if restoration is None and not (is_plain and fits):
+        if restoration is None and not _is_followed(problem, parameters, options):
             return None
         return Reconvergence.of(problem, data, is_single=RECONVERGING[design])
     if restoration is None:

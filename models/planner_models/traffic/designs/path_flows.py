@@ -106,10 +106,9 @@ def route_cheapest(
     plan = routing_of_paths(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
     bound = search.bound
-    if bound is not None and not delivers_most:
-        bound = min(bound, cost)  # what delivers less may cost less
-    if bound is not None and abs(cost - bound) <= MIN_GAP * max(cost, 1e-9):
-        bound = cost
+    if bound is not None:
+        bound = bound if delivers_most else min(bound, cost)  # what delivers less may cost less
+        bound = cost if abs(cost - bound) <= MIN_GAP * max(cost, 1e-9) else bound
     gap = relative_gap(cost, bound)
     is_optimal = delivers_most and gap is not None and gap <= max(options.gap or DEFAULT_GAP, MIN_GAP)
     proof = judged(

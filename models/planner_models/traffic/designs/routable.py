@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Concatenate, Final, ParamSpec
+from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,7 +63,8 @@ def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P
     @functools.wraps(decide)
     def decide_for_routable(problem: Traffic, /, *args: P.args, **parameters: P.kwargs) -> Decision[Routing]:
         if problem.has_classes and is_alike(problem):
-            return _decide_without_classes(problem, *args, **parameters)
+            decide_merged = functools.partial(decide_for_routable, problem.merged, *args)
+            return _decide_without_classes(problem, decide_merged, parameters)
         if problem.has_classes and parameters.get("previous") is not None:
             parameters["previous"] = None  # searches start from routes of pairs
         options = parameters.get("options")
@@ -78,20 +79,25 @@ def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P
             decision if problem.routable is problem else shed_demands(problem, problem.unreachable, decision)
         )
 
-    def _decide_without_classes(
-        problem: Traffic, /, *args: P.args, **parameters: P.kwargs
-    ) -> Decision[Routing]:
-        previous = parameters.get("previous")
-        if isinstance(previous, Decision) and previous.plan is not None:
-            merged = merge_classes(problem, previous.plan)
-            parameters["previous"] = replace(previous, plan=merged)
-        decision = decide_for_routable(problem.merged, *args, **parameters)
-        if decision.plan is None:
-            return decision
-        is_fair = decision.proof.metric == "concurrent_flow"
-        return replace(decision, plan=divide_among_classes(problem, decision.plan, is_fair=is_fair))
-
     return decide_for_routable
+
+
+def _decide_without_classes(
+    problem: Traffic, decide_merged: Callable[..., Decision[Routing]], parameters: dict[str, Any]
+) -> Decision[Routing]:
+    """Return the decision on pairs of nodes, whose plan is divided among the classes of each.
+
+    decide_merged  decides on the problem without classes
+    """
+    previous = parameters.get("previous")
+    if isinstance(previous, Decision) and previous.plan is not None:
+        merged = merge_classes(problem, previous.plan)
+        parameters = parameters | {"previous": replace(previous, plan=merged)}
+    decision = decide_merged(**parameters)
+    if decision.plan is None:
+        return decision
+    is_fair = decision.proof.metric == "concurrent_flow"
+    return replace(decision, plan=divide_among_classes(problem, decision.plan, is_fair=is_fair))
 
 
 def refuse_demands(problem: Traffic, left_out: Bools, reason: str) -> Decision[Routing]:

@@ -187,6 +187,30 @@ def find_candidates(
     return CandidatePaths(found=selected, width=candidates.width)
 
 
+def _keeps_limits(
+    problem: Traffic, tunnels: Tunnels, limits: RouteLimits | None, demand: int, tunnel: int, path: list[int]
+) -> bool:
+    """Return whether all links of a tunnel are up, and a demand may take it.
+
+    path  its links, those of all shortest paths between segments
+    """
+    if not tunnels.is_segments[tunnel]:
+        return -1 not in path and (limits is None or limits.keeps(problem, demand, path))
+    passes_target = bool((problem.tail[path] == tunnels.target[tunnel]).any())
+    return not passes_target and (
+        limits is None or _segments_keep(problem, limits, demand, tunnels.nodes[tunnel], path)
+    )
+
+
+def _list_demands(problem: Traffic, tunnels: Tunnels) -> list[tuple[int, int]]:
+    """Return the pairs of a demand with a rate and a tunnel between its ends, by demand, then tunnel."""
+    of_pair: dict[tuple[int, int], list[int]] = {}  # demands of several classes share tunnels
+    for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
+        of_pair.setdefault((int(problem.source[k]), int(problem.target[k])), []).append(k)
+    ends = zip(tunnels.source.tolist(), tunnels.target.tolist(), strict=True)
+    return sorted((k, t) for t, pair in enumerate(ends) for k in of_pair.get(pair, []))
+
+
 def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths:
     """Return the tunnels that are up and keep the limits, of the demands with a rate; in their table's order.
 
@@ -197,11 +221,7 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
     tunnels = problem.parsed_tunnels
     if tunnels is None:
         raise InputError("problem: has no table 'tunnels', which the design needs")
-    of_pair: dict[tuple[int, int], list[int]] = {}  # demands of several classes share tunnels
-    for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
-        of_pair.setdefault((int(problem.source[k]), int(problem.target[k])), []).append(k)
-    ends = list(zip(tunnels.source.tolist(), tunnels.target.tolist(), strict=True))
-    pairs = sorted((k, t) for t, pair in enumerate(ends) for k in of_pair.get(pair, []))
+    pairs = _list_demands(problem, tunnels)
     by_segments = sorted({t for _, t in pairs if tunnels.is_segments[t]})
     shares, is_followed = segment_shares(problem, [tunnels.nodes[t] for t in by_segments])
     row_of = {t: row for row, t in enumerate(by_segments) if is_followed[row]}
@@ -210,18 +230,14 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
     links: list[list[int]] = []
     parts: list[list[float]] = []
     for k, t in pairs:
-        if tunnels.is_segments[t]:
-            if t not in row_of:
-                continue
+        if not tunnels.is_segments[t]:
+            path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
+        elif t in row_of:
             entries = slice(shares.indptr[row_of[t]], shares.indptr[row_of[t] + 1])
             path, share = shares.indices[entries].tolist(), shares.data[entries].tolist()
-            keeps = not (problem.tail[path] == tunnels.target[t]).any() and (
-                limits is None or _segments_keep(problem, limits, k, tunnels.nodes[t], path)
-            )
         else:
-            path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
-            keeps = -1 not in path and (limits is None or limits.keeps(problem, k, path))
-        if keeps:
+            continue
+        if _keeps_limits(problem, tunnels, limits, k, t, path):
             selected.append(t)
             demand.append(k)
             links.append(path)
@@ -230,7 +246,7 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
     return CandidatePaths(
         found=FoundPaths(
             demand=np.array(demand, dtype=np.int64),
-            start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
+            start=np.r_[0, np.cumsum([*map(len, links)])].astype(np.int64),
             link=np.array(list(itertools.chain.from_iterable(links)), dtype=np.int32),
         ),
         width=len(problem.links),

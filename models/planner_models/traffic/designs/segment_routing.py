@@ -165,13 +165,8 @@ def route(
             search.choose_nodes(flow.split(), lists.most_intermediate_nodes)
         if lists.most_moved_demands is not None and not search.is_done():
             search.choose_moves()
-        for number in range(0 if lists.splittable or is_shortest else rounds):
-            if search.is_done():
-                break
-            if number % 2 == 1:
-                search.repair(flow)
-            elif lists.most_moved_demands is None:
-                search.restart(flow.split() if number % 4 == 0 else None, is_first=number == 0)
+        if not (lists.splittable or is_shortest):
+            search.improve(flow, rounds)
         search.shorten()
     split = flow.split() if lists.splittable else search.best_lists()
     plan = make_plan(problem, search.items, search.legs, search.demand, split)
@@ -263,6 +258,16 @@ class _Search:
 
     def _utilization(self) -> float:
         return float((self.state.load / self.capacity).max())
+
+    def improve(self, flow: SplittableFlow, rounds: int) -> None:
+        """Repair the lists by the splittable flow, and restart from it or from others, in turn."""
+        for number in range(rounds):
+            if self.is_done():
+                break
+            if number % 2 == 1:
+                self.repair(flow)
+            elif self.items.most_moved is None:
+                self.restart(flow.split() if number % 4 == 0 else None, is_first=number == 0)
 
     def is_done(self) -> bool:
         """Return whether the gap is reached or the time has passed."""

@@ -6,7 +6,7 @@ lists its levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final, Literal, NamedTuple
@@ -179,22 +179,29 @@ def _solve_proportional(
     if best is None or best[0] <= 0:
         proof = _without_plan(last, finite, None if routes is None else routes.scope)
         return Decision(plan=None, proof=replace(proof, seconds=watch.seconds))
-    value, shares, make_plan = best
+    _, shares, make_plan = best
     served = np.zeros(len(problem.demands))
     served[demands] = shares * rate
     plan, served = make_plan(served)
-    value = _mean_share(served[demands] / rate)
-    proof = judged(
+    proof = _prove(_mean_share(served[demands] / rate), finite, last, routes, options)
+    return Decision(
+        plan=plan, proof=replace(proof, seconds=watch.seconds), guarantees=frozenset({"capacity"})
+    )
+
+
+def _prove(
+    value: float, bound: float | None, last: Solution | None, routes: RouteChoice | None, options: Options
+) -> Proof:
+    """Return the proof of a plan whose geometric mean of shares is a value."""
+    return judged(
         "max",
         value,
-        finite,
-        is_optimal=finite is not None and finite - value <= _gap(options) * finite,
+        bound,
+        is_optimal=bound is not None and bound - value <= _gap(options) * bound,
         metric="geometric_rate_share",
         bound_scope=None if routes is None else routes.scope,
-        seconds=watch.seconds,
         backend=None if last is None else last.backend,
     )
-    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
 
 
 def _mean_share(share: Floats) -> float:
@@ -420,8 +427,9 @@ def _search(
     gap = LEVEL_GAP if options.gap is None else options.gap
     gaps = [relative_gap(level.value, level.bound) or 0.0 for level in levels]
     is_optimal = is_complete and max(gaps, default=0.0) <= max(gap, MIN_GAP)
-    objective, bound = None, None
+    objective, bound, metric = None, None, None
     if of == "share":
+        metric = "min_rate_share"
         served = sum_by_index(search.order[flow.demand], flow.flow, len(problem.demands))
         is_positive = problem.rate_mbps > 0
         objective = min(float((served[is_positive] / problem.rate_mbps[is_positive]).min()), 1.0)
@@ -432,11 +440,17 @@ def _search(
         objective,
         bound,
         is_optimal=is_optimal,
-        metric="min_rate_share" if of == "share" else None,
+        metric=metric,
         bound_scope=None if routes is None else routes.scope,
         backend="primal simplex over paths",
     )
-    table = pd.DataFrame(
+    table = _tabulate_levels(levels)
+    return Decision(plan=replace(plan, levels=table), proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _tabulate_levels(levels: Sequence[Level]) -> pd.DataFrame:
+    """Return the table of the levels of the max-min allocation, the lowest first."""
+    return pd.DataFrame(
         {
             "level": np.arange(len(levels)) + 1,
             "value": [level.value for level in levels],
@@ -444,7 +458,6 @@ def _search(
             "demands": [level.demands for level in levels],
         }
     )
-    return Decision(plan=replace(plan, levels=table), proof=proof, guarantees=frozenset({"capacity"}))
 
 
 def _weights(problem: Traffic, of: Measure) -> Floats:

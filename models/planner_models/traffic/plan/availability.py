@@ -20,7 +20,12 @@ from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.verified_flow import verify_flow
-from planner_models.traffic.problem.failure_sets import FAILURE_SOURCES, FailureSet, build_failure_set
+from planner_models.traffic.problem.failure_sets import (
+    FAILURE_SOURCES,
+    FailureSet,
+    FailureSource,
+    build_failure_set,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 AVAILABILITY: Final = 0.99  # of risk, where the plan has no other
@@ -116,19 +121,23 @@ def measure_failures(problem: Traffic, plan: Routing) -> FailureFigures | None:
     )
 
 
+def _find_source(problem: Traffic, claims: pd.DataFrame | None) -> FailureSource | None:
+    """Return the source of failures: the problem's table, else the first that guarantees name."""
+    if problem.failures is not None:
+        return "table"
+    named = [] if claims is None else claims["failures"].tolist()
+    return next((name for name in FAILURE_SOURCES if name != "table" and name in named), None)
+
+
 def _known_failures(problem: Traffic, plan: Routing) -> tuple[FailureSet | None, float]:
     """Return the failures of the problem, else of the plan's guarantees, and the plan's availability."""
     claims, availability = plan.guarantees, AVAILABILITY
     if claims is not None and "availability" in claims and claims["availability"].notna().any():
         availability = min(float(claims["availability"].max()), 1 - 1e-9)
-    named = [] if claims is None else claims["failures"].tolist()
-    if problem.failures is not None:
-        failure_set = build_failure_set(problem, "table")
-    else:
-        source = next((name for name in FAILURE_SOURCES if name != "table" and name in named), None)
-        if source is None:
-            return None, availability
-        failure_set = build_failure_set(problem, source)
+    source = _find_source(problem, claims)
+    if source is None:
+        return None, availability
+    failure_set = build_failure_set(problem, source)
     if failure_set.probability is None and claims is not None and "probability" in claims:
         assumed = float(claims["probability"].max())
         if assumed > 0 and not exceeds(assumed * len(failure_set), 1.0, relative=EXACT):

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -98,36 +98,43 @@ def _read_claims(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Iterato
     keys = table[["failures", "at_once", "restoration", "availability", "probability"]]
     kinds = keys.drop_duplicates().itertuples(index=False)
     kind_of = keys.groupby(list(keys), sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    for number, (failures, at_once, restoration, availability, probability) in enumerate(kinds):
+    for number, kind in enumerate(kinds):
         rows = np.flatnonzero(kind_of == number)
         minimum = np.zeros(len(problem.demands))
         minimum[demand[rows]] = rate[rows]
-        where = f"guarantees row {rows[0] + 1}"
-        failures_found = _find_failures(problem, str(failures), where)
-        if failures_found.probability is None and not math.isnan(probability):
-            if exceeds(probability * len(failures_found), 1.0, relative=EXACT):
-                raise PlanRejected(
-                    f"{where}: probability is {probability:g}, which {len(failures_found)} failures cannot "
-                    "all have"
-                )
-            failures_found = failures_found.with_probability(float(probability))
-        if restoration not in RESTORATIONS:
+        yield _read_claim(problem, minimum, kind, f"guarantees row {rows[0] + 1}")
+
+
+def _read_claim(problem: Traffic, minimum: Floats, kind: tuple[Any, ...], where: str) -> _Claim:
+    """Return the claim that demands get a minimum rate, (K,), in failures of one kind.
+
+    kind  failures, how many at once, restoration, availability and probability, as in the table `guarantees`
+    """
+    source, at_once, restoration, availability, probability = kind
+    failures = _find_failures(problem, str(source), where)
+    if failures.probability is None and not math.isnan(probability):
+        if exceeds(probability * len(failures), 1.0, relative=EXACT):
             raise PlanRejected(
-                f"{where}: restoration is '{restoration}', must be split or reroute"
-                + did_you_mean(str(restoration), RESTORATIONS)
+                f"{where}: probability is {probability:g}, which {len(failures)} failures cannot all have"
             )
-        has_availability = not math.isnan(availability)
-        if has_availability and (failures_found.probability is None or at_once != 1):
-            raise PlanRejected(
-                f"{where}: availability is {availability:g}, which needs single failures with probabilities"
-            )
-        yield _Claim(
-            rate_mbps=minimum,
-            failures=failures_found,
-            at_once=int(at_once),
-            restoration=str(restoration),
-            availability=float(availability) if has_availability else None,
+        failures = failures.with_probability(float(probability))
+    if restoration not in RESTORATIONS:
+        raise PlanRejected(
+            f"{where}: restoration is '{restoration}', must be split or reroute"
+            + did_you_mean(str(restoration), RESTORATIONS)
         )
+    has_availability = not math.isnan(availability)
+    if has_availability and (failures.probability is None or at_once != 1):
+        raise PlanRejected(
+            f"{where}: availability is {availability:g}, which needs single failures with probabilities"
+        )
+    return _Claim(
+        rate_mbps=minimum,
+        failures=failures,
+        at_once=int(at_once),
+        restoration=str(restoration),
+        availability=float(availability) if has_availability else None,
+    )
 
 
 def _find_failures(problem: Traffic, name: str, where: str) -> FailureSet:
@@ -142,6 +149,18 @@ def _find_failures(problem: Traffic, name: str, where: str) -> FailureSet:
     )
 
 
+def _deliver_rerouted(
+    problem: Traffic, plan: Routing, flow: VerifiedFlow, claim: _Claim, down: Bools
+) -> Floats:
+    """Return what arrives of each demand where a controller reroutes, Mbit/s, by the links that are down."""
+    is_all_sent = not differs(claim.rate_mbps, flow.served_mbps, flow.terms_mbps).any()
+    if claim.at_once == 1 and is_all_sent:  # metrics need the same
+        in_failures = deliver_in_failures(problem, plan, claim.failures)
+        return np.vstack([delivered_rates(problem, flow), in_failures])
+    rerouting = make_rerouting(problem, plan, claim.rate_mbps)
+    return np.array([rerouting.deliver(np.flatnonzero(link_down)) for link_down in down])
+
+
 def _find_broken(
     problem: Traffic, plan: Routing, flow: VerifiedFlow, claim: _Claim
 ) -> Iterator[tuple[int, str, float]]:
@@ -154,13 +173,8 @@ def _find_broken(
     combinations = _list_combinations(claim)
     down = np.array([claim.failures.link_down[list(rows)].any(axis=0) for rows in combinations])
     down = down.reshape(len(combinations), len(problem.links))
-    is_all_sent = not differs(claim.rate_mbps, flow.served_mbps, flow.terms_mbps).any()
-    if claim.restoration == "reroute" and claim.at_once == 1 and is_all_sent:  # metrics need the same
-        in_failures = deliver_in_failures(problem, plan, claim.failures)
-        arrives = np.vstack([delivered_rates(problem, flow), in_failures])
-    elif claim.restoration == "reroute":
-        rerouting = make_rerouting(problem, plan, claim.rate_mbps)
-        arrives = np.array([rerouting.deliver(np.flatnonzero(link_down)) for link_down in down])
+    if claim.restoration == "reroute":
+        arrives = _deliver_rerouted(problem, plan, flow, claim, down)
     else:
         outcomes = routes.simulate(problem, flow.served_mbps, down)
         arrives = np.array([outcome.delivered_mbps for outcome in outcomes])

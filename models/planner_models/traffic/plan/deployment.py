@@ -173,31 +173,38 @@ def _decompose_into_paths(
         leaving.setdefault(int(problem.tail[link]), []).append(link)
     source, target = int(problem.source[demand]), int(problem.target[demand])
     paths: list[tuple[list[int], float]] = []
-    while True:
-        path: list[int] = []
-        position_of, node = {source: 0}, source
-        while node != target:
-            usable = [link for link in leaving.get(node, []) if remaining[link] > MIN_SHARE]
-            if not usable:
-                break
-            path.append(max(usable, key=lambda link: (remaining[link], -link)))
-            node = int(problem.head[path[-1]])
-            if node in position_of:
-                cycle = path[position_of[node] :]
-                smallest = min(remaining[link] for link in cycle)
-                for link in cycle:
-                    remaining[link] -= smallest
-                path = path[: position_of[node]]
-                position_of = {other: index for other, index in position_of.items() if index <= len(path)}
-            position_of[node] = len(path)
-        if node != target:
-            break
-        share = min(remaining[link] for link in path)
-        for link in path:
-            remaining[link] -= share
-        paths.append((path, share))
+    while (path := _follow_largest(problem, source, target, leaving, remaining)) is not None:
+        paths.append((path, _take_smallest(remaining, path)))
     total = sum(share for _, share in paths)  # 1, but for rounding
     return [(path, share / total) for path, share in paths]
+
+
+def _follow_largest(
+    problem: Traffic, source: int, target: int, leaving: dict[int, list[int]], remaining: dict[int, float]
+) -> list[int] | None:
+    """Return the path of the largest flow at each node, None where none remains; remove cycles on the way."""
+    path: list[int] = []
+    position_of, node = {source: 0}, source
+    while node != target:
+        usable = [link for link in leaving.get(node, []) if remaining[link] > MIN_SHARE]
+        if not usable:
+            return None
+        path.append(max(usable, key=lambda link: (remaining[link], -link)))
+        node = int(problem.head[path[-1]])
+        if node in position_of:
+            _take_smallest(remaining, path[position_of[node] :])
+            path = path[: position_of[node]]
+            position_of = {other: index for other, index in position_of.items() if index <= len(path)}
+        position_of[node] = len(path)
+    return path
+
+
+def _take_smallest(remaining: dict[int, float], links: list[int]) -> float:
+    """Take the smallest remaining flow of some links from all of them, and return it."""
+    smallest = min(remaining[link] for link in links)
+    for link in links:
+        remaining[link] -= smallest
+    return smallest
 
 
 def _to_json(values: list[str] | list[int]) -> str:

@@ -178,20 +178,20 @@ def rank_upgrades(
     gains_delivered = delivered < offered * (1 - GAIN_TOLERANCE)
     max_gain = offered - delivered if gains_delivered else math.inf
     name = "delivered_mbps" if gains_delivered else "concurrent_flow"
+    value = decided.metrics[name] or 0.0
     bound = np.full(len(lines.names), max_gain)
     if prices.price is not None and prices.metric.name == name:
         gain = lines.sum_over_links(prices.price * problem.capacity_mbps * (action.value - 1))
         # what the program's optimum is better than the plan, as an upgraded line's plan may be optimal
-        apart = max(prices.value - (decided.metrics[name] or 0.0), 0.0)
+        apart = max(prices.value - value, 0.0)
         bound = np.where(gain > GAIN_TOLERANCE * abs(prices.value), np.minimum(gain + apart, max_gain), 0.0)
     dropped = lines.sum_over_links(dropped_rates(problem, flow))
     fullest = lines.max_over_links(flow.load_mbps / problem.capacity_mbps)
-    is_known = np.zeros(len(lines.names), dtype=bool)
-    is_known[lines.unique] = True
+    order = np.lexsort((-fullest, -dropped, -bound))
+    order = order[np.isin(order, lines.unique) & (bound[order] > 0)]
     return {
         lines.names[line]: float(bound[line]) if math.isfinite(bound[line]) else None
-        for line in np.lexsort((-fullest, -dropped, -bound)).tolist()
-        if is_known[line] and bound[line] > 0
+        for line in order.tolist()
     }
 
 

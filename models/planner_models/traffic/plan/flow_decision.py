@@ -115,17 +115,23 @@ def judge_gap(proof: Proof, missing: float, options: Options) -> Proof:
     return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
 
 
+def _choose_better(
+    decision: Decision[Routing], other: Decision[Routing], *, is_less: bool
+) -> Decision[Routing]:
+    """Return the decision with a plan of the better objective value; the first one where they are equal."""
+    if decision.plan is None or other.plan is None:
+        return decision if other.plan is None else other
+    first, second = decision.proof.objective or 0.0, other.proof.objective or 0.0
+    return decision if (first <= second if is_less else first >= second) else other
+
+
 def merge_proofs(
     decision: Decision[Routing], other: Decision[Routing], options: Options
 ) -> Decision[Routing]:
     """Return the better plan of two decisions for one objective, with the tighter of their bounds."""
     is_less = decision.proof.metric == "max_utilization"
     bounds = [made.proof.bound for made in (decision, other) if made.proof.bound is not None]
-    if decision.plan is None or other.plan is None:
-        best = decision if other.plan is None else other
-    else:
-        first, second = decision.proof.objective or 0.0, other.proof.objective or 0.0
-        best = decision if (first <= second if is_less else first >= second) else other
+    best = _choose_better(decision, other, is_less=is_less)
     if not bounds:
         return best
     proof = replace(best.proof, bound=max(bounds) if is_less else min(bounds))
@@ -191,6 +197,13 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     return rate / sent[demand] * target_rate[demand]
 
 
+def _bound_of(objective: Objective, utilization: float) -> float | None:
+    """Return the bound on an objective that a bound on the utilization gives; None for no bound."""
+    if objective != "concurrent":
+        return utilization
+    return 1.0 / utilization if utilization > 0 else None
+
+
 def make_decision(
     problem: Traffic,
     reduced: ReducedProblem,
@@ -209,7 +222,7 @@ def make_decision(
     """
     metric = METRIC_OF[objective]
     if split is None:
-        limit = None if bound <= 0 else 1.0 / bound if objective == "concurrent" else bound
+        limit = None if bound <= 0 else _bound_of(objective, bound)
         proof = undecided(bound=limit, metric=metric, backend=backend)
         return Decision(plan=None, proof=proof)
     plan = routing_of_flow(problem, reduced.find_flow(split))
@@ -222,7 +235,7 @@ def make_decision(
     # rounding may put the bound on the wrong side of the value
     if utilization * (1 - MIN_GAP) < bound < utilization * (1 + MIN_GAP):
         bound = utilization
-    limit = (1.0 / bound if bound > 0 else None) if objective == "concurrent" else bound
+    limit = _bound_of(objective, bound)
     proof = judged(
         "max" if objective == "concurrent" else "min",
         value,

@@ -56,12 +56,7 @@ class CapacityReoptimization(Reoptimization[Traffic]):
     """
 
     def __init__(self, problem: Traffic, decided: Decided, options: Options) -> None:
-        name = decided.decision.proof.metric or "delivered_mbps"
-        self._parameters: dict[str, str] = {}
-        if name == "delivered_mbps":  # where all arrives, the question is how far demands can grow
-            name = "concurrent_flow" if _delivers_all(decided) else "delivered_mbps"
-            if "objective" in decided.design.parameters:
-                self._parameters["objective"] = "concurrent" if name == "concurrent_flow" else "total"
+        name, self._parameters = _choose_objective(decided)
         metric = next(metric for metric in METRICS if metric.name == name)
         super().__init__(decided, metric=metric, measure=measure, options=options)
         self._problem = problem
@@ -211,16 +206,29 @@ def _open_session(
 ) -> ProgramSession | None:
     """Return a session of the design's linear program; None without one, or without a solution in time."""
     design = decided.design
+    # the program is that of all classes together, and knows no plan before
+    is_other = bool(decided.decision.proof.levels) or decided.previous is not None
+    if design.model is None or is_other or options.backend != "highs":
+        return None
     over_links = decided.parameters.get("paths", "any") == "any"
     if over_links and (problem.parsed_rules or np.isfinite(problem.max_latency_ms).any()):
         return None  # the program over links knows no limits of routes
     size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
-    # the program is that of all classes together, and knows no plan before
-    is_other = bool(decided.decision.proof.levels) or decided.previous is not None
-    if design.model is not None and not is_other and options.backend == "highs" and 0 < size <= MAX_VARIABLES:
-        program = design.model(problem, **{**decided.parameters, **parameters})
-        block = [block for block in program.row_blocks if block.name == "capacity"]
-        if block and not program.is_integer:
-            with contextlib.suppress(SolverFailure):  # out of time, or the program does not shed demand
-                return ProgramSession(problem, program, block[0].start, options)
+    if not 0 < size <= MAX_VARIABLES:
+        return None
+    program = design.model(problem, **{**decided.parameters, **parameters})
+    start = next((block.start for block in program.row_blocks if block.name == "capacity"), None)
+    if start is not None and not program.is_integer:
+        with contextlib.suppress(SolverFailure):  # out of time, or the program does not shed demand
+            return ProgramSession(problem, program, start, options)
     return None
+
+
+def _choose_objective(decided: Decided) -> tuple[str, dict[str, str]]:
+    """Return the metric that is optimized again, and the parameters that make it the design's objective."""
+    name = decided.decision.proof.metric or "delivered_mbps"
+    if name != "delivered_mbps":
+        return name, {}
+    grows = _delivers_all(decided)  # where all arrives, the question is how far demands can grow
+    name, objective = ("concurrent_flow", "concurrent") if grows else ("delivered_mbps", "total")
+    return name, {"objective": objective} if "objective" in decided.design.parameters else {}

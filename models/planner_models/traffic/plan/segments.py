@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -55,8 +55,7 @@ def read_segments(
     for row, (demand, source, target, text, share) in enumerate(zip(demands, *columns, strict=True)):
         where = f"segments row {row + 1}"
         nodes = _parse(text)
-        unknown = [] if nodes is None else [node for node in nodes if node not in row_of]
-        if skip_unknown and (demand < 0 or nodes is None or unknown):
+        if skip_unknown and (demand < 0 or nodes is None or not row_of.keys() >= set(nodes)):
             continue
         if demand < 0:
             raise PlanRejected(f"{where}: {source}->{target} is no demand of the problem")
@@ -64,14 +63,21 @@ def read_segments(
             raise PlanRejected(
                 f"{where}: segments is '{abbreviate(text)}', must be a JSON list of node names"
             )
-        if unknown:
-            raise PlanRejected(f"{where}: '{abbreviate(unknown[0])}' is no node of the network")
-        if nodes[-1] != target:
-            raise PlanRejected(f"{where}: segments end at {nodes[-1]}, must end at the target {target}")
-        ends = [source, *nodes]
-        if any(start == other for start, other in itertools.pairwise(ends)):
-            raise PlanRejected(f"{where}: a node follows itself in {source}, {', '.join(nodes)}")
+        _require_list(where, source, target, nodes, row_of)
         yield demand, [row_of[node] for node in nodes], float(share)
+
+
+def _require_list(
+    where: str, source: str, target: str, nodes: Sequence[str], row_of: Mapping[str, int]
+) -> None:
+    """Raise PlanRejected where nodes are no segment list from a source to a target."""
+    unknown = [node for node in nodes if node not in row_of]
+    if unknown:
+        raise PlanRejected(f"{where}: '{abbreviate(unknown[0])}' is no node of the network")
+    if nodes[-1] != target:
+        raise PlanRejected(f"{where}: segments end at {nodes[-1]}, must end at the target {target}")
+    if any(start == other for start, other in itertools.pairwise([source, *nodes])):
+        raise PlanRejected(f"{where}: a node follows itself in {source}, {', '.join(nodes)}")
 
 
 def _parse(text: object) -> list[str] | None:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -280,19 +281,18 @@ def build_fat_tree(*, k: int, hosts_per_edge: int | None = None, capacity_mbps: 
     hosts_per_edge = half if hosts_per_edge is None else hosts_per_edge
     pods, halves = range(k), range(half)
     first = [
-        (f"host-{p}-{e}-{h}", f"edge-{p}-{e}") for p in pods for e in halves for h in range(hosts_per_edge)
+        (f"host-{p}-{e}-{h}", f"edge-{p}-{e}") for p, e, h in product(pods, halves, range(hosts_per_edge))
     ]
-    second = [(f"edge-{p}-{e}", f"aggregation-{p}-{a}") for p in pods for e in halves for a in halves]
-    third = [(f"aggregation-{p}-{a}", f"core-{a}-{c}") for p in pods for a in halves for c in halves]
+    second = [(f"edge-{p}-{e}", f"aggregation-{p}-{a}") for p, e, a in product(pods, halves, halves)]
+    third = [(f"aggregation-{p}-{a}", f"core-{a}-{c}") for p, a, c in product(pods, halves, halves)]
     width = k * half + (k - 1) * POD_GAP  # of the drawing; an edge switch has 1
     positions: Places = {}
-    for p in pods:
+    for p, e in product(pods, halves):
         start, pod = p * (half + POD_GAP), f"pod {p}"
-        for e in halves:
-            hosts = [f"host-{p}-{e}-{h}" for h in range(hosts_per_edge)]
-            positions |= _place_rack(f"edge-{p}-{e}", hosts, start + e + 0.5, width, pod)
-            positions[f"aggregation-{p}-{e}"] = (start + e + 0.5, AGGREGATION_TIER * width, pod)
-    cores = [f"core-{a}-{c}" for a in halves for c in halves]
+        hosts = [f"host-{p}-{e}-{h}" for h in range(hosts_per_edge)]
+        positions |= _place_rack(f"edge-{p}-{e}", hosts, start + e + 0.5, width, pod)
+        positions[f"aggregation-{p}-{e}"] = (start + e + 0.5, AGGREGATION_TIER * width, pod)
+    cores = [f"core-{a}-{c}" for a, c in product(halves, halves)]
     positions |= _place_row(cores, width, "core")
     return _duplex_topology(
         [host for host, _ in first],
@@ -320,14 +320,23 @@ def build_vl2(
     """
     if aggregations < 2:
         raise InputError(f"problem.aggregations is {aggregations}, must be at least 2")
-    first = [(f"host-{t}-{h}", f"tor-{t}") for t in range(tors) for h in range(hosts_per_tor)]
+    first = [(f"host-{t}-{h}", f"tor-{t}") for t, h in product(range(tors), range(hosts_per_tor))]
     second = [
-        (f"tor-{t}", f"aggregation-{(2 * t + side) % aggregations}") for t in range(tors) for side in range(2)
+        (f"tor-{t}", f"aggregation-{(2 * t + side) % aggregations}")
+        for t, side in product(range(tors), range(2))
     ]
     third = [
-        (f"aggregation-{a}", f"intermediate-{i}") for a in range(aggregations) for i in range(intermediates)
+        (f"aggregation-{a}", f"intermediate-{i}")
+        for a, i in product(range(aggregations), range(intermediates))
     ]
     capacity = np.r_[np.full(len(first), host_mbps), np.full(len(second) + len(third), switch_mbps)]
+    positions, width = _place_racks_of_vl2(tors, aggregations, hosts_per_tor)
+    positions |= _place_row([f"intermediate-{i}" for i in range(intermediates)], width, "intermediate")
+    return _duplex_topology([host for host, _ in first], [*first, *second, *third], capacity, positions)
+
+
+def _place_racks_of_vl2(tors: int, aggregations: int, hosts_per_tor: int) -> tuple[Places, float]:
+    """Place racks by pods, with the aggregation switches above them; return the width of the drawing, too."""
     pods = aggregations // 2  # those with the same two aggregation switches, where these come in pairs
     is_paired = aggregations % 2 == 0
     by_pod = sorted(range(tors), key=lambda t: (t % pods, t)) if is_paired else list(range(tors))
@@ -348,8 +357,7 @@ def build_vl2(
         across = float(np.mean(near)) + side if near and is_paired else (a + 0.5) * width / aggregations
         group = f"pod {a // 2}" if is_paired else "aggregation"
         positions[f"aggregation-{a}"] = (across, AGGREGATION_TIER * width, group)
-    positions |= _place_row([f"intermediate-{i}" for i in range(intermediates)], width, "intermediate")
-    return _duplex_topology([host for host, _ in first], [*first, *second, *third], capacity, positions)
+    return positions, width
 
 
 def _place_rack(switch: str, hosts: Sequence[str], across: float, width: float, group: str) -> Places:

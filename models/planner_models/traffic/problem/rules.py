@@ -5,7 +5,7 @@ Tunnels are the paths that operators have configured, RSVP-TE tunnels or lists o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -100,18 +100,14 @@ def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
     """Return the rules of a problem that has the table, and all faults in its rows."""
     frame = problem.rules
     assert frame is not None
-    names = problem.nodes["node"].tolist()
-    node_of = {name: node for node, name in enumerate(names)}
+    node_of = {name: node for node, name in enumerate(problem.nodes["node"].tolist())}
     link_names = find_links(problem)
     faults = RowFaults(frame, "rules")
     rules: list[Rule] = []
     for row, cells in enumerate(frame.to_dict("records")):
         texts = {column: str(cells.get(column, "")) for column in RULES.columns}
         listed = _listed_nodes(texts, faults, row)
-        columns = [(column, texts[column]) for column in ("source", "target", "node", "tail", "head")]
-        for column, name in [*columns, *(("path", name) for name in listed)]:
-            if name and name not in node_of:
-                faults.add_unknown_node(row, name, column, names)
+        _require_nodes(texts, listed, node_of, faults, row)
         nodes = tuple(node_of.get(name, -1) for name in listed)
         fault = link_names.missing_step(listed, nodes)
         if len(set(nodes)) < len(nodes):
@@ -130,6 +126,16 @@ def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
     return rules, faults.report()
 
 
+def _require_nodes(
+    texts: Mapping[str, str], listed: Sequence[str], node_of: Mapping[str, int], faults: RowFaults, row: int
+) -> None:
+    """Add an error for each name of a rule that is no node."""
+    named = [(column, texts[column]) for column in ("source", "target", "node", "tail", "head")]
+    for column, name in [*named, *(("path", name) for name in listed)]:
+        if name and name not in node_of:
+            faults.add_unknown_node(row, name, column, list(node_of))
+
+
 def _listed_nodes(texts: dict[str, str], faults: RowFaults, row: int) -> list[str]:
     """Return the names that a rule is about: of a node, of a link's ends, or of a path; add its faults."""
     if texts["rule"] not in RULE_NAMES:
@@ -137,21 +143,30 @@ def _listed_nodes(texts: dict[str, str], faults: RowFaults, row: int) -> list[st
         faults.add(row, f"rule '{abbreviate(texts['rule'])}' is not avoid or use{near}")
     if texts["source"] and texts["source"] == texts["target"]:
         faults.add(row, f"source and target are both '{texts['source']}', must differ")
-    kinds = [kind for kind in (("node",), ("tail", "head"), ("path",)) if any(texts[name] for name in kind)]
+    named = {"node": texts["node"], "link": texts["tail"] or texts["head"], "path": texts["path"]}
+    kinds = [kind for kind, text in named.items() if text]
     if len(kinds) != 1:
-        what = "none" if not kinds else " and ".join("link" if len(kind) > 1 else kind[0] for kind in kinds)
+        what = " and ".join(kinds) or "none"
         faults.add(row, f"must name a node, a link (tail and head) or a path; has {what}")
         return []
-    if kinds[0] == ("tail", "head"):
-        for name in ("tail", "head"):
-            if not texts[name]:
-                faults.add(row, f"{name} is empty: a link needs tail and head")
-                return []
-        if texts["tail"] == texts["head"]:
-            faults.add(row, f"tail and head are both '{texts['tail']}', must differ")
-        return [texts["tail"], texts["head"]]
-    if kinds[0] == ("node",):
+    if kinds == ["node"]:
         return [texts["node"]]
+    return _listed_ends(texts, faults, row) if kinds == ["link"] else _listed_path(texts, faults, row)
+
+
+def _listed_ends(texts: dict[str, str], faults: RowFaults, row: int) -> list[str]:
+    """Return the names of the ends of a rule's link; add its errors."""
+    for name in ("tail", "head"):
+        if not texts[name]:
+            faults.add(row, f"{name} is empty: a link needs tail and head")
+            return []
+    if texts["tail"] == texts["head"]:
+        faults.add(row, f"tail and head are both '{texts['tail']}', must differ")
+    return [texts["tail"], texts["head"]]
+
+
+def _listed_path(texts: dict[str, str], faults: RowFaults, row: int) -> list[str]:
+    """Return the names of the nodes of a rule's path; add its errors."""
     listed = parse_nodes(texts["path"])
     if len(listed) < 2 or "" in listed:
         faults.add(row, f"path is '{abbreviate(texts['path'])}', must be two nodes at least, such as A > B")

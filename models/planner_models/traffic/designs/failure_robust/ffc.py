@@ -189,12 +189,7 @@ class _Search:
             solved.append((value, float(value @ self.admitted[self.wanted]) / self.unit))
             bounds.append(None if solution.bound is None else solution.bound * self.unit)
         sent = float(self.admitted.sum())
-        proofs = tuple(
-            LevelProof(level.name, reached, max(reached, bound))
-            for level, bound in zip(levels, bounds, strict=False)
-            if bound is not None
-            for reached in [level.objective(self.admitted)]
-        )
+        proofs = class_priorities.prove_reached(levels, bounds, self.admitted)
         bound = bounds[0] if len(levels) == 1 and bounds and (levels[0].value == 1).all() else None
         return Proof(
             status=status,

@@ -23,7 +23,7 @@ from planner import backends
 from planner.arrays import Bools, Floats
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import LevelProof, Proof, Status, relative_gap
+from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -115,13 +115,15 @@ def route(
         return refuse_demands(problem, left_out, reason)
     offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
+    scope = routes.scope
     if objective == "concurrent":
         best, proof = _admit_alike(offered, routes.networks, gap, deadline)
-        scope = f"{routes.scope}, the same share of all demands"
+        scope = f"{scope}, the same share of all demands"
     else:
         levels = class_priorities.make_levels(problem, classes)
         best, proof = _admit_by_level(offered, routes.networks, levels, options, deadline)
-        scope = f"{routes.scope}, {ORDER_SCOPE}" if len(levels) > 1 and proof.bound is None else routes.scope
+        if len(levels) > 1 and proof.bound is None:
+            scope = f"{scope}, {ORDER_SCOPE}"
     proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)
     if best is None:
         return Decision(plan=None, proof=proof)
@@ -191,11 +193,7 @@ def _admit_by_level(
         return best, _prove(best, search.bound, gap)
     if best is None:
         return None, undecided()
-    proofs = tuple(
-        LevelProof(level.name, reached, max(reached, bound))
-        for level, bound in zip(levels, bounds, strict=False)
-        for reached in [level.objective(best)]
-    )
+    proofs = class_priorities.prove_reached(levels, bounds, best)
     allowed = max(2 * gap, MIN_GAP)  # later levels may take as much as the gap from those before
     is_optimal = len(proofs) == len(levels) and all(
         proof.bound - proof.objective <= allowed * max(proof.bound, 1e-300) for proof in proofs

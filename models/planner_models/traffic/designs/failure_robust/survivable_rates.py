@@ -293,10 +293,7 @@ class SurvivableRates:
             lost = self._ask(some, rates, active, deadline) if len(active) and self._round else {}
             few = FIT_SHARE * gap * min([self.bound, *(value for _, value in self._held)])
             if sum(lost.values()) <= few:
-                lost = self._ask(some, rates, np.arange(len(self._networks)), deadline)
-                # what the least rates add may lose more than the rates themselves
-                if sum(lost.values()) <= few:
-                    lost = self._ask(rates, rates, np.arange(len(self._networks)), deadline)
+                lost = self._ask_all(some, rates, few, deadline)
                 self._fit(rates, lost, gap, deadline)
             if self._is_late(deadline):
                 return
@@ -317,6 +314,15 @@ class SurvivableRates:
     @staticmethod
     def _is_late(deadline: Deadline) -> bool:
         return deadline.is_over
+
+    def _ask_all(self, some: Floats, rates: Floats, few: float, deadline: Deadline) -> dict[int, float]:
+        """Return what failures lose of rates, by failure; ask first with the least rates of all demands.
+
+        few  Mbit/s; where the least rates lose no more, they may lose more than the rates themselves
+        """
+        failures = np.arange(len(self._networks))
+        lost = self._ask(some, rates, failures, deadline)
+        return lost if sum(lost.values()) > few else self._ask(rates, rates, failures, deadline)
 
     def _ask(self, asked: Floats, rates: Floats, selected: Ints, deadline: Deadline) -> dict[int, float]:
         """Test the rates in failures; add their cuts, and return the loss of each lossy one, Mbit/s.

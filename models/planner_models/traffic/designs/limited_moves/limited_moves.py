@@ -124,7 +124,7 @@ def route(
     search = _choose_search(routable, limit, found, free.plan, options)
     made = shed_demands(problem, left_out, search.solve(request.objective, request.levels))
     of_limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
-    covers = ", ".join(text for text in (of_limit, made.proof.bound_scope, scope) if text)
+    covers = ", ".join(filter(None, (of_limit, made.proof.bound_scope, scope)))
     made = replace(made, proof=replace(made.proof, bound_scope=covers))
     is_late = made.plan is None and made.proof.status is Status.UNDECIDED
     if is_late and request.objective in ("delivered", "total") and options.service != "all":
@@ -156,21 +156,19 @@ def _choose_search(
     is_small = limit.present.flow.nnz + anew <= MAX_PROGRAM_COLUMNS
     if is_split or (limits is None and (is_small or options.is_solver_chosen)):
         return ProgramSearch(problem, limit, options, paths)
+    start = FoundPaths(
+        demand=np.zeros(0, dtype=np.int64),
+        start=np.zeros(1, dtype=np.int64),
+        link=np.zeros(0, dtype=np.int32),
+    )
     if paths is not None:
-        oracle = path_program.over_given_paths(problem, paths)
-        start = paths.found
+        oracle, start = path_program.over_given_paths(problem, paths), paths.found
+    elif limits is not None:
+        oracle = path_program.over_routes_within(problem, limits)
     else:
-        start = FoundPaths(
-            demand=np.zeros(0, dtype=np.int64),
-            start=np.zeros(1, dtype=np.int64),
-            link=np.zeros(0, dtype=np.int32),
-        )
-        if free is not None and limits is None:
+        oracle = path_program.over_all_paths(problem)
+        if free is not None:
             start, _ = decompose_by_demand(problem, flow_by_demand(problem, free))
-        if limits is None:
-            oracle = path_program.over_all_paths(problem)
-        else:
-            oracle = path_program.over_routes_within(problem, limits)
     program = path_program.PathProgram(problem, limit, oracle, start, limits)
     return PathSearch(limit, options, program, has_routes=limits is not None)
 

@@ -68,6 +68,27 @@ class Commodities:
         return getattr(self.problem, name)
 
 
+def _require_modelled(
+    problem: Traffic,
+    paths: int | Literal["any", "tunnels"],
+    limits: RouteLimits | None,
+    objective: Objective,
+    service: Service,
+) -> None:
+    """Raise InputError where there is no linear program of a problem."""
+    if paths == "any" and limits is not None:
+        raise InputError(
+            "paths is 'any': the linear program over links has no latency limits and rules; give a number of "
+            "paths, or 'tunnels'"
+        )
+    if not (problem.routable.rate_mbps > 0).any():
+        raise InputError("demands: none has a rate and a path, so that there is nothing to model")
+    if service == "all" and problem.unreachable.any():
+        raise InputError(_lack(problem, problem.unreachable))
+    if objective == "cost":
+        link_cost(problem)  # raises where links have none
+
+
 def open_model(
     problem: Traffic,
     *,
@@ -99,18 +120,8 @@ def open_model(
     """
     require_paths(paths, max_hops)
     limits = RouteLimits.of(problem)
-    if paths == "any" and limits is not None:
-        raise InputError(
-            "paths is 'any': the linear program over links has no latency limits and rules; give a number of "
-            "paths, or 'tunnels'"
-        )
+    _require_modelled(problem, paths, limits, objective, service)
     routable = problem.routable
-    if not (routable.rate_mbps > 0).any():
-        raise InputError("demands: none has a rate and a path, so that there is nothing to model")
-    if service == "all" and problem.unreachable.any():
-        raise InputError(_lack(problem, problem.unreachable))
-    if objective == "cost":
-        link_cost(problem)  # raises where links have none
     if paths == "any":
         model = _model_over_links(problem, routable, objective, find_separate(problem, separate), previous)
     elif len(separate):

@@ -223,6 +223,25 @@ def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     return fitted_plan.route_in_time(search.problem, objective, limit_s, needed_s)
 
 
+def _deliver_most(
+    search: OptimumSearch, together: Decision[Routing], *, may_be_cut: bool
+) -> Decision[Routing]:
+    """Return the decision that delivers the most of demands that do not all fit.
+
+    together    decision for the same share of all demands
+    may_be_cut  whether a heuristic goes on where the time limit ends the search
+    """
+    is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
+    if (is_undecided and may_be_cut) or search.is_too_large("total"):
+        return _deliver_by_heuristic(search, together, None)
+    largest = search.solve("total")
+    if largest.proof.status is Status.OPTIMAL or not may_be_cut:
+        return largest
+    other = _deliver_by_heuristic(search, together, largest.proof.bound)
+    is_better = (other.proof.objective or 0.0) > (largest.proof.objective or 0.0)
+    return other if largest.plan is None or is_better else largest
+
+
 def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     """Return the decision of a search for demands that all have a path."""
     problem, is_strict = search.problem, search.options.service == "all"
@@ -240,15 +259,7 @@ def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
         return together if objective == "concurrent" else search.solve(objective)
     if is_strict:
         return search.prove_infeasible(objective, together)
-    is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
-    if (is_undecided and not finds_total and search.restricted is None) or search.is_too_large("total"):
-        largest = _deliver_by_heuristic(search, together, None)
-    else:
-        largest = search.solve("total")
-        if largest.proof.status is not Status.OPTIMAL and not finds_total and search.restricted is None:
-            other = _deliver_by_heuristic(search, together, largest.proof.bound)
-            is_better = (other.proof.objective or 0.0) > (largest.proof.objective or 0.0)
-            largest = other if largest.plan is None or is_better else largest
+    largest = _deliver_most(search, together, may_be_cut=not finds_total and search.restricted is None)
     if objective == "cost" and largest.proof.objective is not None:
         return search.solve("cost", least_mbps=largest.proof.objective * (1 - LEAST_TOLERANCE))
     return largest

@@ -244,17 +244,7 @@ class OptimumSearch:
             unit = path_scale(problem, self.found)
         if self.restricted is not None:
             unit = 1.0
-            minimums = (
-                []
-                if least_mbps is None
-                else [LeastDelivery(value=np.ones(len(problem.demands)), amount=least_mbps)]
-            )
-            restricted = self.restricted.solve(objective, options, minimums)
-            is_partial = objective == "total" or least_mbps is not None
-            solution = restricted.solution
-            flows = None
-            if solution.x is not None:
-                flows = flows_over_paths(problem, restricted.paths, solution.x, is_partial=is_partial)
+            solution, flows = _solve_restricted(problem, self.restricted, objective, options, least_mbps)
         elif self.found is None:
             solution, flows = solve_over_links(problem, unit, objective, options, least_mbps)
         else:
@@ -398,6 +388,24 @@ def _solve_formulation(
     return solution, flow_mbps(problem, m), served
 
 
+def _solve_restricted(
+    problem: Traffic,
+    restricted: RestrictedFlow,
+    objective: Objective,
+    options: Options,
+    least_mbps: float | None,
+) -> tuple[Solution, SolvedFlows | None]:
+    """Return the solution over paths that are added where they can improve it, and its flows."""
+    minimums = []
+    if least_mbps is not None:
+        minimums = [LeastDelivery(value=np.ones(len(problem.demands)), amount=least_mbps)]
+    result = restricted.solve(objective, options, minimums)
+    if result.solution.x is None:
+        return result.solution, None
+    is_partial = objective == "total" or least_mbps is not None
+    return result.solution, flows_over_paths(problem, result.paths, result.solution.x, is_partial=is_partial)
+
+
 def _solve_by_paths(
     problem: Traffic,
     objective: Objective,
@@ -409,17 +417,17 @@ def _solve_by_paths(
 
     By the simplex method from the routes of the decision before, or by the interior-point method.
     """
-    is_maximum = objective in ("concurrent", "utilization")
-    if not has_many_paths(paths, options) or (objective != "total" and not is_maximum):
+    if not has_many_paths(paths, options) or objective not in ("total", "concurrent", "utilization"):
         return None
+    solve, search = given_path_flow.solve_utilization, interior_point.solve_utilization
+    if objective == "total":
+        solve, search = given_path_flow.solve_total, interior_point.solve_total
     solution: Solution | None = None
     plan = None if previous is None else previous.plan
     if plan is not None and len(problem.links) <= total_flow.MAX_SIMPLEX_LINKS:
         start = PreviousRoutes.of(problem, plan).among(paths)
-        solve = given_path_flow.solve_utilization if is_maximum else given_path_flow.solve_total
         solution = solve(problem, paths, start, options)
     if solution is None:
-        search = interior_point.solve_utilization if is_maximum else interior_point.solve_total
         solution = search(problem, paths, options)
     if objective == "concurrent" and solution.objective and solution.bound:
         solution = replace(solution, objective=1 / solution.objective, bound=1 / solution.bound)

@@ -47,9 +47,10 @@ def parse_containerlab(text: str, file: str) -> GraphContent:
 
 def _parse_link(link: Any, where: str, nodes: Mapping[Any, Any]) -> GraphEdge | None:
     """Return the edge of a link; None for one to an interface of the machine."""
-    endpoints = link.get("endpoints") if isinstance(link, dict) else None
+    link = link if isinstance(link, dict) else {}
+    endpoints = link.get("endpoints")
     if not isinstance(endpoints, list) or len(endpoints) != 2:
-        if isinstance(link, dict) and link.get("type") in OUTSIDE_TYPES:
+        if link.get("type") in OUTSIDE_TYPES:
             return None
         raise InputError(f"{where}: must have two endpoints, such as ['r1:eth1', 'r2:eth1']")
     names = {str(name) for name in nodes}

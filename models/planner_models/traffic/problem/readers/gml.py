@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from planner.errors import InputError
@@ -36,20 +37,23 @@ def parse_gml(text: str, file: str) -> GraphContent:
     is_directed = any(key == "directed" and value == "1" for key, value, _ in entries)
     content = GraphContent(label="label")
     for key, value, row in entries:
-        if key not in ("node", "edge") or not isinstance(value, list):
-            continue
-        attributes = {name: text for name, text, _ in value if isinstance(text, str)}
-        ends = ("id",) if key == "node" else ("source", "target")
-        for end in ends:
-            if end not in attributes:
-                raise InputError(f"{file} row {row}: {key} has no {end}")
-        values = [attributes.pop(end) for end in ends]
-        if key == "node":
-            content.nodes.append(GraphNode(f"{file} row {row}", values[0], attributes))
-        else:
-            tail, head = values
-            content.edges.append(GraphEdge(f"{file} row {row}", tail, head, is_directed, attributes))
+        where = f"{file} row {row}"
+        if key == "node" and isinstance(value, list):
+            (name,), attributes = _split_attributes(value, ("id",), f"{where}: node")
+            content.nodes.append(GraphNode(where, name, attributes))
+        elif key == "edge" and isinstance(value, list):
+            (tail, head), attributes = _split_attributes(value, ("source", "target"), f"{where}: edge")
+            content.edges.append(GraphEdge(where, tail, head, is_directed, attributes))
     return content
+
+
+def _split_attributes(entries: Entries, names: Sequence[str], where: str) -> tuple[list[str], dict[str, str]]:
+    """Return the texts of the attributes that an element must have, and its others by name."""
+    attributes = {name: text for name, text, _ in entries if isinstance(text, str)}
+    for name in names:
+        if name not in attributes:
+            raise InputError(f"{where} has no {name}")
+    return [attributes.pop(name) for name in names], attributes
 
 
 def _parse_lists(text: str, file: str) -> Entries:

@@ -17,11 +17,10 @@ from planner.contract.cell_units import read_amounts
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.graphml import (
     CAPACITIES,
-    POSITIONS,
     EdgeSettings,
     note_unread,
     read_columns,
-    read_numbers,
+    read_positions,
 )
 from planner_models.traffic.problem.readers.table_building import build_table, make_unique, position_columns
 
@@ -61,13 +60,8 @@ class GraphContent:
     label: str | None = None
 
 
-def build_network(
-    content: GraphContent, settings: EdgeSettings, faults: FileErrors
-) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.intp], NDArray[np.intp]]:
-    """Return the tables of nodes and links, and the tails and heads of links; an undirected edge gives two.
-
-    Links have no names of ends yet where `faults` has some.
-    """
+def _number_nodes(content: GraphContent, faults: FileErrors) -> dict[str, int]:
+    """Return the row of each node by its id; add the errors of repeated ids."""
     code: dict[str, int] = {}
     for node in content.nodes:
         if node.id in code:
@@ -76,6 +70,17 @@ def build_network(
             )
         else:
             code[node.id] = len(code)
+    return code
+
+
+def build_network(
+    content: GraphContent, settings: EdgeSettings, faults: FileErrors
+) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.intp], NDArray[np.intp]]:
+    """Return the tables of nodes and links, and the tails and heads of links; an undirected edge gives two.
+
+    Links have no names of ends yet where `faults` has some.
+    """
+    code = _number_nodes(content, faults)
     if not content.nodes:
         faults.add(faults.file, ": has no node")
     nodes = _build_nodes(content, list(code), faults)
@@ -101,14 +106,7 @@ def build_network(
 
 def _build_nodes(content: GraphContent, ids: Sequence[str], faults: FileErrors) -> pd.DataFrame:
     rows = [(node.location, node.attributes) for node in content.nodes]
-    attributes = {name for _, values in rows for name in values}
-    used: set[str] = set() if content.label is None else {content.label}
-    position = {}
-    for column, spellings in POSITIONS.items():
-        name = next((name for name in spellings if name in attributes), None)
-        used |= set() if name is None else {name}
-        position[column] = read_numbers(rows, name or "", faults)
-    note_unread("node", [name for _, values in rows for name in values], used, faults.file)
+    position = read_positions(rows, content.label, faults)
     if len(ids) < len(rows):  # a fault
         return build_table(node=[])
     names = (

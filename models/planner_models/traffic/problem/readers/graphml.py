@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Final
 from xml.etree.ElementTree import Element
@@ -233,7 +234,8 @@ def _place(element: Element, before: int, faults: FileErrors) -> str:
     return f"{faults.file}: {element.tag} {name}"
 
 
-def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame, dict[str, int]]:
+def _number_nodes(graph: _Graph, faults: FileErrors) -> dict[str, int]:
+    """Return the row of each node by its id; add the errors of missing and repeated ids."""
     code: dict[str, int] = {}
     for location, element, _ in graph.nodes:
         id_ = element.get("id")
@@ -243,22 +245,44 @@ def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame,
             faults.add(location, " is there already", rule="a node is there already")
         else:
             code[id_] = len(code)
+    return code
+
+
+def read_positions(rows: Rows, label: str | None, faults: FileErrors) -> dict[str, Floats]:
+    """Return latitude and longitude of nodes; note the attributes that are neither these nor the label."""
+    names = [name for _, values in rows for name in values]
+    name_of = {
+        column: next((name for name in spellings if name in names), "")
+        for column, spellings in POSITIONS.items()
+    }
+    position = {column: read_numbers(rows, name, faults) for column, name in name_of.items()}
+    note_unread("node", names, {label or "", *name_of.values()}, faults.file)
+    return position
+
+
+def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame, dict[str, int]]:
+    code = _number_nodes(graph, faults)
     rows = [(location, values) for location, _, values in graph.nodes]
     attributes = {name for _, values in rows for name in values}
     if label != "label" and label not in attributes:
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, attributes))
-    position: dict[str, Floats] = {}
-    used = {label}
-    for column, names in POSITIONS.items():
-        name = next((name for name in names if name in attributes), None)
-        used |= {name} if name is not None else set()
-        position[column] = read_numbers(rows, name or "", faults)
-    note_unread("node", [name for _, values in rows for name in values], used, faults.file)
+    position = read_positions(rows, label, faults)
     if len(code) < len(rows):  # a fault
         return build_table(node=[]), code
     node = table_building.make_unique([values.get(label, "") for _, values in rows], list(code))
     columns = position_columns(position["longitude"], position["latitude"], geographical=True, faults=faults)
     return build_table(node=node, **columns), code
+
+
+def _find_end(edge: Element, end: str, location: str, code: Mapping[str, int], faults: FileErrors) -> int:
+    """Return the row of the node at an end of an edge; 0, with an error, where there is none."""
+    id_ = edge.get(end, "")
+    if end not in edge.attrib:
+        faults.add(location, f": {end} is missing", rule=f"{end} is missing")
+    elif id_ not in code:
+        fault = f": {end} is '{shorten(id_)}', must be a node's id"
+        faults.add(location, fault, rule=f"{end} must be a node's id", near=(id_, code))
+    return code.get(id_, 0)
 
 
 def _links(
@@ -267,15 +291,7 @@ def _links(
     """Return the columns of numbers, tails and heads of links; an undirected edge gives two links."""
     ends, copies = [], []
     for location, edge, _ in graph.edges:
-        pair = []
-        for end in ("source", "target"):
-            id_ = edge.get(end, "")
-            if end not in edge.attrib:
-                faults.add(location, f": {end} is missing", rule=f"{end} is missing")
-            elif id_ not in code:
-                fault = f": {end} is '{shorten(id_)}', must be a node's id"
-                faults.add(location, fault, rule=f"{end} must be a node's id", near=(id_, code))
-            pair.append(code.get(id_, 0))
+        pair = [_find_end(edge, end, location, code, faults) for end in ("source", "target")]
         if (both := edge.get("source")) is not None and both == edge.get("target"):
             fault = f": source and target are both '{shorten(both)}', must differ; delete the edge"
             faults.add(location, fault, rule="source and target must differ")
@@ -329,10 +345,8 @@ def write(
     lines += ["  </graph>", "</graphml>", ""]
     write_text("\n".join(lines), path)
     if demands is not None:
-        column_names = [
-            name for name in ("source", "target", "rate_mbps", "class") if name in tables["demands"]
-        ]
-        flows = tables["demands"][column_names]
+        listed = pd.Index(["source", "target", "rate_mbps", "class"])
+        flows = tables["demands"][listed.intersection(tables["demands"].columns, sort=False)]
         export_table(flows, demands, ".csv")
 
 
@@ -365,27 +379,37 @@ def read_columns(rows: Rows, settings: EdgeSettings, faults: FileErrors) -> Edge
         _check_values(rows, weight, "weight", read.columns["weight"], faults)
         read.used.add(weight)
     for ours, named in (("cost", settings.cost), ("latency_ms", None)):
-        name = _find([name_read for name_read in names if name_read not in read.used], ours, named, faults)
-        if name is None:
-            continue
-        read.used.add(name)
-        values = read_numbers(rows, name, faults)
-        _check_values(rows, name, ours, values, faults)
-        if (complete := drop_incomplete(values, name, faults)) is not None:
-            read.columns[ours] = complete
-        other = readings_of(LINKS).get(ours)
-        texts = {row.get(name, "").strip() for _, row in rows}
-        if named is None and other == "weight" and weight is None and len(texts) > 1:
-            faults.add(
-                faults.file,
-                f": edge attribute '{shorten(name)}' may be {describe(LINKS, ours)} or "
-                f"{describe(LINKS, other)}, and no attribute is {other}: "
-                f'set {other} = "{name}" or {ours} = "{name}"',
-            )
+        name = _find([*filterfalse(read.used.__contains__, names)], ours, named, faults)
+        if name is not None:
+            _read_column(rows, name, ours, read, faults)
+            if named is None and weight is None:
+                _refuse_two_readings(rows, name, ours, faults)
     if rows and not faults.lines:
         for note in assume_absent(LINKS, read.columns, faults.file):
             add_note(note)
     return read
+
+
+def _read_column(rows: Rows, name: str, ours: str, read: EdgeColumns, faults: FileErrors) -> None:
+    """Add one of our columns by the attribute that holds it, where all edges have it."""
+    read.used.add(name)
+    values = read_numbers(rows, name, faults)
+    _check_values(rows, name, ours, values, faults)
+    if (complete := drop_incomplete(values, name, faults)) is not None:
+        read.columns[ours] = complete
+
+
+def _refuse_two_readings(rows: Rows, name: str, ours: str, faults: FileErrors) -> None:
+    """Add an error where an attribute with several values may as well be the weight, which is missing."""
+    other = readings_of(LINKS).get(ours)
+    texts = {values.get(name, "").strip() for _, values in rows}
+    if other == "weight" and len(texts) > 1:
+        faults.add(
+            faults.file,
+            f": edge attribute '{shorten(name)}' may be {describe(LINKS, ours)} or "
+            f"{describe(LINKS, other)}, and no attribute is {other}: "
+            f'set {other} = "{name}" or {ours} = "{name}"',
+        )
 
 
 def note_unread(kind: str, names: Collection[str], used: Collection[str], file: str) -> None:
@@ -410,8 +434,11 @@ def _find(names: Sequence[str], ours: str, named: str | None, faults: FileErrors
         if names and named not in names:
             faults.add(faults.file, f": no edge has the attribute '{named}'", near=(named, names))
         return named if named in names else None
-    if ours in names:
-        return ours
+    return ours if ours in names else _find_by_other_names(names, ours, faults)
+
+
+def _find_by_other_names(names: Sequence[str], ours: str, faults: FileErrors) -> str | None:
+    """Return the attribute that is one of our columns by another name, and say so."""
     accepted = {plain(ours), *map(plain, other_names(LINKS, ours))}
     fitting = [name for name in names if plain(name) in accepted]
     if len(fitting) > 1:
@@ -431,54 +458,57 @@ def _read_weights(rows: Rows, name: str, faults: FileErrors) -> Floats:
     return read_numbers(rows, name, faults, 1.0)
 
 
+def _find_first(names: Sequence[str], values: Mapping[str, str]) -> str | None:
+    """Return the first of some attributes that an edge has."""
+    return next((name for name in names if values.get(name, "").strip()), None)
+
+
+def _note_unit(names: Sequence[str], exponents: Mapping[str, int | None], faults: FileErrors) -> None:
+    """Add a note for each attribute whose name does not state its unit."""
+    for name in names:
+        if exponents[name] is None:
+            add_note(
+                f"assumed: {faults.file}: edge attribute '{shorten(name)}' is in Mbit/s; "
+                "capacity_unit sets another unit"
+            )
+
+
 def _read_capacities(
     rows: Rows, attributes: Sequence[str], settings: EdgeSettings, read: EdgeColumns, faults: FileErrors
 ) -> None:
     """Add the capacities of edges, Mbit/s, each by the first attribute that it has."""
     names = CAPACITIES if settings.capacity is None else (settings.capacity,)
     default_mbps = settings.default_capacity_mbps
-    if (
-        settings.capacity is not None
-        and attributes
-        and settings.capacity not in attributes
-        and default_mbps is None
-    ):
+    if default_mbps is None and attributes and settings.capacity not in (None, *attributes):
         faults.add(
             faults.file,
             f": no edge has the attribute '{settings.capacity}'",
-            near=(settings.capacity, attributes),
+            near=(settings.capacity or "", attributes),
         )
         default_mbps = math.nan  # so that only one fault reports it
     exponents = {name: _stated_exponent(name) for name in names}
-    missing = 0
-    capacities = []
-    assumed: dict[str, None] = {}
-    for location, values in rows:
-        name = next((name for name in names if values.get(name, "").strip()), None)
-        if name is None:
-            missing += 1
-            capacities.append(math.nan if default_mbps is None else default_mbps)
-            continue
-        exponent = exponents[name]
-        if exponent is None:
-            exponent = MBPS_EXPONENT[settings.capacity_unit or "mbps"]
-            if settings.capacity_unit is None:
-                assumed[name] = None
-        read.used.add(name)
-        capacities.append(faults.number(location, name, values[name], exponent=exponent, largest=MOST_MBPS))
-        _check_values([(location, values)], name, "capacity_mbps", to_floats(capacities[-1:]), faults)
+    unstated = MBPS_EXPONENT[settings.capacity_unit or "mbps"]
+    name_of = [_find_first(names, values) for _, values in rows]
+    capacities = [math.nan if default_mbps is None else default_mbps] * len(rows)
+    for row, ((location, values), name) in enumerate(zip(rows, name_of, strict=True)):
+        if name is not None:
+            stated = exponents[name]
+            exponent = unstated if stated is None else stated
+            value = faults.number(location, name, values[name], exponent=exponent, largest=MOST_MBPS)
+            _check_values([(location, values)], name, "capacity_mbps", to_floats([value]), faults)
+            capacities[row] = value
+    missing = name_of.count(None)
     if missing and default_mbps is None:
-        listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         faults.add(
             faults.file,
             f": {missing} of {len(rows)} edges have no {listed}; "
             "set default_capacity_mbps, or capacity to the attribute that holds it",
         )
-    for name in assumed:
-        add_note(
-            f"assumed: {faults.file}: edge attribute '{shorten(name)}' is in Mbit/s; "
-            "capacity_unit sets another unit"
-        )
+    used = list(filter(None, dict.fromkeys(name_of)))
+    read.used.update(used)
+    if settings.capacity_unit is None:
+        _note_unit(used, exponents, faults)
     read.columns["capacity_mbps"] = to_floats(capacities)
 
 

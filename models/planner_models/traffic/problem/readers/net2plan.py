@@ -81,15 +81,18 @@ def _layer(root: Element, name: str | None, file: str) -> Element:
         for element in layers:
             if name in (element.get("name"), element.get("id")):
                 return element
-        names = ", ".join(
-            f"'{shorten(element.get('name') or element.get('id') or '')}'" for element in layers[:12]
-        )
+        names = ", ".join(map(_show_layer, layers[:12]))
         raise InputError(f"{file}: has no layer '{shorten(name)}' (it has {names})")
     default = next((element for element in layers if element.get("isDefaultLayer") == "true"), layers[0])
     if len(layers) > 1:
-        shown = default.get("name") or default.get("id") or ""
-        add_note(f"assumed: {file}: the layer '{shorten(shown)}' of {len(layers)}; layer sets another one")
+        shown = _show_layer(default)
+        add_note(f"assumed: {file}: the layer {shown} of {len(layers)}; layer sets another one")
     return default
+
+
+def _show_layer(element: Element) -> str:
+    """Return the name of a layer in quotes, its id where it has none."""
+    return f"'{shorten(element.get('name') or element.get('id') or '')}'"
 
 
 def _factor(element: Element, attribute: str, unit: RateUnit | None, file: str) -> float:

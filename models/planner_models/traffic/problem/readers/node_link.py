@@ -14,19 +14,24 @@ from planner.errors import InputError
 from planner_models.traffic.problem.readers.graph_content import GraphContent, GraphEdge, GraphNode
 
 
-def parse_node_link(text: str, file: str) -> GraphContent:
-    """Return the graph of a node-link JSON text; raise InputError where it is none.
-
-    Without ids, the links name the numbers of nodes, from 0, as D3 does.
-    """
+def _read_object(text: str, file: str) -> dict[str, Any]:
+    """Return the object of a JSON text, empty where it is another value."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{file} row {error.lineno}: is no JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:
         raise InputError(f"{file}: is no JSON graph ({str(error).partition(';')[0]})") from None
-    edges = document.get("links", document.get("edges")) if isinstance(document, dict) else None
-    nodes = document.get("nodes") if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}
+
+
+def parse_node_link(text: str, file: str) -> GraphContent:
+    """Return the graph of a node-link JSON text; raise InputError where it is none.
+
+    Without ids, the links name the numbers of nodes, from 0, as D3 does.
+    """
+    document = _read_object(text, file)
+    edges, nodes = document.get("links", document.get("edges")), document.get("nodes")
     if not isinstance(nodes, list) or not isinstance(edges, list):
         raise InputError(
             f"{file}: is no node-link JSON, an object with lists nodes and links; networkx writes it by "

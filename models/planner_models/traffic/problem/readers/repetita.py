@@ -85,16 +85,16 @@ def read(
     position = position_columns(
         to_floats(graph.x), to_floats(graph.y), geographical=None, faults=FileErrors(path.name)
     )
-    latency_ms = drop_all_zero(to_floats([edge[4] for edge in graph.edges]))
+    tail, head, weight, capacity, latency = zip(*graph.edges, strict=True) if graph.edges else [()] * 5
     return named_tables(
         path.name,
         nodes=build_table(node=label, **position),
         links=build_table(
-            tail=[label[edge[0]] for edge in graph.edges],
-            head=[label[edge[1]] for edge in graph.edges],
-            capacity_mbps=to_floats([edge[3] for edge in graph.edges]),
-            weight=to_floats([edge[2] for edge in graph.edges]),
-            latency_ms=latency_ms,
+            tail=[label[node] for node in tail],
+            head=[label[node] for node in head],
+            capacity_mbps=to_floats(capacity),
+            weight=to_floats(weight),
+            latency_ms=drop_all_zero(to_floats(latency)),
         ),
         demands=sum_duplicates(
             build_table(
@@ -169,15 +169,17 @@ def _demands_path(path: Path, demands: Path | None) -> Path:
     raise InputError(f"{path.name}: has no {names} beside it; set demands to a file")
 
 
+def _list_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file that are not blank, with their places."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield f"{path.name} line {number}", line.strip()
+
+
 def _parts(path: Path, titles: Sequence[str], faults: FileErrors) -> dict[str, list[tuple[str, str]]]:
     """Return the rows under each title with their places; InputError where a title is missing."""
-    lines = [
-        (f"{path.name} line {number}", line.strip())
-        for number, line in enumerate(read_text(path).split("\n"), start=1)
-        if line.strip()
-    ]
     parts: dict[str, list[tuple[str, str]]] = {}
-    for location, line in lines:
+    for location, line in _list_lines(path):
         word, *remaining_words = line.split()
         # a node may be called EDGES; then more words follow
         if word in titles and word not in parts and len(remaining_words) <= 1:

@@ -114,6 +114,18 @@ def _require_header(path: Path, line: str) -> None:
         raise InputError(f"{path.name}: is of type '{' '.join(words[4:5])}', must be '{HEADER}'")
 
 
+def _split_words(line: str) -> list[str]:
+    """Return the words and parentheses of a line, none of a comment or of the line of the version."""
+    return re.findall(r"[()]|[^\s()]+", line.partition("#")[0] if not line.startswith("?") else "")
+
+
+def _require_section(word: str, location: str, faults: FileErrors) -> None:
+    """Add an error where a word is no section."""
+    if word not in SECTIONS:
+        rule = "must be a section"
+        faults.add(location, f": is '{shorten(word)}', {rule}", rule=rule, near=(word, SECTIONS))
+
+
 def _items(path: Path, lines: Sequence[str], faults: FileErrors) -> Iterator[tuple[str, str, list[str]]]:
     """Yield each item of each section: place, section and words, which include parentheses.
 
@@ -123,15 +135,13 @@ def _items(path: Path, lines: Sequence[str], faults: FileErrors) -> Iterator[tup
     location, words = "", list[str]()
     for number, line in enumerate(lines, start=1):
         here = f"{path.name} line {number}"
-        for word in re.findall(r"[()]|[^\s()]+", line.partition("#")[0] if not line.startswith("?") else ""):
+        for word in _split_words(line):
+            if depth == 0 and word == "(" and section:
+                depth = 1
+                continue
             if depth == 0:
-                if word == "(" and section:
-                    depth = 1
-                    continue
                 section = word  # items of an unknown section are skipped
-                if word not in SECTIONS:
-                    rule = "must be a section"
-                    faults.add(here, f": is '{shorten(word)}', {rule}", rule=rule, near=(word, SECTIONS))
+                _require_section(word, here, faults)
                 continue
             depth += (word == "(") - (word == ")")
             if depth > 0:
