@@ -110,6 +110,13 @@ def send_later(
     return _send(problem, order, options, None)
 
 
+def _total_value(problem: Analytics, decision: Decision[Levels]) -> float:
+    """Return the value of a decision's plan, USD; minus infinity without a plan."""
+    if decision.plan is None:
+        return -np.inf
+    return measure(problem, decision.plan, None)["total_value"] or 0.0
+
+
 def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     """Send later data by prices of all intervals, or as new data first where that has more value."""
     choices = Choices(problem, must_answer=options.service == "all")
@@ -129,10 +136,10 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     waiting = Waiting(problem, choices)
     solution = find_time_prices(problem, waiting, np.array(own_prices), pricing.deadline)
     best = _send(problem, "together", end.options(options), waiting)
-    value = -np.inf if best.plan is None else measure(problem, best.plan, None)["total_value"] or 0.0
+    value = _total_value(problem, best)
     if value < solution.bound * (1 - FALLBACK_GAP) and not end.is_over:
         first = _send(problem, "after", end.options(options), None, own_prices)
-        other = -np.inf if first.plan is None else measure(problem, first.plan, None)["total_value"] or 0.0
+        other = _total_value(problem, first)
         if other >= value:
             best, value = first, other
     if best.plan is None:

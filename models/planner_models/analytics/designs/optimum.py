@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -54,6 +55,16 @@ class Planned(NamedTuple):
     backend: str
 
 
+def _add_up(bounds: Sequence[float | None]) -> float | None:
+    """Return the bound on the sum of intervals; None where one has none."""
+    total = 0.0
+    for bound in bounds:
+        if bound is None:
+            return None
+        total += bound
+    return total
+
+
 def plan(
     problem: Analytics,
     *,
@@ -74,7 +85,7 @@ def plan(
     choices = Choices(problem, must_answer=must_answer)
     deadline = IntervalDeadline(options, len(problem.interval_numbers))
     levels, backend = [], BACKEND
-    bound: float | None = 0.0
+    bounds: list[float | None] = []
     last = _start_from(problem, choices, previous)
     is_cut = False
     for k in range(len(problem.interval_numbers)):
@@ -96,8 +107,9 @@ def plan(
         if last.chosen is None:
             return Decision(plan=None, proof=_prove_none(problem, k, last))
         levels.append(last.chosen)
-        bound = None if bound is None or last.bound is None else bound + last.bound
+        bounds.append(last.bound)
         backend = last.backend if last.backend != BACKEND else backend
+    bound = _add_up(bounds)
     assert last is not None
     made = make_plan(problem, choices.without_left_out(np.array(levels)), last.price)
     value = float(made.answers["value_usd"].sum())
@@ -109,10 +121,12 @@ def plan(
         metric="value",
         backend=backend,
         is_cut=is_cut,
-        bound_scope=SCOPE if choices.shortages and bound is not None else None,
         reasons=say_shortages(choices),
     )
-    return Decision(plan=made, proof=proof, guarantees=BUT_ANSWERS if choices.shortages else None)
+    if not choices.shortages:
+        return Decision(plan=made, proof=proof)
+    proof = replace(proof, bound_scope=None if bound is None else SCOPE)
+    return Decision(plan=made, proof=proof, guarantees=BUT_ANSWERS)
 
 
 def read_prices(problem: Analytics, previous: Decision[Levels] | None) -> Floats | None:

@@ -6,6 +6,7 @@ possible gain, are listed too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Final, NamedTuple
 
@@ -42,6 +43,28 @@ LARGER: Final = (1.25, 1.5, 2.0, 4.0)  # capacities that are tried where a tenth
 TOLERANCE: Final = ROUNDING
 
 
+def _explain_value(metrics: Mapping[str, float]) -> list[str]:
+    """Return sentences on the value of answers and of late data."""
+    if not metrics["offered_value"]:
+        sentences = ["No query has data."]
+    else:
+        share = metrics["value"] / metrics["offered_value"]
+        sentences = [f"Answers have {share:.1%} of the value of full quality."]
+    if metrics["late_loss"]:
+        sentences.append(f"{metrics['late_loss']:,.3g} USD are lost as data comes after deadlines.")
+    return sentences
+
+
+def _explain_cost(metrics: Mapping[str, float]) -> list[str]:
+    """Return a sentence on the cost of transfers, where they have one."""
+    cost, value = metrics["transfer_cost"], metrics["value"]
+    if cost <= 0 or value <= 0:
+        return []
+    sent = amount(metrics["sent_gb"], "GB")
+    per_value = f"{cost / value:.2g} USD for each USD of value"
+    return [f"Sites send {sent}, which costs {cost:,.3g} USD: {per_value}."]
+
+
 def explain(
     problem: Analytics,
     decided: Decided,
@@ -57,15 +80,8 @@ def explain(
     """
     plan: Levels = decided.decision.plan  # type: ignore[assignment]
     levels = read_levels(problem, plan)
-    metrics = decided.metrics
-    value, offered = metrics["value"] or 0.0, metrics["offered_value"] or 0.0
-    sentences = [
-        f"Answers have {value / offered:.1%} of the value of full quality."
-        if offered
-        else "No query has data."
-    ]
-    if metrics["late_loss"]:
-        sentences.append(f"{metrics['late_loss']:,.3g} USD are lost as data comes after deadlines.")
+    metrics = {name: value or 0.0 for name, value in decided.metrics.items()}
+    sentences = _explain_value(metrics)
     sentences += _explain_outages(problem, options)
     sections = []
     sample = np.unique(np.linspace(0, len(levels) - 1, min(len(levels), MOST_INTERVALS)).astype(int))
@@ -80,9 +96,7 @@ def explain(
     answers = find_answers(problem, levels)
     blamed = tabulate_waste(problem, levels, answers, rows)
     if len(blamed):
-        sentences += _explain_waste(
-            problem, levels, answers, metrics["wasted_percent"] or 0.0, blamed, options
-        )
+        sentences += _explain_waste(problem, levels, answers, metrics["wasted_percent"], blamed, options)
         sections.append(
             Section(
                 title="Sites whose levels make bytes of others useless",
@@ -92,12 +106,7 @@ def explain(
                 "interval; wasted %: of the bytes of the other sites in these answers",
             )
         )
-    sent, cost = metrics["sent_gb"] or 0.0, metrics["transfer_cost"] or 0.0
-    if cost > 0 and value > 0:
-        sentences.append(
-            f"Sites send {amount(sent, 'GB')}, which costs {cost:,.3g} USD: {cost / value:.2g} USD for each "
-            "USD of value."
-        )
+    sentences += _explain_cost(metrics)
     errors = _tabulate_errors(problem, levels, answers)
     if len(errors):
         sentences.append(_explain_errors(errors))

@@ -5,6 +5,7 @@ Order of a query's levels: which data can be made coarser into which answer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -132,17 +133,20 @@ def _find_ad_hoc_faults(problem: QueryTables) -> Iterator[str]:
             yield f"{where}: '{name}' is in table backfill, must not be: its answer is not improved later"
 
 
+def _list_queries_of_tables(problem: QueryTables) -> dict[str, set[str]]:
+    """Return the queries in each table whose queries must not share data."""
+    tables = ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
+    frames = {table: getattr(problem, table) for table in tables}
+    return {table: set(frame["query"].astype(str)) for table, frame in frames.items() if frame is not None}
+
+
 def _find_share_faults(problem: QueryTables, shares: pd.DataFrame) -> Iterator[str]:
     derived = set(shares["query"].astype(str))
     columns = {
         column: dict(zip(problem.query_names, problem.queries[column].astype(str), strict=True))
         for column in ("cube", "combine")
     }
-    special = {
-        table: set(table_rows["query"].astype(str))
-        for table in ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
-        if (table_rows := getattr(problem, table)) is not None
-    }
+    special = _list_queries_of_tables(problem)
     pairs = zip(shares["query"].astype(str), shares["uses"].astype(str), strict=True)
     for row, (query, uses) in enumerate(pairs):
         where = row_name(shares, "shares", row)
@@ -152,8 +156,9 @@ def _find_share_faults(problem: QueryTables, shares: pd.DataFrame) -> Iterator[s
             if of[query] != of[uses]:
                 yield f"{where}: {column} of '{query}' is {of[query]}, must be {of[uses]}, that of '{uses}'"
         for table, queries in special.items():
-            named = [name for name in (query, uses) if name in queries]
-            if named and (named[0] == query or table == "ad_hoc"):
+            excluded = (query, uses) if table == "ad_hoc" else (query,)
+            named = [name for name in excluded if name in queries]
+            if named:
                 yield (
                     f"{where}: '{named[0]}' is in table {table}, must not be: queries that share data have "
                     "the same intervals and levels"
@@ -198,23 +203,25 @@ def find_refinements(problem: QueryTables) -> Bools:
         if "parameter" in problem.levels
         else [np.nan] * len(operators)
     )
+
+    def is_nested(first: int, other: int) -> bool:
+        return operators[first] in NESTED and operators[first] == operators[other]
+
     for query, rows_of in enumerate(rows.tolist()):
         levels = [column for column, row in enumerate(rows_of) if row >= 0]
-        for first in levels:
-            for other in levels:
-                if combine[query] == SUM:
-                    refines[query, first, other] = first == other
-                elif combine[query] == COARSEST:
-                    operator = operators[rows_of[first]]
-                    nested = operator in NESTED and operator == operators[rows_of[other]]
-                    refines[query, first, other] = (
-                        is_finer(operator, parameters[rows_of[first]], parameters[rows_of[other]])
-                        if nested
-                        else first <= other
-                    )
-                else:
-                    share = problem.value_share[query]
-                    refines[query, first, other] = share[first] >= share[other]
+        share = problem.value_share[query]
+        for first, other in itertools.product(levels, levels):
+            if combine[query] == SUM:
+                refines[query, first, other] = first == other
+            elif combine[query] == COARSEST:
+                pair = rows_of[first], rows_of[other]
+                refines[query, first, other] = (
+                    is_finer(operators[pair[0]], *(parameters[row] for row in pair))
+                    if is_nested(*pair)
+                    else first <= other
+                )
+            else:
+                refines[query, first, other] = share[first] >= share[other]
         none = problem.is_none[query]
         if combine[query] != SUM and none.any():
             refines[query, none, :] = none  # without data of a site there is no answer

@@ -13,7 +13,7 @@ from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
-from planner_models.analytics.problem.reuse import NESTED, find_reuse_faults, find_unnested
+from planner_models.analytics.problem.reuse import find_reuse_faults, find_unnested
 from planner_models.analytics.problem.schema import (
     BUCKETS,
     COARSEST,
@@ -187,12 +187,10 @@ def _find_faulty_levels(problem: QueryTables) -> Iterator[str]:
 def _find_faulty_order(
     levels: pd.DataFrame, query: str, rows: list[int], operators: list[str], sizes: list[float]
 ) -> Iterator[str]:
-    for kind in NESTED:
+    for kind, word in ((INTERVAL, "greater"), (BUCKETS, "less")):
         matching = [index for index, name in enumerate(operators) if name == kind]
         for before, level in itertools.pairwise(matching):
-            rises = sizes[level] > sizes[before]
-            if rises != (kind == INTERVAL):
-                word = "greater" if kind == INTERVAL else "less"
+            if (sizes[level] > sizes[before]) != (kind == INTERVAL):
                 yield (
                     f"{row_name(levels, 'levels', rows[level])}: parameter is {sizes[level]:g}, must be "
                     f"{word} than {sizes[before]:g} of the row before; levels are listed from the finest"

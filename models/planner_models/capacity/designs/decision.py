@@ -70,28 +70,25 @@ def decide(
     """
     plan = make_plan(problem, counts)
     figures = measure(problem, plan, None)
-    offered, delivered, cost = (
-        float(figures[name] or 0.0) for name in ("offered_mbps", "delivered_mbps", "total_cost")
-    )
+    offered, delivered = float(figures["offered_mbps"] or 0.0), float(figures["delivered_mbps"] or 0.0)
+    cost = float(figures["total_cost"] or 0.0)
     delivers_all = offered - delivered <= problem.rounding_share * offered
     if options.service == "all" and not delivers_all:
         unserved = amount_of(offered - delivered, offered, "Mbit/s")
         reason = f"the purchases that were found leave {unserved} unserved in the worst case"
         return Decision(plan=None, proof=undecided(reason))
     ranks = proven.rank(offered, delivered, cost)
-    bound, is_optimal = None, False
-    if len(ranks) == 2:
-        is_optimal = (relative_gap(cost, ranks[1].bound) or 0.0) <= max(proven.gap, EQUAL)
-        bound = ranks[1].bound if delivers_all else ranks[0].bound
-    elif ranks and not delivers_all:
-        bound = ranks[0].bound
+    has_both = len(ranks) == 2
+    is_optimal = has_both and (relative_gap(cost, ranks[1].bound) or 0.0) <= max(proven.gap, EQUAL)
+    of_plan = ranks[1:] if delivers_all else ranks[:1]
+    bound = of_plan[0].bound if of_plan else None
     proof = judged(
         "min" if delivers_all else "max",
         cost if delivers_all else delivered,
         bound,
         is_optimal=is_optimal,
         metric="cost_of_all" if delivers_all else "delivered_mbps",
-        ranks=ranks if len(ranks) == 2 else (),
+        ranks=ranks if has_both else (),
         bound_scope=None if problem.budget is None else BUDGET_SCOPE,
         backend=proven.backend,
         is_cut=proven.is_cut,

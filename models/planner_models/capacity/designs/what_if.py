@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner import clock
 from planner.arrays import Bools, Floats
+from planner.contract.proof import Proof
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
 from planner.formatting import amount, counted, counted_of, sizes
@@ -268,6 +269,16 @@ def _budget_values(problem: CapacityPlanning, evaluation: Evaluation, budgets: i
     yield min(evaluation.purchase_cost, problem.budget or evaluation.purchase_cost)
 
 
+def _bound_delivered(proof: Proof, offered_mbps: float) -> float | None:
+    """Return the bound on the delivered traffic, Mbit/s; None where the proof has none."""
+    bounds = [rank.bound for rank in proof.ranks if rank.metric == "delivered_mbps"]
+    if bounds:
+        return bounds[0]
+    if proof.metric == "cost_of_all":  # no plan delivers more than all
+        return offered_mbps
+    return proof.bound if proof.metric == "delivered_mbps" else None
+
+
 def _try_budgets(
     problem: CapacityPlanning, decided: Decided, evaluation: Evaluation, budgets: int, options: Options
 ) -> Part:
@@ -289,17 +300,12 @@ def _try_budgets(
         figures = measure(changed, decision.plan, None)
         if (figures["over_budget"] or 0.0) > 1e-6 * max(budget, 1.0):
             continue  # a design that does not keep a budget
-        bounds = [rank.bound for rank in decision.proof.ranks if rank.metric == "delivered_mbps"]
-        if not bounds and decision.proof.metric == "delivered_mbps" and decision.proof.bound is not None:
-            bounds = [decision.proof.bound]
-        if not bounds and decision.proof.metric == "cost_of_all":  # no plan delivers more than all
-            bounds = [figures["offered_mbps"] or 0.0]
         rows.append(
             {
                 "budget": budget,
                 "spent": figures["purchase_cost"],
                 "delivered_mbps": figures["delivered_mbps"],
-                "at_most_mbps": bounds[0] if bounds else None,
+                "at_most_mbps": _bound_delivered(decision.proof, figures["offered_mbps"] or 0.0),
                 "survives": figures["survived_failures"],
             }
         )

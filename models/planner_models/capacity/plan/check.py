@@ -298,30 +298,7 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: F
     """Return the rate that the routes carry of each demand, (Y, D); it must be that without the unserved."""
     demand_mbps = problem.rate_mbps
     years, demands = demand_mbps.shape
-    unserved = np.zeros_like(demand_mbps)
-    frame = plan.unserved
-    year = _year_rows(problem, frame, "unserved")
-    index = pd.MultiIndex.from_arrays([problem.source, problem.target, problem.class_of])
-    ends = [problem.find_nodes(frame[end]) for end in ("source", "target")]
-    of_class = np.zeros(len(frame), dtype=np.int64)
-    if problem.has_classes:
-        if "class" not in frame:
-            raise PlanRejected("unserved: column 'class' is missing; demands have classes")
-        of_class = find_names(pd.Index(problem.class_table["class"].astype(str)), frame["class"])
-    demand = index.get_indexer(pd.MultiIndex.from_arrays([*ends, of_class])).tolist()
-    for row, (demand_row, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
-        if demand_row < 0:
-            raise PlanRejected(
-                f"unserved row {row + 1}: there is no demand from {frame['source'].iloc[row]} to "
-                f"{frame['target'].iloc[row]}"
-            )
-        if (
-            unserved[year[row], demand_row]
-            or not rate > 0
-            or exceeds(rate, demand_mbps[year[row], demand_row])
-        ):
-            raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
-        unserved[year[row], demand_row] = rate
+    unserved = _read_unserved(problem, plan.unserved)
     sent = np.zeros((years, demands))
     paths = problem.tunnel_paths
     free = np.ones(demands, dtype=bool) if paths is None else paths.pair_of < 0
@@ -354,6 +331,35 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: F
                     "what is listed as unserved"
                 )
     return sent
+
+
+def _read_unserved(problem: CapacityPlanning, frame: pd.DataFrame) -> Floats:
+    """Return the unserved rate of each demand by the plan's table, (Y, D)."""
+    demand_mbps = problem.rate_mbps
+    unserved = np.zeros_like(demand_mbps)
+    year = _year_rows(problem, frame, "unserved")
+    index = pd.MultiIndex.from_arrays([problem.source, problem.target, problem.class_of])
+    ends = [problem.find_nodes(frame[end]) for end in ("source", "target")]
+    of_class = np.zeros(len(frame), dtype=np.int64)
+    if problem.has_classes:
+        if "class" not in frame:
+            raise PlanRejected("unserved: column 'class' is missing; demands have classes")
+        of_class = find_names(pd.Index(problem.class_table["class"].astype(str)), frame["class"])
+    demand = index.get_indexer(pd.MultiIndex.from_arrays([*ends, of_class])).tolist()
+    for row, (demand_row, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
+        if demand_row < 0:
+            raise PlanRejected(
+                f"unserved row {row + 1}: there is no demand from {frame['source'].iloc[row]} to "
+                f"{frame['target'].iloc[row]}"
+            )
+        if (
+            unserved[year[row], demand_row]
+            or not rate > 0
+            or exceeds(rate, demand_mbps[year[row], demand_row])
+        ):
+            raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
+        unserved[year[row], demand_row] = rate
+    return unserved
 
 
 _least: weakref.WeakKeyDictionary[CapacityPlanning, Floats] = weakref.WeakKeyDictionary()

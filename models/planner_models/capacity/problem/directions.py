@@ -36,7 +36,7 @@ def settle_direction(problem: CapacityPlanning, direction: Direction | None) -> 
     faults = [
         _describe_doubled_lines(frame, name)
         for name, frame in frames.items()
-        if len(frame) and opposites[name] == len(frame)
+        if 0 < len(frame) == opposites[name]
     ]
     faults = faults or _find_names_of_one_direction(problem)
     if faults:

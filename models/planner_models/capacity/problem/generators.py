@@ -193,13 +193,13 @@ def _choose_links(length: Floats, candidates: int) -> tuple[list[tuple[int, int]
     import networkx as nx
 
     count = len(length)
-    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    pairs = list(itertools.combinations(range(count), 2))
     squares = length**2
     graph: nx.Graph = nx.Graph()
     graph.add_nodes_from(range(count))
     for a, b in pairs:
-        others = [c for c in range(count) if c not in (a, b)]
-        if all(squares[a, c] + squares[b, c] >= squares[a, b] for c in others):
+        others = np.delete(squares[a] + squares[b], [a, b])
+        if (others >= squares[a, b]).all():
             graph.add_edge(a, b)
     free = [(a, b, float(length[a, b])) for a, b in pairs if not graph.has_edge(a, b)]
     graph.add_edges_from(nx.k_edge_augmentation(graph, 2, avail=free) if free else [])

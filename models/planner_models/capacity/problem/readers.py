@@ -70,6 +70,17 @@ def read_sndlib(
     return CapacityPlanning.from_tables(tables)
 
 
+def _read_all_modules(network: Network, exponent: int, direction: Direction | None) -> list[dict[str, Any]]:
+    """Return the rows of modules of all links."""
+    tails, heads = [link.source for link in network.links], [link.target for link in network.links]
+    names = name_by_ends(tails, heads, direction or "undirected")
+    return [
+        row
+        for link, name in zip(network.links, names, strict=True)
+        for row in _read_modules(network, link, name, exponent)
+    ]
+
+
 def _read_tables(
     network: Network, path: Path, unit: sndlib.Unit, *, direction: Direction | None, setup_costs: bool
 ) -> dict[str, pd.DataFrame]:
@@ -82,13 +93,7 @@ def _read_tables(
     for demand in network.demands:
         sndlib.require_ends(faults, demand, node_names)
     links = [_read_link(network, link, exponent, setup_costs=setup_costs) for link in network.links]
-    tails, heads = [link.source for link in network.links], [link.target for link in network.links]
-    names = name_by_ends(tails, heads, direction or "undirected")
-    modules = [
-        row
-        for link, name in zip(network.links, names, strict=True)
-        for row in _read_modules(network, link, name, exponent)
-    ]
+    modules = _read_all_modules(network, exponent, direction)
     rates = [sndlib.read_rate(faults, demand, exponent) for demand in network.demands]
     if not modules and not faults.lines:
         faults.add(path.name, ": has no module that could be bought")

@@ -317,18 +317,15 @@ class PlanningTables:
         )
         rows = np.array([self.find_line(name) if name else -1 for name in of], dtype=np.int64)
         names = frame["module"].tolist()
-        columns_of: dict[int, dict[str, int]] = {}
+        columns_of: dict[int, dict[str, int]] = {-1: {}}
         for column, line in enumerate(rows.tolist()):
-            if line >= 0:
-                columns_of.setdefault(line, {})[names[column]] = column
-        common = {names[column]: column for column in np.flatnonzero(rows < 0).tolist()}
+            columns_of.setdefault(line, {})[names[column]] = column
         pairs = [
             (line, column)
             for line in range(len(self.lines))
-            for column in sorted((common | columns_of.get(line, {})).values())
+            for column in sorted((columns_of[-1] | columns_of.get(line, {})).values())
         ]
-        link = np.array([line for line, _ in pairs], dtype=np.int64)
-        row = np.array([column for _, column in pairs], dtype=np.int64)
+        link, row = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         per_km = frame["cost_per_km"].to_numpy(float)[row]
         length = np.where(per_km > 0, np.nan_to_num(self.length_km[link]), 0.0)
         limit = np.where(np.isnan(max_count[row]), MOST_MODULES, max_count[row])

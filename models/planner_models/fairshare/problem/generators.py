@@ -92,18 +92,17 @@ def zipf(*, store: Store) -> SharedStore:
     if store.weights == "classes":
         weight[:heavy], weight[heavy : heavy + middle] = 100.0, 10.0
     fair = weight / weight.sum() * store.nodes * RATE_KOPS
-    asked = (
-        fair * store.load * random.lognormal(0.0, store.spread, size=store.tenants)
-        if store.spread
-        else fair * store.load
-    )
+    asked = fair * store.load
+    if store.spread:
+        asked *= random.lognormal(0.0, store.spread, size=store.tenants)
     demand = (asked[:, None] * draw_popularity(random, store.tenants, store.partitions)).ravel()
     size = KEYS * KEY_GB / store.partitions
     count = min(store.replicas, store.nodes)
     owner = np.repeat(np.arange(store.tenants), store.partitions)
-    names = np.array([f"t{row + 1}" for row in range(store.tenants)], dtype=object)
-    labels = np.array([f"p{row + 1}" for row in range(store.partitions)], dtype=object)
-    servers = np.array([f"n{row + 1}" for row in range(store.nodes)], dtype=object)
+    names, labels, servers = (
+        np.array([f"{letter}{row + 1}" for row in range(number)], dtype=object)
+        for letter, number in (("t", store.tenants), ("p", store.partitions), ("n", store.nodes))
+    )
     on = None
     if store.placed != "none":
         node = _place(random, demand, store.nodes, count, store.placed == "balanced")

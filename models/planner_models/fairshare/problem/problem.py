@@ -150,8 +150,7 @@ def find_memory_shortage(problem: StoreTables) -> str | None:
     )
 
 
-def _find_sizes(problem: StoreTables) -> Iterator[str]:
-    is_large = False
+def _find_long_tables(problem: StoreTables) -> Iterator[str]:
     for name, limit in (
         ("nodes", MOST_NODES),
         ("tenants", MOST_TENANTS),
@@ -160,9 +159,13 @@ def _find_sizes(problem: StoreTables) -> Iterator[str]:
     ):
         frame = getattr(problem, name)
         if frame is not None and len(frame) > limit:
-            is_large = True
             yield f"{file_name(frame, name)}: has {len(frame):,} rows, must have up to {limit:,}"
-    if is_large:
+
+
+def _find_sizes(problem: StoreTables) -> Iterator[str]:
+    long = list(_find_long_tables(problem))
+    yield from long
+    if long:
         return
     nodes, tenants, partitions = (
         len(frame) for frame in (problem.nodes, problem.tenants, problem.partitions)

@@ -166,16 +166,19 @@ class _Search:
         self.cutsets.add_node_rows()
         self.plans.plan_first()
         relaxed = self.relaxation.tighten()
-        if relaxed is None and self.master.is_relaxation_infeasible():
-            return Solution(status=Status.INFEASIBLE)
-        if relaxed is not None:
-            self.plans.round_up(relaxed)
-            self.search.anneal_routes()
-        if relaxed is not None and not self.incumbent.is_done():
+        if relaxed is None:
+            is_infeasible = self.master.is_relaxation_infeasible()
+            return Solution(status=Status.INFEASIBLE) if is_infeasible else self._answer()
+        self.plans.round_up(relaxed)
+        self.search.anneal_routes()
+        if not self.incumbent.is_done():
             self.relaxation.tighten_split()
-        if relaxed is None or self.incumbent.is_done() or self._search_all(SHORT_NODES, relaxed):
-            return self._answer()
-        relaxed = self.multipliers.raise_bound(relaxed)
+        if not self.incumbent.is_done() and not self._search_all(SHORT_NODES, relaxed):
+            self._search_in_turns(self.multipliers.raise_bound(relaxed))
+        return self._answer()
+
+    def _search_in_turns(self, relaxed: Floats) -> None:
+        """Improve plans and search the whole program in turns, each with more nodes than the last."""
         for count in range(MAX_SEARCHES):
             nodes = None if self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
             share = SEARCH_SHARE if nodes else LAST_SEARCH_SHARE
@@ -185,10 +188,10 @@ class _Search:
             self.search.improve(relaxed, self._expected_work(nodes), share)
             if self.incumbent.is_done() or self._search_all(nodes, relaxed):
                 break
-            relaxed = self.relaxation.tighten(rounds=2)
-            if relaxed is None or self.incumbent.is_done():
+            tightened = self.relaxation.tighten(rounds=2)
+            if tightened is None or self.incumbent.is_done():
                 break
-        return self._answer()
+            relaxed = tightened
 
     def _whole_program(self) -> Master:
         """Return the program with the better last bound, with flow or without; an untried one is better."""
