@@ -49,7 +49,7 @@ def solve_by_classes(
     order = np.lexsort((-problem.bitrate_mbps, problem.similar))  # of each class, the largest bitrate first
     classes = np.unique(problem.similar, return_inverse=True)[1].ravel()
     best: Relaxation | None = None
-    lowest = np.inf
+    lowest, highest = np.inf, -np.inf
     for _ in range(MAX_ROUNDS):
         aggregated = _aggregate(problem, classes)
         relaxation = solve(aggregated, None if best is None else aggregated.cheapest_arcs(best.dual_price))
@@ -59,20 +59,13 @@ def solve_by_classes(
         assigned = _disaggregate(problem, relaxation.assigned, classes, order)
         arcs = assigned.tocoo()
         cost = float(problem.cost[arcs.row, arcs.col] @ arcs.data)
-        if best is None or cost < lowest:
-            lowest, held = cost, assigned
-            best = (
-                replace(relaxation, assigned=held, bound=bound)
-                if best is None
-                else replace(best, assigned=held)
-            )
-        assert best.bound is not None
-        if bound > best.bound:
-            best = replace(best, dual_price=relaxation.dual_price, bound=bound)
-        assert best.bound is not None
-        if lowest - best.bound <= ENOUGH_GAP * abs(lowest):
-            break
-        if deadline.is_over:
+        if best is None:
+            best, lowest, highest = replace(relaxation, assigned=assigned, bound=bound), cost, bound
+        if cost < lowest:
+            best, lowest = replace(best, assigned=assigned), cost
+        if bound > highest:
+            best, highest = replace(best, dual_price=relaxation.dual_price, bound=bound), bound
+        if lowest - highest <= ENOUGH_GAP * abs(lowest) or deadline.is_over:
             break
         divided = np.flatnonzero(np.diff(relaxation.assigned.indptr) > 1)
         cheapest = problem.cheapest_cluster(relaxation.dual_price)

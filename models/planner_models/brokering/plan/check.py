@@ -185,44 +185,54 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
 
 def _require_records(problem: Brokering, plan: Assignment) -> None:
     """Raise PlanRejected where rounds, offers and earlier traffic contradict themselves or the problem."""
-    if plan.rounds is not None and len(plan.rounds):
-        _require_numbers(plan.rounds["round"].to_numpy(float), "rounds", "round")
-        overbooked, withdrawn = (plan.rounds[name].to_numpy(float) for name in ("overbooked", "withdrawn"))
-        is_last = np.arange(len(overbooked)) == len(overbooked) - 1
-        wrong = np.where(is_last, (overbooked > 0) | (withdrawn > 0), (overbooked <= 0) | (withdrawn <= 0))
-        if (wrong := wrong | (overbooked > len(problem.clusters))).any():
-            row = int(np.argmax(wrong))
-            raise PlanRejected(
-                f"rounds row {row + 1}: {overbooked[row]:g} of {len(problem.clusters)} clusters overbooked, "
-                f"{withdrawn[row]:g} mappings withdrawn; the last round has none, the others have some"
-            )
-        if (differs := withdrawn[:-1] != withdrawn[0]).any():
-            row = int(np.argmax(differs))
-            raise PlanRejected(
-                f"rounds row {row + 1}: {withdrawn[row]:g} mappings withdrawn, {withdrawn[0]:g} in the first "
-                "round; each round withdraws those of all brokers"
-            )
-    if plan.offers is not None and len(plan.offers):
-        _require_known(plan.offers, "offers", "cluster", problem.clusters["cluster"])
-        if plan.offers["cluster"].duplicated().any():
-            row = int(np.argmax(plan.offers["cluster"].duplicated()))
-            raise PlanRejected(
-                f"offers row {row + 1}: cluster '{plan.offers['cluster'].iloc[row]}' is there twice"
-            )
-        missing = ~problem.clusters["cluster"].isin(plan.offers["cluster"]).to_numpy()
-        if missing.any():
-            name = problem.clusters["cluster"].iloc[int(np.argmax(missing))]
-            raise PlanRejected(f"offers: cluster '{name}' has no bid, every cluster must have one")
-    if plan.traffic is not None and len(plan.traffic):
-        frame = plan.traffic
-        windows = np.unique(frame["window"].to_numpy(float))
-        _require_numbers(windows, "traffic", "window")
-        is_twice = frame.duplicated([name for name in ("window", "cdn", "region") if name in frame])
-        if is_twice.any():
-            row = int(np.argmax(is_twice))
-            raise PlanRejected(
-                f"traffic row {row + 1}: CDN '{frame['cdn'].iloc[row]}' is there twice in a window"
-            )
+    for frame, require in (
+        (plan.rounds, _require_rounds), (plan.offers, _require_offers), (plan.traffic, _require_traffic),
+    ):  # fmt: skip
+        if frame is not None and len(frame):
+            require(problem, frame)
+
+
+def _require_rounds(problem: Brokering, frame: pd.DataFrame) -> None:
+    """Raise PlanRejected where rounds are not numbered, or only the last one has no refused clusters."""
+    _require_numbers(frame["round"].to_numpy(float), "rounds", "round")
+    overbooked, withdrawn = (frame[name].to_numpy(float) for name in ("overbooked", "withdrawn"))
+    is_last = np.arange(len(overbooked)) == len(overbooked) - 1
+    wrong = np.where(is_last, (overbooked > 0) | (withdrawn > 0), (overbooked <= 0) | (withdrawn <= 0))
+    if (wrong := wrong | (overbooked > len(problem.clusters))).any():
+        row = int(np.argmax(wrong))
+        raise PlanRejected(
+            f"rounds row {row + 1}: {overbooked[row]:g} of {len(problem.clusters)} clusters overbooked, "
+            f"{withdrawn[row]:g} mappings withdrawn; the last round has none, the others have some"
+        )
+    if (differs := withdrawn[:-1] != withdrawn[0]).any():
+        row = int(np.argmax(differs))
+        raise PlanRejected(
+            f"rounds row {row + 1}: {withdrawn[row]:g} mappings withdrawn, {withdrawn[0]:g} in the first "
+            "round; each round withdraws those of all brokers"
+        )
+
+
+def _require_offers(problem: Brokering, frame: pd.DataFrame) -> None:
+    """Raise PlanRejected where offers are not one for each cluster."""
+    _require_known(frame, "offers", "cluster", problem.clusters["cluster"])
+    if frame["cluster"].duplicated().any():
+        row = int(np.argmax(frame["cluster"].duplicated()))
+        raise PlanRejected(f"offers row {row + 1}: cluster '{frame['cluster'].iloc[row]}' is there twice")
+    missing = ~problem.clusters["cluster"].isin(frame["cluster"]).to_numpy()
+    if missing.any():
+        name = problem.clusters["cluster"].iloc[int(np.argmax(missing))]
+        raise PlanRejected(f"offers: cluster '{name}' has no bid, every cluster must have one")
+
+
+def _require_traffic(_: Brokering, frame: pd.DataFrame) -> None:
+    """Raise PlanRejected where windows are not numbered, or a CDN is there twice in one."""
+    _require_numbers(np.unique(frame["window"].to_numpy(float)), "traffic", "window")
+    is_twice = frame.duplicated([name for name in ("window", "cdn", "region") if name in frame])
+    if is_twice.any():
+        row = int(np.argmax(is_twice))
+        raise PlanRejected(
+            f"traffic row {row + 1}: CDN '{frame['cdn'].iloc[row]}' is there twice in a window"
+        )
 
 
 def _require_numbers(numbers: Floats, table: str, column: str) -> None:

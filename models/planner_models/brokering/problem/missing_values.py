@@ -26,19 +26,18 @@ def find_contracts(
     first such CDN has row len(contracts), the next one the row after that.
     """
     contracts_of = np.full((len(countries), len(cdn_names)), -1, dtype=np.int64)
-    rows = 0 if contracts is None else len(contracts)
-    owners = set() if contracts is None else set(contracts["cdn"])
-    without = [cdn for cdn, name in enumerate(cdn_names) if name not in owners]
-    contracts_of[:, without] = rows + np.arange(len(without))
     if contracts is None:
+        contracts_of[:] = np.arange(len(cdn_names))
         return contracts_of
+    without = np.flatnonzero(~pd.Series(cdn_names, dtype=object).isin(contracts["cdn"]))
+    contracts_of[:, without] = len(contracts) + np.arange(len(without))
     # a code that is a continent's too means the continent: where such a country has locations, it is refused
     country = [name if name not in geography.CONTINENTS else "" for name in countries]
     country_name = [geography.COUNTRIES_BESIDE_CONTINENTS.get(name, "") for name in countries]
     continent = [geonames.continent_by_country()[name] for name in countries]
     continent_name = [geography.CONTINENTS[name] for name in continent]
     world = [geography.WORLD] * len(countries)
-    row_of = pd.Series(np.arange(rows), index=contracts["region"].to_numpy(object))
+    row_of = pd.Series(np.arange(len(contracts)), index=contracts["region"].to_numpy(object))
     for cdn, name in enumerate(cdn_names):
         rows_of = row_of[(contracts["cdn"] == name).to_numpy()]
         for region in (world, continent, continent_name, country, country_name):

@@ -175,15 +175,13 @@ def _generate_columns(task: _Days, count: int, incumbent: float, options: Option
             return best
         if value is not None and best.bound - value <= GAP * abs(value):
             return best
-        added = 0
-        for index in np.argsort(-day_values)[: 4 * COLUMNS_PER_ROUND].tolist():
-            key = int(where[index]), index
-            if key not in tried and added < COLUMNS_PER_ROUND:
-                tried.add(key)
-                columns.append((key[0], float(task.lengths[index])))
-                added += 1
-        if not added:
+        nearest = np.argsort(-day_values)[: 4 * COLUMNS_PER_ROUND].tolist()
+        keys = [key for index in nearest if (key := (int(where[index]), index)) not in tried]
+        if not keys:
             return best
+        added = keys[:COLUMNS_PER_ROUND]
+        tried.update(added)
+        columns += [(matching, float(task.lengths[index])) for matching, index in added]
     return best
 
 

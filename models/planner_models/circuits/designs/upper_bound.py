@@ -71,23 +71,24 @@ def prove_bound(
     solution = backends.solve(program, deadline.options(options))
     if solution.x is None:
         return _make_bound(problem, None, solution, ports)
-    if problem.dark == "changed":
-        return _make_bound(problem, solution.bound, solution, ports)
+    bound = solution.bound
     first = len(problem.pair_bits) * (_count_kinds(problem, kinds) + 1)
     days = float(solution.x[first : first + _count_kinds(problem, kinds)].sum())
-    if abs(days - round(days)) <= 1e-7:
-        return _make_bound(problem, solution.bound, solution, ports)
-    around: list[Solution] = []
-    for day_count in (math.floor(days), math.ceil(days)):
-        program = build_model(problem, kinds=kinds, days=day_count, free_nights=free_nights)
-        around.append(backends.solve(program, deadline.options(options)))
-    if any(proof.bound is None and proof.status is not Status.INFEASIBLE for proof in around):
-        return _make_bound(problem, solution.bound, solution, ports)
-    bounds = [proof.bound for proof in around if proof.bound is not None]
-    if not bounds:
-        return _make_bound(problem, solution.bound, solution, ports)
-    best = max(bounds) if problem.window_us is not None else min(bounds)
-    return _make_bound(problem, best, solution, ports)
+    if problem.dark != "changed" and abs(days - round(days)) > 1e-7:
+        around: list[Solution] = []
+        for day_count in (math.floor(days), math.ceil(days)):
+            program = build_model(problem, kinds=kinds, days=day_count, free_nights=free_nights)
+            around.append(backends.solve(program, deadline.options(options)))
+        bound = _bound_of_branches(problem, around, bound)
+    return _make_bound(problem, bound, solution, ports)
+
+
+def _bound_of_branches(problem: Circuits, branches: list[Solution], bound: float | None) -> float | None:
+    """Return the bound that holds for the programs of both numbers of days, else the one before."""
+    if any(branch.bound is None and branch.status is not Status.INFEASIBLE for branch in branches):
+        return bound
+    bounds = [branch.bound for branch in branches if branch.bound is not None]
+    return (max if problem.window_us is not None else min)(bounds, default=bound)
 
 
 def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:

@@ -48,6 +48,16 @@ METRICS: Final = (
 )
 
 
+def _find_end_us(problem: Circuits, carried: Carried) -> float | None:
+    """Return the end of circuits and packets; None where a rack without packet rate sends packets."""
+    busiest = np.maximum(carried.packet_bits.sum(axis=0), carried.packet_bits.sum(axis=1))
+    carries = busiest > 0
+    if (problem.packet_mbps[carries] <= 0).any():
+        return None
+    last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
+    return max(last, float(carried.end_us.max(initial=0.0)))
+
+
 def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dict[str, float | None]:  # noqa: ARG001
     """Return every metric of the plan, from the true problem and the plan alone."""
     carried = derive_carried(problem, plan)
@@ -55,13 +65,7 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
     served = carried.served_bits(problem)
     remaining = offered - float(served.sum())
     up = float((carried.end_us - carried.start_us).sum())
-    busiest = np.maximum(carried.packet_bits.sum(axis=0), carried.packet_bits.sum(axis=1))
-    carries = busiest > 0
-    if (problem.packet_mbps[carries] <= 0).any():
-        end = None
-    else:
-        last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
-        end = max(last, float(carried.end_us.max(initial=0.0)))
+    end = _find_end_us(problem, carried)
     duration = problem.window_us if problem.window_us is not None else end
     working = up
     if problem.dark == "changed":  # a circuit that is kept works at night too

@@ -165,6 +165,15 @@ def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
     return np.bincount(pair[is_requested], weights=time_us, minlength=count) * problem.pair_mbps
 
 
+def _chain_days(days: Sequence[Day]) -> list[Day]:
+    """Return the days of a switch from the first on, after each the one that keeps the most circuits."""
+    chained, remaining = list(days[:1]), list(days[1:])
+    while remaining:
+        same = [_count_common(chained[-1], day) for day in remaining]
+        chained.append(remaining.pop(int(np.argmax(same))))
+    return chained
+
+
 def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
     """Return the days as they are; where only circuits that change are dark, in the better of two orders.
 
@@ -175,11 +184,7 @@ def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
         return list(days)
     chained: list[Day] = []
     for switch in range(problem.switches):
-        remaining = [day for day in days if day.switch == switch]
-        while remaining:
-            last = chained[-1] if chained and chained[-1].switch == switch else None
-            same = [_count_common(last, day) for day in remaining] if last is not None else [0]
-            chained.append(remaining.pop(int(np.argmax(same))))
+        chained += _chain_days([day for day in days if day.switch == switch])
     original = list(days)
     served, by_chain = (
         float(np.minimum(problem.pair_bits, circuit_bits(problem, order)).sum())

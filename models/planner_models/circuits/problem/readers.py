@@ -314,19 +314,24 @@ def _header(path: Path, lines: list[str]) -> tuple[int, int]:
     return racks, coflows
 
 
+def _split_coflow(line: str) -> tuple[float, list[int], list[tuple[int, float]]]:
+    """Return arrival, racks of mappers, and rack and MB of reducers; raise ValueError or IndexError."""
+    words = line.split()
+    arrival, mappers = float(words[1]), int(words[2])
+    sources = [int(word) for word in words[3 : 3 + mappers]]
+    reducers = int(words[3 + mappers])
+    targets = [
+        (int(rack), float(size)) for rack, _, size in (word.partition(":") for word in words[4 + mappers :])
+    ]
+    if len(sources) != mappers or len(targets) != reducers or not np.isfinite(arrival):
+        raise ValueError
+    return arrival, sources, targets
+
+
 def _coflow(path: Path, row: int, line: str, racks: int) -> tuple[float, list[tuple[int, int, float]]]:
     """Return the arrival, ms, and the (source, target, bits) of a coflow."""
-    words = line.split()
     try:
-        arrival, mappers = float(words[1]), int(words[2])
-        sources = [int(word) for word in words[3 : 3 + mappers]]
-        reducers = int(words[3 + mappers])
-        remaining_words = words[4 + mappers :]
-        targets = [
-            (int(rack), float(size)) for rack, _, size in (word.partition(":") for word in remaining_words)
-        ]
-        if len(sources) != mappers or len(targets) != reducers or not np.isfinite(arrival):
-            raise ValueError
+        arrival, sources, targets = _split_coflow(line)
     except (ValueError, IndexError):
         raise InputError(
             f"{path.name} row {row}: must be id, arrival in ms, mappers, racks, reducers, rack:MB of each"
@@ -337,7 +342,7 @@ def _coflow(path: Path, row: int, line: str, racks: int) -> tuple[float, list[tu
     for _, size in targets:
         if not (np.isfinite(size) and size >= 0):
             raise InputError(f"{path.name} row {row}: a reducer of {size} MB, must be at least 0")
-    return arrival, [(s, t, size * 8e6 / mappers) for s in sources for t, size in targets]
+    return arrival, [(s, t, size * 8e6 / len(sources)) for s in sources for t, size in targets]
 
 
 def _read_numbers(path: Path) -> NDArray[np.float64]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from planner.errors import InputError
 from planner_models.coflows.problem.problem import CoflowsInTime
@@ -67,7 +70,7 @@ class _Circuits(NamedTuple):
     @classmethod
     def of(cls, problem: CoflowsInTime, parts: int) -> _Circuits:
         """Return the circuits of a problem; raise InputError where there are none, or too many."""
-        flows = [f for f in range(len(problem.flows)) if problem.can_complete[problem.coflow[f]]]
+        flows = np.flatnonzero(problem.can_complete[problem.coflow]).tolist()
         if not flows:
             raise InputError("formulation: no coflow can be complete, one at least must be")
         if len(flows) * parts > MOST_CIRCUITS:
@@ -75,14 +78,13 @@ class _Circuits(NamedTuple):
                 f"formulation: {len(flows)} flows in {parts} parts are {len(flows) * parts} circuits, must "
                 f"be at most {MOST_CIRCUITS}"
             )
-        flow = dict(enumerate(f for f in flows for _ in range(parts)))
+        flow = dict(enumerate(np.repeat(flows, parts).tolist()))
         ends = {a: (int(problem.source[f]), int(problem.target[f])) for a, f in flow.items()}
         coflow = {a: int(problem.coflow[f]) for a, f in flow.items()}
         shared = [
             (a, b)
-            for a in flow
-            for b in flow
-            if a != b and (ends[a][0] == ends[b][0] or ends[a][1] == ends[b][1])
+            for a, b in itertools.permutations(flow, 2)
+            if ends[a][0] == ends[b][0] or ends[a][1] == ends[b][1]
         ]
         return cls(
             flow=flow,

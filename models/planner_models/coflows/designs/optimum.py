@@ -91,7 +91,7 @@ def schedule(
         proven, backend = search.solve_program(parts, deadline.options(options, minimum_s=0.01))
         if proven is not None and (bound is None or proven > bound):
             kind = f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
-            scope = kind if scope is None else f"{scope}, {kind}"
+            scope = ", ".join(filter(None, (scope, kind)))
     sooner = _find_sooner(problem, search.mean_ms) if problem.has_packet_switch else None
     if sooner is not None:
         return decide(problem, sooner, "all", None, options)

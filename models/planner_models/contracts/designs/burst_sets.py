@@ -331,16 +331,14 @@ def _round(short: _Short, sets: list[tuple[int, Bools]], numbers: Floats, window
             remaining -= rounded[column] * members
     free = np.zeros((windows, len(remaining)), dtype=bool)
     for row in range(len(short.members) - 1, -1, -1):  # the groups of most traffic first
-        windows_of = short.members[row]
-        gains = {column: float(short.gain[row] @ sets[column][1]) for column in by_group[row]}
-        assigned = [column for column in by_group[row] for _ in range(int(rounded[column]))][
-            : len(windows_of)
-        ]
+        windows_of, columns = short.members[row], by_group[row]
+        priority = {c: (numbers[c] - rounded[c], float(short.gain[row] @ sets[c][1])) for c in columns}
+        assigned = np.repeat(columns, rounded[columns]).tolist()[: len(windows_of)]
         rows = [sets[column][1] for column in assigned]
         for _ in range(len(windows_of) - len(assigned)):
-            able = [c for c in by_group[row] if (remaining[sets[c][1]] >= 1).all()]
+            able = [c for c in columns if (remaining[sets[c][1]] >= 1).all()]
             if able:
-                members = sets[max(able, key=lambda c: (numbers[c] - rounded[c], gains[c]))][1]
+                members = sets[max(able, key=priority.__getitem__)][1]
             else:
                 members = _smallest_cover(short, row, remaining)
             remaining = remaining - members

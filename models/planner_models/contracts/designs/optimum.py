@@ -162,6 +162,11 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     return _decide(problem, load, bound, backend, options, deadline)
 
 
+def _highest(*bounds: float | None) -> float | None:
+    """Return the highest of some bounds; None for none."""
+    return max((bound for bound in bounds if bound is not None), default=None)
+
+
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
     """Plan one region, within its limit of switching where it has one."""
     if region.moved_share >= 1 or len(region.traffic) < 2 or not len(region.contracts):
@@ -178,8 +183,7 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     assert free.load is not None
     if switching.is_within_limit(region, free.load) and not quarter.is_over:
         return free
-    bounds = (switching.find_bound(region, limited), free.bound)
-    bound = max((value for value in bounds if value is not None), default=None)
+    bound = _highest(switching.find_bound(region, limited), free.bound)
     load = switching.find_loads(
         region,
         free.load,
@@ -221,7 +225,7 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
 
     if method == "auto" and region.most.size <= MOST_BINARIES and is_open() and not deadline.is_over:
         exact = _solve_exactly(region, replace(relaxed, gap=gap), deadline.share_left(0.5))
-        bound = max((value for value in (bound, exact.bound) if value is not None), default=None)
+        bound = _highest(bound, exact.bound)
         if exact.load is not None and exact.cost is not None and exact.cost < best.cost:
             best = free_windows.Filling(exact.load, 0.0, exact.cost)
     best = _search_levels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,7 +28,7 @@ def in_rates(tables: Mapping[str, pd.DataFrame | None]) -> tuple[Tables, list[st
         The tables, and faults: rows with neither or both of two columns, and prices of volumes where not the
         mean is billed.
     """
-    traffic, contracts, tiers = (tables[name] for name in ("traffic", "contracts", "tiers"))
+    traffic, contracts, tiers = tables["traffic"], tables["contracts"], tables["tiers"]
     assert traffic is not None
     assert contracts is not None
     pairs = [
@@ -35,14 +36,11 @@ def in_rates(tables: Mapping[str, pd.DataFrame | None]) -> tuple[Tables, list[st
         (contracts, "contracts", "price_per_mbps", "price_per_gb"),
         *((tiers, "tiers", *pair) for pair in TIER_PAIRS if tiers is not None),
     ]
-    faults = [
-        fault for frame, table, rate, volume in pairs for fault in _unclear_rows(frame, table, rate, volume)
-    ]
+    faults = list(itertools.chain.from_iterable(itertools.starmap(_unclear_rows, pairs)))
+    has_both = (_column(contracts, "commitment_mbps") > 0) & (_column(contracts, "commitment_gb") > 0)
     faults += [
         f"{row_name(contracts, 'contracts', row)}: has both commitment_mbps and commitment_gb; keep one"
-        for row in np.flatnonzero(
-            (_column(contracts, "commitment_mbps") > 0) & (_column(contracts, "commitment_gb") > 0)
-        ).tolist()
+        for row in np.flatnonzero(has_both).tolist()
     ]
     faults += _faults_of_billing(contracts, tiers)
     has_volumes = "commitment_gb" in contracts or any(volume in frame for frame, _, _, volume in pairs)

@@ -186,6 +186,13 @@ class Delivered(NamedTuple):
     backend: str | None
 
 
+def _solve_master(model: LinearProgram, options: Options) -> Solution:
+    """Return the solution of the master program; of a large one by an interior-point method."""
+    if options.backend == "highs" and options.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+        options = replace(options, algorithm="interior-point")
+    return backends.solve(model, options)
+
+
 def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivered:
     """Return the paths, direct or by one other rack, that deliver the most of (n, n) demands.
 
@@ -203,11 +210,8 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
     for _ in range(MAX_ROUNDS):
         if deadline.is_over:
             break
-        model = build_program(capacity, demand, paths)
         limited = replace(deadline.options(options), service="best")
-        if limited.backend == "highs" and limited.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-            limited = replace(limited, algorithm="interior-point")
-        solution = backends.solve(model, limited)
+        solution = _solve_master(build_program(capacity, demand, paths), limited)
         if solution.x is None:
             break
         backend = solution.backend

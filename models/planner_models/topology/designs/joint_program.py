@@ -227,22 +227,13 @@ def solve(
         if deadline.is_over:
             break
         limited = replace(deadline.options(options), service="best")
-        model = program.build(paths)
-        if limited.backend == "highs" and limited.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-            limited = replace(limited, algorithm="interior-point")
-        solution = backends.solve(model, limited)
+        solution = _solve_master(program.build(paths), limited)
         if solution.x is None or solution.row_duals is None:
             break
         backend, value = solution.backend, float(solution.x[0])
         if best is None or value > best[0]:
             best = (value, *program.read(solution.x, paths))
-        tail, head = np.nonzero(~np.eye(count, dtype=bool))
-        duals = np.abs(solution.row_duals)
-        price, direct = np.zeros((count, count)), np.zeros((count, count))
-        price[tail, head] = duals[: len(tail)]
-        if len(paths.via):
-            own_pairs = np.unique(paths.source * count + paths.target)
-            direct[own_pairs // count, own_pairs % count] = duals[len(tail) : len(tail) + len(own_pairs)]
+        price, direct = _read_prices(np.abs(solution.row_duals), paths, count)
         proven, transit = program.bound_at(price, replace(limited, algorithm="auto"))
         bound = min(bound, np.inf if proven is None else proven)
         if np.isfinite(bound) and bound - best[0] <= gap * max(bound, 1e-12):
@@ -255,13 +246,30 @@ def solve(
             break
         is_path[added.source, added.via, added.target] = True
         paths = Paths(*np.nonzero(is_path))
-    return Relaxed(
-        scale=None if best is None else best[0] * unit,
-        bound=None if not np.isfinite(bound) else bound * unit,
-        links=np.zeros((count, count)) if best is None else best[1],
-        shares=np.zeros((count, count, count)) if best is None else best[2],
-        backend=backend,
-    )
+    limit = bound * unit if np.isfinite(bound) else None
+    if best is None:
+        links, shares = np.zeros((count, count)), np.zeros((count, count, count))
+        return Relaxed(scale=None, bound=limit, links=links, shares=shares, backend=backend)
+    value, links, shares = best
+    return Relaxed(scale=value * unit, bound=limit, links=links, shares=shares, backend=backend)
+
+
+def _solve_master(model: LinearProgram, options: Options) -> Solution:
+    """Return the solution of the master program; of a large one by an interior-point method."""
+    if options.backend == "highs" and options.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+        options = replace(options, algorithm="interior-point")
+    return backends.solve(model, options)
+
+
+def _read_prices(duals: Floats, paths: Paths, count: int) -> tuple[Floats, Floats]:
+    """Return the prices of links, and of what pairs with transit paths are served, (n, n) each."""
+    tail, head = np.nonzero(~np.eye(count, dtype=bool))
+    price, direct = np.zeros((count, count)), np.zeros((count, count))
+    price[tail, head] = duals[: len(tail)]
+    if len(paths.via):
+        own_pairs = np.unique(paths.source * count + paths.target)
+        direct[own_pairs // count, own_pairs % count] = duals[len(tail) : len(tail) + len(own_pairs)]
+    return price, direct
 
 
 def _choose_paths(gains: Floats, min_gain: float) -> Paths:

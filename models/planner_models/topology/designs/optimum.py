@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Final
@@ -256,6 +256,13 @@ def _exchange(
     return best
 
 
+def _move_links(moves: LinkMoves, removals: Sequence[int], pair: int, links: int) -> None:
+    """Remove links of some pairs and add as many to each of them to another pair; undo it for -1."""
+    for removed in removals:
+        moves.change(removed, -links)
+    moves.change(pair, links)
+
+
 def _swap(problem: Fabric, best: _Incumbent, size: int) -> Ints | None:
     """Return the links with up to `size` of them moved to full pairs of blocks; None where none can be."""
     moves = LinkMoves(problem, best.links)
@@ -273,11 +280,9 @@ def _swap(problem: Fabric, best: _Incumbent, size: int) -> Ints | None:
         removals = moves.find_removals(pair, anyone, spare) if direct[pair] > 0 else None
         if removals is None or (removals and spare[removals].sum() <= 0):
             continue
-        for pair_index, links in [*((moved_pair, -1) for moved_pair in removals), (pair, 1)]:
-            moves.change(pair_index, links)
+        _move_links(moves, removals, pair, 1)
         if count_made(problem, moves.to_matrix()) > limit:
-            for pair_index, links in [*((moved_pair, 1) for moved_pair in removals), (pair, -1)]:
-                moves.change(pair_index, links)
+            _move_links(moves, removals, pair, -1)
             continue
         spare[removals] -= 1
         made += 1
