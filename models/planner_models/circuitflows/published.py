@@ -8,6 +8,7 @@ seconds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -89,15 +90,14 @@ def find_table_2_2(study: Study) -> TargetValues:
 
 def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
     """Return the values of Table 2.2 and of the text on it from the metrics of its designs."""
-    values: dict[str, float | bool | None] = {}
-    for row, metric in ROWS.items():
-        for design, theirs in COLUMNS.items():
-            values[f"circ_t22_{row}_{theirs}"] = _metric(frame, design, metric)
-    for row in ("median_big", "p99_big"):
-        for design, theirs in COLUMNS.items():
-            if design != "voq":
-                name = f"circ_t22_gain_{row}_{theirs}"
-                values[name] = _ratio(values[f"circ_t22_{row}_voq"], values[f"circ_t22_{row}_{theirs}"])
+    values: dict[str, float | bool | None] = {
+        f"circ_t22_{row}_{theirs}": _metric(frame, design, metric)
+        for (row, metric), (design, theirs) in itertools.product(ROWS.items(), COLUMNS.items())
+    }
+    compared = [theirs for design, theirs in COLUMNS.items() if design != "voq"]
+    for row, theirs in itertools.product(("median_big", "p99_big"), compared):
+        gain = _ratio(values[f"circ_t22_{row}_voq"], values[f"circ_t22_{row}_{theirs}"])
+        values[f"circ_t22_gain_{row}_{theirs}"] = gain
     small = {design: _metric(frame, design, "small_p99_ms") or 0.0 for design in COLUMNS}
     medians = {design: _metric(frame, design, "small_median_ms") or 0.0 for design in COLUMNS}
     other_designs = ("voq_resize", "voq_retcp", "adu", "adu_resize", "adu_retcp", "fixed")
@@ -107,8 +107,7 @@ def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
     by_circuit = {design: _metric(frame, design, "circuit_gb") or 0.0 for design in COLUMNS}
     values["circ_f217_trend"] = all(
         by_circuit[f"{observed}_{how}"] > 1.05 * by_circuit[observed]
-        for observed in ("voq", "adu")
-        for how in ("resize", "retcp")
+        for observed, how in itertools.product(("voq", "adu"), ("resize", "retcp"))
     )
     # each reason once, at the first row that it is for
     notes = {

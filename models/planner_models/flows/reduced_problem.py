@@ -437,12 +437,16 @@ class _Network:
         self.removed[v] = True
         return [end_a, other]
 
-    def merge_equivalent(self) -> list[int]:
-        """Merge equivalent nodes; return all remaining nodes where any were merged."""
+    def _list_equivalent(self) -> list[list[int]]:
+        """Return the groups of several nodes that are equivalent."""
         classes: dict[int, list[int]] = {}
         for v, colour in self._colours().items():
             classes.setdefault(colour, []).append(v)
-        groups = [members for members in classes.values() if len(members) > 1]
+        return [members for members in classes.values() if len(members) > 1]
+
+    def merge_equivalent(self) -> list[int]:
+        """Merge equivalent nodes; return all remaining nodes where any were merged."""
+        groups = self._list_equivalent()
         merged_into = {v: members[0] for members in groups for v in members}
         arcs = [
             (u, v, *arc)
@@ -454,9 +458,8 @@ class _Network:
             self.remove_arc(u, v)
         for u, v, capacity, shares in arcs:
             self.add_arc(merged_into.get(u, u), merged_into.get(v, v), capacity, shares)
-        for members in groups:
-            for v in members[1:]:
-                self.removed[v] = True
+        for v in merged_into.keys() - set(merged_into.values()):
+            self.removed[v] = True
         # their neighbours may have become dead ends or parts of chains
         return [v for v in range(self.count) if not self.removed[v]] if groups else []
 
@@ -492,23 +495,23 @@ class _Network:
         remaining = [v for v in range(self.count) if not self.removed[v]]
         index_of = {v: i for i, v in enumerate(remaining)}
         node = np.full(self.count, -1, dtype=np.int64)
-        for v in range(self.count):
+        for v in np.flatnonzero(self.demanding).tolist():
             end = v
             while self.demand_at[end] != end:
                 end = self.demand_at[end]
-            if self.demanding[v]:
-                node[v] = index_of[end]
+            node[v] = index_of[end]
         arcs = [(u, v, *arc) for u in remaining for v, arc in self.out[u].items()]
         ends = np.array([(index_of[u], index_of[v]) for u, v, _, _ in arcs], dtype=np.int64).reshape(-1, 2)
+        leaf, at, up, down = zip(*self.leaves, strict=True) if self.leaves else [()] * 4
         return ReducedNetwork(
             graph=Graph.of(len(remaining), ends[:, 0], ends[:, 1]),
             capacity_mbps=np.array([capacity for _, _, capacity, _ in arcs], dtype=float),
             node=node,
             spread=_shares([shares for *_, shares in arcs], links),
-            leaf=np.array([leaf[0] for leaf in self.leaves], dtype=np.int64),
-            at=np.array([leaf[1] for leaf in self.leaves], dtype=np.int64),
-            up=_shares([leaf[2] for leaf in self.leaves], links),
-            down=_shares([leaf[3] for leaf in self.leaves], links),
+            leaf=np.array(leaf, dtype=np.int64),
+            at=np.array(at, dtype=np.int64),
+            up=_shares(list(up), links),
+            down=_shares(list(down), links),
         )
 
 

@@ -53,7 +53,7 @@ def distribute(
     measurement = 0
     answers: dict[tuple[int, int], tuple[int, float]] = {}  # by channel and cluster: link, time of answer
     for item, group, time in requests_by_arrival(problem):
-        if monitor_s > 0 and int(time // monitor_s) > measurement:
+        if monitor_s > 0 and time // monitor_s > measurement:
             measurement = int(time // monitor_s)
             monitor.measure()
         path: list[int] = []
@@ -62,9 +62,7 @@ def distribute(
             key = (channel[item], cluster)
             link, answered_s = answers.get(key, (-1, -np.inf))
             if time - answered_s >= ttl_s or not streams.is_allowed(item, link):
-                answer = monitor.choose_edge(item, cluster) if cluster == group else None
-                if answer is None:
-                    answer = monitor.choose_parent(item, cluster)
+                answer = monitor.choose(item, cluster, is_client=cluster == group)
                 if answer is None:
                     break
                 link = answer
@@ -129,6 +127,11 @@ class _Monitor:
                 default=0.0,
             )
         return self.path_mbps[cluster]
+
+    def choose(self, item: int, cluster: int, *, is_client: bool) -> int | None:
+        """Return the link to an edge for clients, where one can serve them, else to a parent."""
+        edge = self.choose_edge(item, cluster) if is_client else None
+        return edge if edge is not None else self.choose_parent(item, cluster)
 
     def choose_edge(self, item: int, group: int) -> int | None:
         """Return the link from the nearest edge that has the object or path capacity for it."""

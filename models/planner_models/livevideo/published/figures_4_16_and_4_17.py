@@ -47,23 +47,25 @@ def _simulate_controls(
     }
 
 
+def _measure_controls(videos: int) -> dict[str, float]:
+    """Return bitrate, join time and buffering under each control, and the bitrate of one decision on all."""
+    best = ideal_kbps(generators.ec2_testbed(videos=videos), options=OPTIONS) or 0.0
+    row: dict[str, float] = {"videos": videos, "optimal": best}
+    for control, result in _simulate_controls(videos).items():
+        m = result.metrics
+        row |= {
+            f"{control} bitrate": m["delivered_kbps"] or 0.0,
+            f"{control} join": m["join_s"] or float("nan"),
+            f"{control} join over bound": m["join_of_bound"] or float("nan"),
+            f"{control} buffering": 100 * (m["buffering_ratio"] or 0.0),
+        }
+    return row
+
+
 def find_figure_4_16(study: Study) -> TargetValues:
     """Measure bitrate, join time and buffering at increasing numbers of videos."""
     counts = (30, 240) if study.quick else (25, 50, 100, 150, 200, 240)
-    rows = []
-    for videos in counts:
-        best = ideal_kbps(generators.ec2_testbed(videos=videos), options=OPTIONS) or 0.0
-        row: dict[str, float] = {"videos": videos, "optimal": best}
-        for control, result in _simulate_controls(videos).items():
-            m = result.metrics
-            row |= {
-                f"{control} bitrate": m["delivered_kbps"] or 0.0,
-                f"{control} join": m["join_s"] or float("nan"),
-                f"{control} join over bound": m["join_of_bound"] or float("nan"),
-                f"{control} buffering": 100 * (m["buffering_ratio"] or 0.0),
-            }
-        rows.append(row)
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([_measure_controls(videos) for videos in counts])
     medium = frame[frame["videos"] <= 150]
     full = frame.loc[frame["distributed bitrate"] < 0.99 * frame["distributed bitrate"].iloc[0], "videos"]
     deviation = 100 * (1 - frame["hybrid bitrate"] / frame["optimal"])

@@ -5,7 +5,7 @@ Simulation of a scenario's designs in time, with its parameters as plain numbers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, get_args
 
@@ -60,6 +60,17 @@ METRICS: Final = tuple(
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _list_changes(
+    links: Iterable[int], share: float, clusters: Iterable[int], *, fail_s: float, recover_s: float | None
+) -> list[Change]:
+    """Return the changes of links to a share of their capacity, and failures of clusters; then recovery."""
+    times = [(fail_s, share, 0.0)]
+    if recover_s is not None:
+        times.append((recover_s, 1.0, 1.0))
+    changes = [Change(time_s=time, link=link, share=part) for time, part, _ in times for link in links]
+    return changes + [Change(time_s=time, cluster=c, share=part) for time, _, part in times for c in clusters]
 
 
 def simulate_designs(
@@ -131,9 +142,7 @@ def simulate_designs(
     degraded = _find_rows("degrade_links", degrade_links, problem.link_labels, faults)
     if faults:
         raise InputError(*faults)
-    times = [(fail_s, degrade_share, 0.0), *([] if recover_s is None else [(recover_s, 1.0, 1.0)])]
-    changes = [Change(time_s=time, link=link, share=share) for time, share, _ in times for link in degraded]
-    changes += [Change(time_s=time, cluster=c, share=share) for time, _, share in times for c in failed]
+    changes = _list_changes(degraded, degrade_share, failed, fail_s=fail_s, recover_s=recover_s)
     end_s = float("inf") if recover_s is None else recover_s
     control: Control = next(name for name in get_args(Control) if name == design.name)
     return simulate(

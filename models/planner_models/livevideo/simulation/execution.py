@@ -9,7 +9,8 @@ Playback of clients in time: their arrival, their bitrate, and the duration of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -168,6 +169,14 @@ class DataPlane:
         for time_s in self.frames.due(until_s):
             self.frames.take(time_s, *self._draw(time_s))
 
+    def _receive(self, client: Client, time_s: float, share: Floats) -> tuple[float, float]:
+        """Return the share of its stream that reaches a client, and what it watches, kbit/s."""
+        if client.item is None:
+            return 0.0, 0.0
+        rate = received_share(client.item, client.group, self.streams, share)
+        is_joined = client.joined_s is not None and client.joined_s <= time_s
+        return rate, 1000 * rate * self.streams.bitrate[client.item] if is_joined else 0.0
+
     def _draw(self, time_s: float) -> tuple[NetworkMap, float | None]:
         """Return the picture at a time, and the mean bitrate that present clients receive, kbit/s."""
         problem, share = self.problem, passed_shares(self.streams, self.capacity)
@@ -175,15 +184,10 @@ class DataPlane:
         clusters_up = ~np.isin(np.arange(len(problem.clusters)), list(self.down))
         lost, received = np.zeros(len(problem.requests)), []
         for client in self.clients:
-            if client.requested_s > time_s:
-                continue
-            rate = 0.0
-            if client.item is not None:
-                rate = received_share(client.item, client.group, self.streams, share)
-            lost[client.request] = 0.0 if rate >= 1 - SLACK else problem.clients[client.request]
-            is_joined = client.joined_s is not None and client.joined_s <= time_s
-            bitrate = self.streams.bitrate[client.item] if client.item is not None and is_joined else 0.0
-            received.append(1000 * rate * bitrate)
+            if client.requested_s <= time_s:
+                rate, received_kbps = self._receive(client, time_s, share)
+                lost[client.request] = 0.0 if rate >= 1 - SLACK else problem.clients[client.request]
+                received.append(received_kbps)
         capacity = np.where(is_up, self.capacity, problem.capacity_mbps)
         now = problem
         if (capacity != problem.capacity_mbps).any():
@@ -335,17 +339,8 @@ class DataPlane:
         paths = [self._trace_path(client, old) for client in watching]
         for central in (True, False):
             for client, (path, is_central) in zip(watching, paths, strict=True):
-                item = client.item
-                assert item is not None
-                if path is None or is_central != central:
-                    continue
-                new: list[int] = []
-                for link in reversed(path):
-                    if new_streams.has(item, new_streams.head[link]):
-                        break
-                    new.append(link)
-                if central or all(new_streams.fits(item, link) for link in new):
-                    new_streams.add_path(item, new[::-1])
+                if path is not None and is_central == central:
+                    _extend(new_streams, client, path, must_fit=not central)
         self.announcements.streams = new_streams
 
     def _trace_path(self, client: Client, old: Streams) -> tuple[list[int] | None, bool]:
@@ -511,3 +506,12 @@ def tabulate_clients(problem: LiveVideo, clients: Iterable[Client], now_s: float
             if client.requested_s < now_s
         ]
     )
+
+
+def _extend(streams: Streams, client: Client, path: Sequence[int], *, must_fit: bool) -> None:
+    """Add the links of a client's path on which its object does not flow yet."""
+    item = client.item
+    assert item is not None
+    new = list(itertools.takewhile(lambda link: not streams.has(item, streams.head[link]), reversed(path)))
+    if not must_fit or all(streams.fits(item, link) for link in new):
+        streams.add_path(item, new[::-1])

@@ -6,6 +6,7 @@ requests that were forwarded under them), and its own. The one that it applies i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -90,19 +91,20 @@ class Ribs:
         """
         rib = self.ribs[cluster]
         if tag is not None:
-            entry = rib.versions.get(tag, {}).get(item)
-            return entry if entry is not None and not self.is_stale(cluster, entry, now_s) else None
-        newest = max(rib.versions, default=None)
-        central = rib.versions[newest].get(item) if newest is not None else None
-        own_entry = rib.own.get(item)
-        if own_entry is not None and (
-            self.is_stale(cluster, own_entry, now_s)
-            or (newest is not None and own_entry.version_s <= newest and not self.is_silent(cluster, now_s))
-        ):
+            return self._if_fresh(cluster, rib.versions.get(tag, {}).get(item), now_s)
+        newest = max(rib.versions, default=-math.inf)
+        own_entry = self._if_fresh(cluster, rib.own.get(item), now_s)
+        if own_entry is not None and own_entry.version_s <= newest and not self.is_silent(cluster, now_s):
             own_entry = None
-        if central is not None and not self.is_stale(cluster, central, now_s) and own_entry is None:
-            return central
+        if own_entry is None:
+            central = self._if_fresh(cluster, rib.versions.get(newest, {}).get(item), now_s)
+            if central is not None:
+                return central
         return own_entry if self.can_act_alone else None
+
+    def _if_fresh(self, cluster: int, entry: Entry | None, now_s: float) -> Entry | None:
+        """Return an entry, None where it is stale."""
+        return None if entry is None or self.is_stale(cluster, entry, now_s) else entry
 
     def is_silent(self, cluster: int, now_s: float) -> bool:
         """Return whether the cluster takes the controller for failed."""

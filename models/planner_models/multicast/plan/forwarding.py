@@ -225,21 +225,22 @@ class _Packet:
         straight = [a for a in self.holders(pod) if self.state.up[a, core]]
         if straight:
             return straight[0], 1
-        elsewhere = [
-            a
-            for other in range(self.wires.pods)
-            if other != pod
-            for a in self.holders(other)
-            if self.state.up[a, core]
-        ]
+        others = [a for other in range(self.wires.pods) if other != pod for a in self.holders(other)]
+        elsewhere = [a for a in others if self.state.up[a, core]]
         for a in elsewhere:  # three hops: back down, up to another core, down
             if (b := self.find_detour(a, pod)) is not None:
                 return b, 3
         for a in elsewhere:  # five: by way of an edge switch and its other switches above
-            for c in self.holders(int(self.wires.aggregation_pod[a])):
-                joined = bool((self.state.down[a] & self.state.down[c]).any())
-                if joined and (b := self.find_detour(c, pod)) is not None:
-                    return b, 5
+            if (b := self._find_detour_below(a, pod)) is not None:
+                return b, 5
+        return None
+
+    def _find_detour_below(self, aggregation: int, pod: int) -> int | None:
+        """Return where a detour from another switch that shares an edge switch with this one ends."""
+        for other in self.holders(int(self.wires.aggregation_pod[aggregation])):
+            joined = bool((self.state.down[aggregation] & self.state.down[other]).any())
+            if joined and (end := self.find_detour(other, pod)) is not None:
+                return end
         return None
 
     def find_detour(self, aggregation: int, pod: int) -> int | None:

@@ -151,21 +151,27 @@ def read_tree(switches: pd.DataFrame, links: pd.DataFrame) -> tuple[Wiring | Non
         else switches[switches["layer"] == name]
         for name in LAYERS
     }
+    faults = _find_bad_layers(layer_tables)
+    return (None, faults) if faults else _read_links(layer_tables, links)
+
+
+def _find_bad_layers(layer_tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the faults of layers without switches, and of pods."""
     faults = [f"switches: there is no {name} switch" for name in LAYERS[1:] if not len(layer_tables[name])]
     if faults:
-        return None, faults
+        return faults
     if not len(layer_tables["core"]) and len(np.unique(layer_tables["aggregation"]["pod"])) > 1:
-        return None, ["switches: there is no core switch, which several pods need"]
+        return ["switches: there is no core switch, which several pods need"]
     pods = np.unique(layer_tables["aggregation"]["pod"].to_numpy(np.int64))
     if not np.array_equal(pods, np.arange(len(pods))):
-        return None, ["switches: pods of aggregation switches must be numbered from 0 without a gap"]
+        return ["switches: pods of aggregation switches must be numbered from 0 without a gap"]
     largest = max(len(pods), int(layer_tables["edge"]["pod"].value_counts().max()))
     if largest > MAX_PODS:
-        return None, [f"switches: {largest} pods, or edge switches of a pod, must be at most {MAX_PODS}"]
+        return [f"switches: {largest} pods, or edge switches of a pod, must be at most {MAX_PODS}"]
     unknown = sorted(set(layer_tables["edge"]["pod"].astype(int)) - set(pods.tolist()))
     if unknown:
-        return None, [f"switches: pod {unknown[0]} has edge switches and no aggregation switch"]
-    return _read_links(layer_tables, links)
+        return [f"switches: pod {unknown[0]} has edge switches and no aggregation switch"]
+    return []
 
 
 def _read_links(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -28,20 +28,25 @@ def find_fabric_faults(
     row, where = fabric.iloc[0], row_name(fabric, "fabric", 0)
     if row["kind"] not in KINDS:
         return [f"{where}: kind is '{row['kind']}', must be one of {', '.join(KINDS)}"]
-    tree = row["kind"] == "tree"
     names = ["partitions", "core_copies", "aggregation_copies"]
-    if not tree:
-        if "k" not in fabric:
-            return ["fabric: column 'k' is missing"]
-        if links is not None:
-            return [f"links: are for kind tree, {where} says {row['kind']}"]
-        names.insert(0, "k")
-    elif switches is None or links is None:
-        return [f"{where}: kind tree needs the tables switches and links"]
-    faults = [f"{where}: {name} is {row[name]:g}, must be whole" for name in names if row[name] % 1]
-    if not faults and not tree:
-        faults = [f"{where}: {fault}" for fault in find_layout_faults(*(int(row[name]) for name in names))]
-    return faults
+    if row["kind"] == "tree":
+        if switches is None or links is None:
+            return [f"{where}: kind tree needs the tables switches and links"]
+        return _find_fractions(row, names, where)
+    if "k" not in fabric:
+        return ["fabric: column 'k' is missing"]
+    if links is not None:
+        return [f"links: are for kind tree, {where} says {row['kind']}"]
+    names.insert(0, "k")
+    layout = find_layout_faults
+    return _find_fractions(row, names, where) or [
+        f"{where}: {fault}" for fault in layout(*(int(row[name]) for name in names))
+    ]
+
+
+def _find_fractions(row: pd.Series[Any], names: Sequence[str], where: str) -> list[str]:
+    """Return the faults of numbers of the fabric that are not whole."""
+    return [f"{where}: {name} is {row[name]:g}, must be whole" for name in names if row[name] % 1]
 
 
 def build_wiring(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 
 from planner.contract.targets import Curve, Study, TargetValues
 from planner_models.multicast.plan import rerouting, switch_groups
-from planner_models.multicast.plan.plan import build_plan
+from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.problem import equations, failures, generators, workloads
 from planner_models.multicast.problem.problem import Multicast
 
@@ -106,6 +107,29 @@ def find_table_2(study: Study) -> TargetValues:
     return TargetValues(values=values, notes=notes)
 
 
+def _measure_stretch(problem: Multicast, plan: Channels, counts: Sequence[int]) -> pd.DataFrame:
+    """Return route stretch and unreachable members, %, by failed aggregation switches."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for count in counts:
+        state = failures.find_working_links(
+            problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
+        )
+        rerouted = rerouting.reroute_groups(problem, plan, state, sender=rerouting.draw_senders(problem, rng))
+        got = rerouted.stretch[np.isfinite(rerouted.stretch)]
+        rows.append(
+            (
+                count,
+                got.mean(),
+                np.median(got),
+                np.quantile(got, 0.95),
+                100 * rerouted.unreachable.mean(),
+                100 * (rerouted.unreachable > 0).mean(),
+            )
+        )
+    return pd.DataFrame(rows, columns=["failed", "mean", "median", "p95", "unreachable", "affected"])
+
+
 def find_figure_8(study: Study) -> TargetValues:
     """Return route stretch and unreachable members as aggregation switches fail."""
     counts = (50, 58, 230) if study.quick else (10, 25, 50, 58, 115, 230, 345, 576)
@@ -116,28 +140,7 @@ def find_figure_8(study: Study) -> TargetValues:
         problem = generate_datacenter("near" if placement == "near" else "random", groups // divisor)
         copies = problem.aggregation_copies
         plan = build_plan(problem, np.ones(len(problem.groups), dtype=bool), copies)
-        rng = np.random.default_rng(0)
-        rows = []
-        for count in counts:
-            state = failures.find_working_links(
-                problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
-            )
-            rerouted = rerouting.reroute_groups(
-                problem, plan, state, sender=rerouting.draw_senders(problem, rng)
-            )
-            got = rerouted.stretch[np.isfinite(rerouted.stretch)]
-            rows.append(
-                (
-                    count,
-                    got.mean(),
-                    np.median(got),
-                    np.quantile(got, 0.95),
-                    100 * rerouted.unreachable.mean(),
-                    100 * (rerouted.unreachable > 0).mean(),
-                )
-            )
-        columns = ["failed", "mean", "median", "p95", "unreachable", "affected"]
-        frames.append(pd.DataFrame(rows, columns=columns))
+        frames.append(_measure_stretch(problem, plan, counts))
         if placement == "near":
             survived = [
                 _count_survived_failures(problem, np.random.default_rng(seed))

@@ -13,6 +13,7 @@ Batches by first fit: classes in an order, each in the first batch that has spac
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Final, NamedTuple
 
@@ -150,6 +151,20 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
         greedy = known
     last = most if greedy is None else min(int(greedy.max()), most)
     best, min_level, starts = _search_soon(needs, last, options.seed or 0, deadline)
+    search = _search_long(needs, starts, min_level, options, deadline, exact=exact)
+    return search if search.batches is not None else search._replace(batches=greedy if best is None else best)
+
+
+def _search_long(
+    needs: Needs,
+    starts: Mapping[int, Ints],
+    min_level: int,
+    options: Options,
+    deadline: Deadline,
+    *,
+    exact: bool,
+) -> Search:
+    """Return the first batches that a long search finds, for the fewest batches first, and the bound."""
     backend = None
     for batches, start in starts.items():
         if deadline.is_over:
@@ -160,7 +175,7 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
             min_level = batches + 1 if is_short and min_level == batches else min_level
         if masks is not None:
             return Search(masks, min_level, backend)
-    return Search(greedy if best is None else best, min_level, backend)
+    return Search(None, min_level, backend)
 
 
 def _search_soon(

@@ -447,13 +447,22 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
     PlanRejected where it is no plan: see `evaluate`.
     """
     evaluation = evaluate(problem, plan)
-    violations = _check_mixtures(evaluation)
+    return (
+        _check_mixtures(evaluation)
+        + _check_loads(problem, evaluation)
+        + _check_changes(problem, evaluation)
+        + _check_times(evaluation)
+    )
+
+
+def _check_loads(problem: Update, evaluation: Evaluation) -> Violations:
+    """Return the tables and links that a step overfills."""
     over = [
         (step, int(switch), int(held[switch]))
         for step, held in evaluation.held.items()
         for switch in np.flatnonzero(held > problem.rule_capacity)
     ]
-    violations += Violations.of(
+    violations = Violations.of(
         "tables",
         where=[f"{problem.switch_index[switch]} in step {step + 1}" for step, switch, _ in over],
         amount=[held for _, _, held in over],
@@ -466,14 +475,18 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
         for step, load in evaluation.loads.items()
         for link in np.flatnonzero(exceeds(load, limit))
     ]
-    violations += Violations.of(
+    return violations + Violations.of(
         "links",
         where=[f"{problem.link_names[link]} in step {step + 1}" for step, link, _ in heavy],
         amount=[load for _, _, load in heavy],
         allowed=[limit[link] for _, link, _ in heavy],
         unit="Mbit/s",
     )
-    violations += Violations.of(
+
+
+def _check_changes(problem: Update, evaluation: Evaluation) -> Violations:
+    """Return rules that change too soon, flows that are cut, and what is missing or cannot be."""
+    violations = Violations.of(
         "drain",
         where=[
             f"{problem.class_index[class_id]} before step {step + 1}"
@@ -500,10 +513,9 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
         (evaluation.ops.action == ADD) & evaluation.is_stamped[problem.slots.owner[evaluation.ops.slot]]
     ]
     needs = needs[np.isin(problem.slots.switch[needs], blind)]
-    violations += Violations.of(
+    return violations + Violations.of(
         "versions", where=_name_slots(problem, needs), amount=1.0, allowed=0.0, unit="rule"
     )
-    return violations + _check_times(evaluation)
 
 
 def _name_slots(problem: Update, slot: Ints) -> list[str]:

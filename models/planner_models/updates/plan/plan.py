@@ -167,8 +167,7 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
     if rows and rows[-1][0] == DRAIN:
         rows.pop()
     empty = np.zeros(0, dtype=np.int64)
-    columns = [np.concatenate(column) for column in zip(*made, strict=True)] if made else [empty] * 4
-    ops = _sorted(problem, Operations(*columns))
+    ops = _sorted(problem, Operations(*map(np.concatenate, zip([empty] * 4, *made, strict=True))))
     names = pd.Index(problem.switch_index), pd.Index(problem.class_index)
     frame = pd.DataFrame(rows, columns=["kind", "start_s", "end_s"])
     frame = frame.astype({"kind": "str", "start_s": float, "end_s": float})

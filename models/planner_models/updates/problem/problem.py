@@ -258,38 +258,35 @@ def find_bad_plans(problem: UpdateTables) -> list[str]:
 def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
     frame = problem.classes
     texts = frame["guarantee"].fillna("").tolist() if "guarantee" in frame else [""] * len(frame)
-    life = frame["flow_life_s"].to_numpy(float) if "flow_life_s" in frame else np.full(len(frame), np.nan)
-    asks_delivery = {NO_BLACK_HOLE, WAYPOINT}
-    lines = []
-    for row, guarantee in enumerate(texts):
-        fault = ""
-        name = problem.class_index[row]
-        if guarantee in asks_delivery and not (problem.enters_now[row] and problem.enters_next[row]):
+    faults = [_find_bad_guarantee(problem, row, guarantee) for row, guarantee in enumerate(texts)]
+    lines = [f"{row_name(frame, 'classes', row)}: {fault}" for row, fault in enumerate(faults) if fault]
+    return shorten_faults(lines, file_name(frame, "classes"), "with guarantees that cannot hold")
+
+
+def _find_bad_guarantee(problem: UpdateTables, row: int, guarantee: str) -> str:
+    """Return why the guarantee of a class cannot hold; nothing where it can."""
+    name, life_s = problem.class_index[row], problem.classes.get("flow_life_s")
+    if guarantee in (NO_BLACK_HOLE, WAYPOINT):
+        if not (problem.enters_now[row] and problem.enters_next[row]):
             table = "next" if problem.enters_now[row] else "now"
-            fault = (
+            return (
                 f"guarantee of class '{name}' is {guarantee}, but it has no path in {table}: its packets are "
                 f"lost without the update too; use {PER_PACKET}"
             )
-        elif guarantee in asks_delivery and problem.loses_ingress[row]:
-            fault = (
+        if problem.loses_ingress[row]:
+            return (
                 f"guarantee of class '{name}' is {guarantee}, but packets enter at a switch whose rule ends; "
                 f"use {PER_PACKET}"
             )
-        elif guarantee == PER_FLOW and not np.isfinite(life[row]):
-            fault = f"guarantee of class '{name}' is per_flow, which needs flow_life_s"
-        elif guarantee == WAYPOINT and not problem.waypoints[row]:
-            fault = f"guarantee of class '{name}' is waypoint, but it has no waypoints"
-        else:
-            missed = [
-                problem.switch_index[waypoint]
-                for waypoint in problem.waypoints[row]
-                if not _passes(problem, row, waypoint)
-            ]
-            if missed:
-                fault = f"waypoint '{missed[0]}' of class '{name}' is on no path of it, neither now nor next"
-        if fault:
-            lines.append(f"{row_name(frame, 'classes', row)}: {fault}")
-    return shorten_faults(lines, file_name(frame, "classes"), "with guarantees that cannot hold")
+    if guarantee == PER_FLOW and (life_s is None or not np.isfinite(float(life_s.iloc[row]))):
+        return f"guarantee of class '{name}' is per_flow, which needs flow_life_s"
+    if guarantee == WAYPOINT and not problem.waypoints[row]:
+        return f"guarantee of class '{name}' is waypoint, but it has no waypoints"
+    for waypoint in problem.waypoints[row]:
+        if not _passes(problem, row, waypoint):
+            switch = problem.switch_index[waypoint]
+            return f"waypoint '{switch}' of class '{name}' is on no path of it, neither now nor next"
+    return ""
 
 
 def _passes(problem: UpdateTables, row: int, switch: int) -> bool:

@@ -235,6 +235,16 @@ class _Search:
 
     # --- whole trees ------------------------------------------------------------------------
 
+    def _improve_start(self) -> None:
+        """Improve the trees of the previous plan until neither ejection chains nor ruin and recreate gain."""
+        idle = 0
+        for _ in range(WARM_START_STEPS):
+            if self._is_done() or idle == 2:
+                break
+            before = self.feasible.best_value
+            self.feasible.improve(self.solution, self.count // 4, 0.0, self.deadline)
+            idle = 0 if self._is_improved(before) else idle + 1
+
     def _find_first_trees(self) -> None:
         """Find trees that fit: those of the previous plan with additions, or those of a dive."""
         if self.previous_paths is None:
@@ -250,13 +260,7 @@ class _Search:
         is_kept = is_carried[self.layered.request_object][:, None]
         start = np.where(is_kept, self.previous_paths, self.solution.paths)
         self.feasible.rebuild(start, self.solution.prices, self.relaxation.trees.dual, value)
-        idle = 0
-        for _ in range(WARM_START_STEPS):
-            if self._is_done() or idle == 2:  # neither ejection chains nor ruin and recreate gain
-                break
-            before = self.feasible.best_value
-            self.feasible.improve(self.solution, self.count // 4, 0.0, self.deadline)
-            idle = 0 if self._is_improved(before) else idle + 1
+        self._improve_start()
         if self.has_prices and self.can_restart and not self.is_large and not self._is_done():
             for _ in range(WARM_START_PASSES):
                 self._run_pass(GOOD)
@@ -284,6 +288,16 @@ class _Search:
 
     # --- both, side by side -------------------------------------------------------------------
 
+    def _second_piece(self, step: int, rounds: int) -> Callable[[], None]:
+        """Return a piece of work of the second thread: of a restarted dive, else of local search."""
+        if self.second_restart is not None:
+            return partial(self.second_restart.run, rounds, self.incumbent, self.deadline)
+        temperature = 0.0
+        if step >= COOLING_PIECES:
+            temperature = INITIAL_TEMPERATURE * (1 - (step % COOLING_PIECES) / COOLING_PIECES) ** 2
+        temperature *= abs(self.feasible.best_value) / max(self.count, 1)
+        return partial(self.feasible.improve, self.solution, rounds, temperature, self.deadline)
+
     def _improve_both(self) -> None:
         """Improve bounds, then restart dives, in one thread; improve the trees in the other.
 
@@ -298,22 +312,13 @@ class _Search:
         work: int | None = next(pieces)
         step, idle = 0, 0
         while work is not None and not self.deadline.is_over and not self._is_done():
-            temperature = 0.0
-            if step >= COOLING_PIECES:
-                temperature = INITIAL_TEMPERATURE * (1 - (step % COOLING_PIECES) / COOLING_PIECES) ** 2
-            rounds = work + MIN_ROUNDS
             if step % COOLING_PIECES == 0:
                 self.feasible.return_to_best()
-            step += 1
             self.incumbent = self.feasible.best_value
             if self.second_restart is None and idle >= IDLE_LIMIT and self.can_restart:
                 self.second_restart = self._create_restart(self.second_pricer)
-            piece: Callable[[], None]
-            if self.second_restart is not None:
-                piece = partial(self.second_restart.run, rounds, self.incumbent, self.deadline)
-            else:
-                temperature *= abs(self.feasible.best_value) / max(self.count, 1)
-                piece = partial(self.feasible.improve, self.solution, rounds, temperature, self.deadline)
+            piece = self._second_piece(step, work + MIN_ROUNDS)
+            step += 1
             if pool is None:
                 piece()
                 work = next(pieces, None)
