@@ -21,6 +21,7 @@ from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder, Variables
+from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.tolerances import IMPROVEMENT
