@@ -31,9 +31,8 @@ import streamlit as st
 from planner.entry_points import find_entry_points
 from planner.io.file_replacement import remove_partial_folders, replace_file, replace_folder
 from planner.private_folders import PRIVATE_FILE, make_private, read_trusted
-from planner.scenarios.catalogue import DESIGN_GROUP
 from planner.scenarios.commands import value_text
-from planner.scenarios.installed_systems import GROUP
+from planner.scenarios.installed_systems import DESIGN_GROUP, GROUP
 from planner.scenarios.shipped import own_folders
 from planner.version import __version__
 from planner_dashboard import comparisons, named_designs

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal
 
+import pandas as pd
 from typing_extensions import TypeVar
 
 from planner.contract.problem import Problem
@@ -137,3 +138,19 @@ class ElementKind(Generic[ProblemT]):
     def with_role(self, role: Role) -> tuple[Action, ...]:
         """Return the actions of a role."""
         return tuple(action for action in self.actions if action.role == role)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurchaseProblem:
+    """Upgrades of elements as a problem of another system, whose plans are purchases with a proven cost.
+
+    system  name of that system
+    design  of it, which finds purchases of the least cost that serve all
+    tables  (problem, action, costs) -> tables of its problem, in which the purchases' `link` is the name of
+            the element that the action upgrades; costs: of each element that can be upgraded. Raises
+            InputError for a problem that the other system cannot express
+    """
+
+    system: str
+    design: str
+    tables: Callable[[Any, Action, Mapping[str, float]], Mapping[str, pd.DataFrame]]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from planner.contract.degradation import Degradation
 from planner.contract.design import Decision, Design
 from planner.errors import InputError
-
-if TYPE_CHECKING:
-    from planner.contract.elements import Action
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +98,6 @@ class Explanation:
                 for section in self.sections
             ],
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class PurchaseProblem:
-    """Upgrades of elements as a problem of another system, whose plans are purchases with a proven cost.
-
-    system  name of that system
-    design  of it, which finds purchases of the least cost that serve all
-    tables  (problem, action, costs) -> tables of its problem, in which the purchases' `link` is the name of
-            the element that the action upgrades; costs: of each element that can be upgraded. Raises
-            InputError for a problem that the other system cannot express
-    """
-
-    system: str
-    design: str
-    tables: Callable[[Any, Action, Mapping[str, float]], Mapping[str, pd.DataFrame]]
 
 
 Explain = Callable[..., Explanation]

@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 
 from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
-from planner.contract.elements import ElementKind
+from planner.contract.elements import ElementKind, PurchaseProblem
 from planner.contract.failure_analysis import FailureStudy
 from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
 from planner.contract.plan import Breakdown, Plan, Violations
@@ -26,7 +26,7 @@ from planner.contract.plausibility import Proportion
 from planner.contract.problem import Problem, Series
 from planner.contract.questions import OpenQuestion
 from planner.contract.simulation import Simulation
-from planner.contract.studies import Coordination, Explain, PurchaseProblem
+from planner.contract.studies import Coordination, Explain
 from planner.contract.table import Table
 from planner.contract.targets import Target
 from planner.errors import InputError, did_you_mean

@@ -7,19 +7,16 @@ The group `planner.designs` adds designs to an existing system: `traffic.mine = 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from planner.entry_points import find_entry_points, load_entry_point, other_distribution
 from planner.errors import InputError
-from planner.scenarios.installed_systems import GROUP, load_system
+from planner.scenarios.installed_systems import DESIGN_GROUP, GROUP, load_system
 
 if TYPE_CHECKING:
     from planner.contract.design import Design
     from planner.contract.system import System
     from planner.scenarios.user_designs import UserDesign
-
-DESIGN_GROUP: Final = "planner.designs"
-"""Entry points of designs by `SYSTEM.NAME`."""
 
 
 def system_names() -> list[str]:

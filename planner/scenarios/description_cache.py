@@ -25,8 +25,8 @@ from typing import Any, Final
 from planner.entry_points import find_entry_points
 from planner.io.file_replacement import replace_file
 from planner.private_folders import MUST_BE_PRIVATE, PRIVATE_FILE, make_private, read_trusted
-from planner.scenarios.catalogue import DESIGN_GROUP, find_system
-from planner.scenarios.installed_systems import GROUP
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.installed_systems import DESIGN_GROUP, GROUP
 
 log = logging.getLogger(__name__)
 

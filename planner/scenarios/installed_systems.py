@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from planner.contract.system import System
 
 GROUP: Final = "planner.systems"
+DESIGN_GROUP: Final = "planner.designs"
+"""Entry points of designs by `SYSTEM.NAME`."""
 
 
 @functools.cache

@@ -29,9 +29,8 @@ from planner.contract.system import System
 from planner.entry_points import find_entry_points
 from planner.errors import DesignFailure, InputError, PlannerError, PlanRejected
 from planner.io.names import name_fault
-from planner.scenarios.catalogue import DESIGN_GROUP
 from planner.scenarios.existing_plans import take_plan
-from planner.scenarios.installed_systems import load_system
+from planner.scenarios.installed_systems import DESIGN_GROUP, load_system
 from planner.scenarios.source_modules import source_files
 
 UserDesign: TypeAlias = Design | Callable[..., Any]

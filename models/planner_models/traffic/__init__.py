@@ -62,8 +62,9 @@ column `class`.
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.elements import PurchaseProblem
 from planner.contract.plausibility import Proportion
-from planner.contract.studies import Coordination, PurchaseProblem
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
 from planner_models.traffic.designs import what_if

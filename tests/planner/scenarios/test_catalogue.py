@@ -11,8 +11,8 @@ import pytest
 from planner import entry_points
 from planner.errors import InputError
 from planner.scenarios import catalogue
-from planner.scenarios.catalogue import DESIGN_GROUP, add_design, find_system
-from planner.scenarios.installed_systems import load_system
+from planner.scenarios.catalogue import add_design, find_system
+from planner.scenarios.installed_systems import DESIGN_GROUP, load_system
 
 HERE = "tests.planner.scenarios.test_catalogue"
 

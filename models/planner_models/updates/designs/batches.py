@@ -152,7 +152,7 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
     last = most if greedy is None else min(int(greedy.max()), most)
     best, min_level, starts = _search_soon(needs, last, options.seed or 0, deadline)
     search = _search_long(needs, starts, min_level, options, deadline, exact=exact)
-    return search if search.batches is not None else search._replace(batches=greedy if best is None else best)
+    return search if search.batch is not None else search._replace(batch=greedy if best is None else best)
 
 
 def _search_long(
