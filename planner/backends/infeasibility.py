@@ -201,6 +201,14 @@ def _contradictions(low: NDArray[np.float64], high: NDArray[np.float64]) -> list
 
 
 def _shorten(names: Sequence[str]) -> tuple[str, ...]:
+    """Return at most MAX_NAMES + 1 names, in their order, and the count of the others.
+
+    The first name of each block, such as `cap` in `cap[berlin]`, comes before others of a block: a
+    constraint that was added to a model is named beside the many rows that it conflicts with.
+    """
     if len(names) <= MAX_NAMES + 1:  # "and 1 more" would be as long as the name
         return tuple(names)
-    return (*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more")
+    blocks = [name.partition("[")[0] for name in names]
+    is_repeated = [block in blocks[:index] for index, block in enumerate(blocks)]
+    shown = sorted(sorted(range(len(names)), key=is_repeated.__getitem__)[:MAX_NAMES])
+    return (*(names[index] for index in shown), f"and {len(names) - MAX_NAMES} more")

@@ -122,6 +122,16 @@ def test_many_names_are_shortened() -> None:
     assert reasons[-1] == "and 20 more"
 
 
+def test_each_block_is_named_before_others_of_a_block() -> None:
+    """Thirty rows x[i] <= 1 and one that asks for a sum of 31."""
+    n = 30
+    rows = [Rows("limit", sp.eye_array(n, format="csr"), upper=1.0)]
+    rows.append(Rows("of the user", sp.csr_array(np.ones((1, n))), lower=n + 1.0))
+    reasons = solve(LinearProgram.build(cost=np.zeros(n), rows=rows)).reasons
+    assert reasons[:9] == tuple(f"limit[{i}]" for i in range(9))
+    assert reasons[9:] == ("of the user", "and 21 more")
+
+
 def test_without_time_nothing_is_claimed() -> None:
     assert explain(network(), seconds=0.0) == ()
 
