@@ -88,7 +88,7 @@ def _number(
     first = number(low) + (step if "exclusiveMinimum" in kind else 0)
     last = number(high) - (step if "exclusiveMaximum" in kind else 0)
     has_maximum = "maximum" in kind or "exclusiveMaximum" in kind
-    limits = {"min_value": first, "max_value": last if has_maximum else None}
+    limits = {"min_value": min(first, number(value)), "max_value": last if has_maximum else None}
     return _slider_and_field(
         arguments,
         number(value),
