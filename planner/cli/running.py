@@ -119,7 +119,7 @@ def diff(
     reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what changes from one plan to another, in which steps."""
+    """Show the changes from one plan to another, in steps."""
     from planner.reports import run_pages
     from planner.runs import diff as diffs
 

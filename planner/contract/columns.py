@@ -222,7 +222,7 @@ def _has_amount(table: Table, matches: Found, unused: Sequence[str]) -> bool:
 def _find_backward(
     table: Table, matches: Found, unused: Sequence[str], mapping: Mapping[str, str]
 ) -> tuple[dict[str, tuple[str, Fraction]], list[str]]:
-    """Return the column with the opposite direction of a required amount, by our name, and what is assumed.
+    """Return the column with the opposite direction of a required amount, by our name, and the assumption.
 
     Of two columns that are the two directions by their names, the first direction becomes the match.
     """

@@ -6,13 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-import pandas as pd
-
 from planner.contract.end_columns import ENDS
 from planner.contract.units import LONGEST_NAME, plain
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from planner.contract.table import Table
 
 PAIR_NAMES: Final = frozenset(
@@ -93,6 +92,8 @@ def split_ends(cells: Sequence[Any], known: Collection[str] = ()) -> Splits:
     A name may have the separator in it, as Aix-en-Provence: the parts must then be names that are known, from
     elsewhere or from the other cells. Blank cells stay blank.
     """
+    import pandas as pd
+
     texts = [None if cell is None or pd.isna(cell) or not str(cell).strip() else str(cell) for cell in cells]
     present = [text for text in texts if text is not None]
     separator = _choose_separator(present)
@@ -182,10 +183,12 @@ def add_opposite_rows(
 
     opposite  amounts of the other direction, by our name
     """
+    import pandas as pd
+
     amounts = list(opposite)
     back = frame.assign(**{ends[0]: frame[ends[1]], ends[1]: frame[ends[0]]}, **opposite)
     both = pd.concat([part[part[amounts].notna().any(axis=1)] for part in (frame, back)])
-    return both.iloc[np.argsort(both.index.to_numpy(), kind="stable")]
+    return both.iloc[both.index.to_numpy().argsort(kind="stable")]
 
 
 def ends_of(table: Table) -> tuple[str, str] | None:

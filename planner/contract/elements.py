@@ -142,7 +142,7 @@ class ElementKind(Generic[ProblemT]):
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseProblem:
-    """Upgrades of elements as a problem of another system, whose plans are purchases with a proven cost.
+    """Upgrades of elements as a problem of another system, which finds purchases of a proven cost.
 
     system  name of that system
     design  of it, which finds purchases of the least cost that serve all

@@ -133,7 +133,7 @@ def names_of_words(names: Sequence[str], words: Collection[str]) -> list[str]:
 
 
 def is_node_word(name: str) -> bool:
-    """Return whether a name is a word for what an end is, or for one of its ports, such as Site or Port."""
+    """Return whether a name is a word for the kind of an end or for its ports, such as Site or Port."""
     letters = plain(name)
     return bool(letters) and (not WORDS.sub("", letters) or letters in PORT_WORDS)
 

@@ -105,7 +105,7 @@ def drop_other_rows(
 
 
 def _present(cells: pd.Series) -> NDArray[np.bool_]:
-    """Return which cells are not blank."""
+    """Return a mask of the cells that are not blank."""
     is_present = cells.notna().to_numpy()
     if cells.dtype == object:
         is_blank = cells.map(lambda cell: isinstance(cell, str) and not cell.strip()).to_numpy(bool)
@@ -125,7 +125,7 @@ def _has_sum(frame: pd.DataFrame, labels: Sequence[str]) -> bool:
 
 
 def _repeats(frame: pd.DataFrame, required: Sequence[str]) -> NDArray[np.bool_]:
-    """Return which rows are the header again."""
+    """Return a mask of the rows that repeat the header."""
     is_again = np.ones(len(frame), dtype=bool)
     for name in required:
         cells = frame[name]
@@ -143,7 +143,7 @@ def _find_sums(
     is_present: pd.DataFrame,
     is_complete: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Return which rows are sums of others: by a name such as Total, or without a name and with their sum."""
+    """Return a mask of the rows that are sums of others: by a name such as Total, or by their value."""
     rows = np.zeros(len(frame), dtype=bool)
     numbers = [name for ours, name in match.names.items() if not table.columns[ours].is_label]
     named = is_present[list(labels)].to_numpy()
@@ -196,7 +196,7 @@ def _number(cell: Any) -> float | None:
 def _find_notes(
     frame: pd.DataFrame, count: NDArray[np.bool_], is_complete: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which rows below the last row of data are notes: a text alone."""
+    """Return a mask of the notes below the last row of data: rows with a text alone."""
     complete = np.flatnonzero(is_complete)
     notes = np.zeros(len(frame), dtype=bool)
     if not len(complete):

@@ -198,7 +198,7 @@ def _cheapest_part(result: Upgrades) -> Part:
 
 
 def _command(result: Upgrades, scenario: Scenario) -> str | None:
-    """Return the command that solves the scenario with all upgrades; None for what is only in memory."""
+    """Return the command that solves the scenario with all upgrades; None if something is only in memory."""
     design = reference_of(result.run.label, result.run.entry.design)
     if scenario.problem is not None or design is None:
         return None

@@ -338,7 +338,7 @@ class _Picture:
         self.lost = lost
 
     def _draw_pills(self) -> None:
-        """Add what is lost, by amount; then the highest overloads."""
+        """Add the losses by amount, then the highest overloads."""
         drawing = self.network.last
         edges = (0.0, float(self.width))
         losses = self._losses()

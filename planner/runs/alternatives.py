@@ -72,7 +72,7 @@ class Alternatives(Result):
 
     @property
     def verdict(self) -> str:
-        """Say how many alternatives there are, and within which loss."""
+        """Say the number of alternatives, and the loss within which they are."""
         if self.optimum.plan is None:
             return f"There is no optimum to begin with: {self.optimum.status}."
         made = sum(item.run.plan is not None for item in self.alternatives)

@@ -64,7 +64,7 @@ class PlanChange(Result):
 
     @property
     def verdict(self) -> str:
-        """Say what changes, and in how many steps."""
+        """Say the changes, and the number of steps."""
         return " ".join(self.sentences)
 
     @property

@@ -174,7 +174,7 @@ class _Given:
     windows: dict[str, str] = field(default_factory=dict)
 
     def answer(self, settings: Sequence[tuple[str, str]], value: Any) -> None:
-        """Set what a question asked for."""
+        """Set the answer of a question."""
         for kind, name in settings:
             match kind:
                 case "system":

@@ -120,7 +120,7 @@ def _list_columns(
 
 
 def _describe_assumption(ours: str, name: str, match: ColumnMatch) -> str:
-    """Return what is assumed of a column, "" for nothing."""
+    """Return the assumption about a column, "" for none."""
     if name in match.guessed:
         return "the only column in such a unit"
     return "the unit is that of the title or the user" if ours in match.stated else ""

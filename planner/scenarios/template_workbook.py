@@ -108,7 +108,7 @@ def describe_columns(system: System) -> Iterator[tuple[str, ...]]:
 
 
 def _describe_empty(column: Column) -> str:
-    """Return what a column means that is left empty."""
+    """Return the meaning of an empty column."""
     if column.default is not None:
         return f"{column.default:g}"
     if column.required:

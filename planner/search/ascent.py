@@ -66,7 +66,7 @@ class Ascent(Generic[PointT]):
         return self.best_point
 
     def length(self, rise: float, squared_norm: float) -> float:
-        """Return what to multiply a direction with.
+        """Return the factor of a direction.
 
         rise          distance of the bound to the target value
         squared_norm  of the direction

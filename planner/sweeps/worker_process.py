@@ -46,7 +46,7 @@ class _Unreadable:
 
 
 def _load(content: bytes) -> Any:
-    """Return what was sent."""
+    """Return the object that was sent."""
     try:
         return pickle.loads(content)
     except Exception as error:  # whatever the module of what was sent raises

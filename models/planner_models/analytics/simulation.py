@@ -44,7 +44,7 @@ MOST_DRAINED: Final = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """When controllers decide, and how long that takes."""
+    """Times at which controllers decide, and the duration of a decision."""
 
     decides: Decides = "again"
     period_s: Period = 0.0
@@ -56,7 +56,7 @@ class Decisions:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """How the truth differs from the forecast, and the margin of controllers."""
+    """Difference of the truth from the forecast, and the margin of controllers."""
 
     bandwidth_variation: Annotated[
         float,

@@ -247,7 +247,7 @@ def simulate_market(
 
 @dataclass(frozen=True, kw_only=True)
 class MarketDay:
-    """Windows of the day that is simulated, and how CDNs learn what to bid in it."""
+    """Windows of the simulated day, and the learning of bids in it."""
 
     windows: series.Count = 24
     swing: series.Swing = 0.5

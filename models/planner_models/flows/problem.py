@@ -35,7 +35,7 @@ class RouteRule(Protocol):
 
 
 class FlowPlan(Protocol):
-    """Plan made before, from whose routes a search may start."""
+    """Plan made before; a search may start from its routes."""
 
     @property
     def flows(self) -> pd.DataFrame:

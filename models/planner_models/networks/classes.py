@@ -92,7 +92,7 @@ def split_demands(demands: pd.DataFrame, shares: Mapping[str, float]) -> tuple[p
 
 
 def share_by_class(available: Floats, demand: Floats, group: Ints, priority: Ints, weight: Floats) -> Floats:
-    """Return what each of many requests gets of what its group has, shape (R,), in the unit of `demand`.
+    """Return the share of each request in the amount of its group, shape (R,), in the unit of `demand`.
 
     Higher priorities take first. Those of the same priority get shares in proportion to their weights, and
     what one does not want goes to the others (weighted max-min fairness).

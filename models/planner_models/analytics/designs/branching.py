@@ -186,7 +186,7 @@ class _Incumbent(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """How branching goes on.
+    """State of branching.
 
     order        (n,) in which queries are decided
     curves       that bound leaves

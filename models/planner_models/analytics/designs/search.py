@@ -45,7 +45,7 @@ class Steps(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """Separate queries of an interval, as in `Separate`, with the steps in which they fill what is left.
+    """Separate queries of an interval, as in `Separate`, with the steps that fill the remaining bandwidth.
 
     pop_of  (S,) point of presence of each site
     """

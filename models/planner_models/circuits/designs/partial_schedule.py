@@ -129,7 +129,7 @@ class Remaining(NamedTuple):
 
 @inner
 def find_first_free(used_us: Floats) -> int:
-    """Return the switch whose days took the least time so far, the first of equals."""
+    """Return the switch with the least time of days so far, the first of equals."""
     switch = 0
     for other in range(len(used_us)):
         if used_us[other] < used_us[switch]:

@@ -50,7 +50,7 @@ def formulation(problem: CoflowsInTime, *, parts: int = DEFAULT_PARTS) -> pyo.Co
 
 
 class _Circuits(NamedTuple):
-    """Circuits of the model, by number, and what they serve; times in ms.
+    """Circuits of the model, by number, and their coflows; times in ms.
 
     flow     of each circuit
     ends     source and target of each circuit

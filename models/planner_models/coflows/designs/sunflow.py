@@ -365,7 +365,7 @@ def _try_port(
     t: float,
     number: int,
 ) -> bool:
-    """Reserve a free port for its first flow whose other port is free too; return whether there is one."""
+    """Reserve a free port for its first flow with a free other port; return whether there is one."""
     source, target, switches = window.source, window.target, window.switches
     ports, later = window.racks * switches, t + window.same_ms
     side = 0 if number < ports else 1

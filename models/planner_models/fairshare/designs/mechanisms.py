@@ -307,7 +307,7 @@ def _run(
     limits: Floats | None = None,
     deadline: Deadline = NEVER,
 ) -> Decision[Sharing]:
-    """Return the decision of what nodes serve; routers that choose replicas stop at a deadline."""
+    """Return the decision of the served rates; routers that choose replicas stop at a deadline."""
     local = np.zeros((len(problem.tenants), len(problem.nodes))) if weight is None else weight
     served = serve(
         problem,

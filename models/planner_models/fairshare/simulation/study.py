@@ -105,7 +105,7 @@ class Weighing:
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """How routers choose replicas."""
+    """Rule by which routers choose replicas."""
 
     routers_s: Annotated[float, Field(gt=0, description="time from one update of windows to the next, s")] = (
         0.05

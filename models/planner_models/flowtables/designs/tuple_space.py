@@ -436,7 +436,7 @@ def count_stages(
     header: Any, value: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any, limit: Any,
     first: Any,
 ) -> Any:  # fmt: skip
-    """Return how many of `limit` stages of tuple k match before one does not, and the first match of all.
+    """Return the number of `limit` stages of tuple k that match before one fails, and the first match.
 
     first  the first entry of the tuple, which matches where no stage has bits
     """

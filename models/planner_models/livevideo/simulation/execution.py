@@ -170,7 +170,7 @@ class DataPlane:
             self.frames.take(time_s, *self._draw(time_s))
 
     def _receive(self, client: Client, time_s: float, share: Floats) -> tuple[float, float]:
-        """Return the share of its stream that reaches a client, and what it watches, kbit/s."""
+        """Return the share of its stream that reaches a client, and the bitrate that it watches, kbit/s."""
         if client.item is None:
             return 0.0, 0.0
         rate = received_share(client.item, client.group, self.streams, share)

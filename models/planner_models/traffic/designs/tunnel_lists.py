@@ -1,4 +1,4 @@
-"""Plans in lists of tunnels: tables, and what routers print of their label-switched paths.
+"""Plans in lists of tunnels: tables, and the lists of label-switched paths that routers print.
 
 A list says which paths the tunnels of a network take now. The demands between the ends of tunnels are shared
 among them in proportion to their bandwidths, as routers share traffic among tunnels of unequal bandwidth, and

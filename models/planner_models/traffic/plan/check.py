@@ -152,7 +152,7 @@ def _find_failures(problem: Traffic, name: str, where: str) -> FailureSet:
 def _deliver_rerouted(
     problem: Traffic, plan: Routing, flow: VerifiedFlow, claim: _Claim, down: Bools
 ) -> Floats:
-    """Return what arrives of each demand where a controller reroutes, Mbit/s, by the links that are down."""
+    """Return the rate that arrives of each demand where a controller reroutes, Mbit/s, by links that fail."""
     is_all_sent = not differs(claim.rate_mbps, flow.served_mbps, flow.terms_mbps).any()
     if claim.at_once == 1 and is_all_sent:  # metrics need the same
         in_failures = deliver_in_failures(problem, plan, claim.failures)

@@ -316,7 +316,7 @@ class SurvivableRates:
         return deadline.is_over
 
     def _ask_all(self, some: Floats, rates: Floats, few: float, deadline: Deadline) -> dict[int, float]:
-        """Return what failures lose of rates, by failure; ask first with the least rates of all demands.
+        """Return the rates lost by each failure; ask first with the least rates of all demands.
 
         few  Mbit/s; where the least rates lose no more, they may lose more than the rates themselves
         """
