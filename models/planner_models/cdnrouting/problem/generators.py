@@ -136,7 +136,7 @@ def add_cdn(
         ),
         clusters=pd.DataFrame(
             {
-                "cluster": [f"cluster {row + 1}" for row in range(len(hosts))],
+                "cluster": hosts,
                 "location": hosts,
                 "capacity_mbps": capacity,
             }
