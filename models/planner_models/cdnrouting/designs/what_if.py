@@ -63,8 +63,8 @@ def _say_delay(problem: Delivery, metrics: dict[str, float | None]) -> list[str]
     if bound is None or bound <= 0:
         return [words + "."]
     if delay <= AT_BOUND * bound:
-        return [words + f"; no plan is below {bound:.4g} ms, so that nothing is lost by coordination."]
-    return [words + f", {percent(delay / bound - 1)} more than the {bound:.4g} ms that no plan is below."]
+        return [words + f"; no plan has less than {bound:.4g} ms, so more coordination would gain nothing."]
+    return [words + f", {percent(delay / bound - 1)} more than the bound of all plans, {bound:.4g} ms."]
 
 
 def _say_links(problem: Delivery, state: Evaluation) -> str:
@@ -75,9 +75,9 @@ def _say_links(problem: Delivery, state: Evaluation) -> str:
     label = problem.link_labels[int(problem.up[link])]
     busy = int((state.utilization >= BUSY).sum())
     share = float(state.cdn_load[link] / state.load[link]) if state.load[link] > 0 else 0.0
-    verb = "is" if busy == 1 else "are"
+    start = f"{counted(busy, 'links')} {'is' if busy == 1 else 'are'}" if busy else "No link is"
     return (
-        f"{counted(busy, 'links')} {verb} at least {BUSY:.0%} full; the busiest, {label}, is "
+        f"{start} at least {BUSY:.0%} full; the busiest, {label}, is "
         f"{state.utilization[link]:.0%} full, {share:.0%} of it the CDN's traffic."
     )
 
@@ -164,5 +164,5 @@ def _say_upgrade(trial: pd.DataFrame, delay: float) -> str:
         return "Twice the capacity of no busy link or cluster changes the mean delay."
     price = first["price_of_anarchy"]
     ends = not pd.isna(price) and float(price) <= AT_BOUND
-    after = "; then nothing is lost by coordination" if ends else ""
+    after = "; then more coordination would gain nothing" if ends else ""
     return f"Twice the capacity of {first['doubled']} lowers the mean delay by {percent(gain)}{after}."
