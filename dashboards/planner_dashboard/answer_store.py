@@ -34,6 +34,7 @@ from planner.private_folders import PRIVATE_FILE, make_private, read_trusted
 from planner.scenarios.commands import value_text
 from planner.scenarios.installed_systems import DESIGN_GROUP, GROUP
 from planner.scenarios.shipped import own_folders
+from planner.scenarios.source_modules import files_with_imports
 from planner.version import __version__
 from planner_dashboard import comparisons, named_designs
 from planner_dashboard.question import UPLOADED, Question
@@ -231,10 +232,14 @@ def _states(packages: Iterable[str]) -> list[tuple[str, int, int]]:
 
 
 def _texts_of_designs() -> Iterator[str]:
-    """Yield the references of designs that the command named, each with the text of its file."""
+    """Yield the references of designs that the command named, each with the texts of its files."""
     for line in os.environ.get(named_designs.VARIABLE, "").splitlines():
         path = Path(line.partition("=")[2].rpartition(":")[0])
-        yield line + (path.read_text(encoding="utf-8") if path.suffix == ".py" else START)
+        yield line
+        if path.suffix == ".py":
+            yield from (file.read_text(encoding="utf-8") for file in files_with_imports([path.resolve()]))
+        else:
+            yield START
 
 
 def _write(path: Path, content: bytes) -> None:

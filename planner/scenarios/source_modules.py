@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +19,12 @@ def source_files(module: ModuleType | None) -> list[Path]:
     if module is None:
         return []
     file = _file_of(module)
-    pending = list(_notebook_files(module)) if file is None else [file]
+    return files_with_imports(_notebook_files(module) if file is None else [file])
+
+
+def files_with_imports(paths: Iterable[Path]) -> list[Path]:
+    """Return Python files and those that they import from their folders or packages, at any depth."""
+    pending = list(paths)
     files: set[Path] = set()
     while pending:
         path = pending.pop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner_dashboard import answer_store, comparisons, worker
+from planner_dashboard import answer_store, comparisons, named_designs, worker
 from planner_dashboard.answer_store import AnswerStore
 from planner_dashboard.question import UPLOADED, Question
 from planner_dashboard.worker import Answer
@@ -184,3 +184,19 @@ def test_the_server_stores_where_only_its_user_may_write(
         assert answer_store.of_server() is None
     finally:
         answer_store.of_server.clear()
+
+
+def test_a_module_beside_the_file_of_a_design_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An answer of a design is stored anew when a module changes that its file imports."""
+    helper = tmp_path / "helper.py"
+    helper.write_text("WEIGHT = 1\n")
+    (tmp_path / "mine.py").write_text("import helper\n\ndef route(problem): ...\n")
+    monkeypatch.setenv(named_designs.VARIABLE, f"traffic={tmp_path / 'mine.py'}:route")
+    question = Question(scenario="traffic/abilene", designs=("route",))
+    digests = []
+    for weight in (1, 2, 1):
+        helper.write_text(f"WEIGHT = {weight}\n")
+        answer_store._code.clear()
+        digests.append(answer_store.digest(question))
+    answer_store._code.clear()
+    assert digests[0] == digests[2] != digests[1]
