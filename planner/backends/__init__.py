@@ -9,12 +9,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {"Solution": "planner.backends.solution", "solve": "planner.backends.dispatch"}
+_HOMES = {
+    "Solution": "planner.backends.solution",
+    "prefer_interior_point": "planner.backends.dispatch",
+    "solve": "planner.backends.dispatch",
+}
 
-__all__ = ["Solution", "solve"]
+__all__ = ["Solution", "prefer_interior_point", "solve"]
 
 if TYPE_CHECKING:
-    from planner.backends.dispatch import solve
+    from planner.backends.dispatch import prefer_interior_point, solve
     from planner.backends.solution import Solution
 
 

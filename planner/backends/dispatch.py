@@ -20,6 +20,15 @@ EXPLANATION_LIMIT_S: Final = 10.0
 """Most seconds spent on finding the rows that conflict."""
 
 
+def prefer_interior_point(options: Options) -> Options:
+    """Return options with the interior-point method, where HiGHS solves and no algorithm is asked for.
+
+    For linear programs on which the simplex method takes long, such as those with many optimal solutions.
+    """
+    is_free = options.backend == "highs" and options.algorithm == "auto"
+    return replace(options, algorithm="interior-point") if is_free else options
+
+
 def solve(model: LinearProgram, options: Options = Options()) -> Solution:
     """Solve a linear or mixed-integer program with the backend that `options` names.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from planner.backends import solve
+from planner.backends import prefer_interior_point, solve
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.contract.proof import Status
@@ -103,3 +103,9 @@ def test_no_answer_is_worse_than_the_start(monkeypatch: pytest.MonkeyPatch) -> N
     assert solve(knapsack([1.0, 1.0, 0.0]), Options(gap=0.1)).status is Status.OPTIMAL
     assert solve(knapsack([1.0, 1.0, 1.0])).x is None  # heavier than allowed
     assert solve(knapsack([1.0])).x is None
+
+
+def test_interior_point_is_preferred_where_nobody_asks_for_an_algorithm() -> None:
+    assert prefer_interior_point(Options(gap=0.1)) == Options(gap=0.1, algorithm="interior-point")
+    for options in (Options(algorithm="simplex"), Options(backend="ortools")):
+        assert prefer_interior_point(options) is options

@@ -134,7 +134,7 @@ def _find_ad_hoc_faults(problem: QueryTables) -> Iterator[str]:
 
 
 def _list_queries_of_tables(problem: QueryTables) -> dict[str, set[str]]:
-    """Return the queries in each table whose queries must not share data."""
+    """Return the queries in each table of queries that must not share data."""
     tables = ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
     frames = {table: getattr(problem, table) for table in tables}
     return {table: set(frame["query"].astype(str)) for table, frame in frames.items() if frame is not None}

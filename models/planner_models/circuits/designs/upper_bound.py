@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -64,8 +63,8 @@ def prove_bound(
     if not problem.bits.any():
         return _make_bound(problem, 0.0, None)
     deadline = Deadline.of(options)
-    if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
-        options = replace(options, algorithm="interior-point")  # seconds instead of minutes
+    if kinds > 1:
+        options = backends.prefer_interior_point(options)  # seconds instead of minutes
     program = build_model(problem, kinds=kinds, free_nights=free_nights)
     ports = bound_by_ports(problem, free_nights=free_nights)
     solution = backends.solve(program, deadline.options(options))

@@ -236,7 +236,7 @@ class _Packet:
         return None
 
     def _find_detour_below(self, aggregation: int, pod: int) -> int | None:
-        """Return where a detour from another switch that shares an edge switch with this one ends."""
+        """Return the end of a detour from another switch that shares an edge switch with this one."""
         for other in self.holders(int(self.wires.aggregation_pod[aggregation])):
             joined = bool((self.state.down[aggregation] & self.state.down[other]).any())
             if joined and (end := self.find_detour(other, pod)) is not None:

@@ -188,9 +188,8 @@ class Delivered(NamedTuple):
 
 def _solve_master(model: LinearProgram, options: Options) -> Solution:
     """Return the solution of the master program; of a large one by an interior-point method."""
-    if options.backend == "highs" and options.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-        options = replace(options, algorithm="interior-point")
-    return backends.solve(model, options)
+    is_large = model.shape[1] >= INTERIOR_FROM
+    return backends.solve(model, backends.prefer_interior_point(options) if is_large else options)
 
 
 def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivered:

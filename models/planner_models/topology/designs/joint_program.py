@@ -257,13 +257,12 @@ def solve(
 
 def _solve_master(model: LinearProgram, options: Options) -> Solution:
     """Return the solution of the master program; of a large one by an interior-point method."""
-    if options.backend == "highs" and options.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-        options = replace(options, algorithm="interior-point")
-    return backends.solve(model, options)
+    is_large = model.shape[1] >= INTERIOR_FROM
+    return backends.solve(model, backends.prefer_interior_point(options) if is_large else options)
 
 
 def _read_prices(duals: Floats, paths: Paths, count: int) -> tuple[Floats, Floats]:
-    """Return the prices of links, and of what pairs with transit paths are served, (n, n) each."""
+    """Return the prices of links, and of the service of pairs with transit paths, (n, n) each."""
     tail, head = np.nonzero(~np.eye(count, dtype=bool))
     price, direct = np.zeros((count, count)), np.zeros((count, count))
     price[tail, head] = duals[: len(tail)]

@@ -221,7 +221,7 @@ class _Search:
         return m.build()
 
     def _start(self, name: str) -> tuple[ProgramBuilder, Expression]:
-        """Return a program of reservations a within capacities, and what survives with them."""
+        """Return a program of reservations a within capacities, and the rates that survive with them."""
         m = ProgramBuilder(sense="maximize", name=name)
         a = m.variables("reserved", len(self.paths.demand))
         m.constrain(

@@ -153,8 +153,7 @@ class _HoseMaster:
 
         The interior point is the faster one here, from tens of links on.
         """
-        if options.backend == "highs" and options.algorithm == "auto":
-            options = replace(options, algorithm="interior-point")
+        options = backends.prefer_interior_point(options)
         problem, hose, count = self.problem, self.hose, paths.count
         links, nodes = len(problem.links), len(problem.nodes)
         uses = paths.uses.tocoo()
