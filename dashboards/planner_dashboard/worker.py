@@ -229,7 +229,7 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
         for run, figures in zip(result.runs, run_tables.figures_of(result), strict=True)
     ]
     best = verdict.best_run(result.runs)
-    titled = [with_title(run) for run in result.runs]
+    titled = result.titled().runs
     unfailed = without_failures(scenario)
     full_problem = None if unfailed is None else unfailed.make_problem()
     return Answer(
@@ -251,11 +251,6 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
         seconds=0.0,
         compile_s=sum(design.figures.compile_s or 0.0 for design in designs),
     )
-
-
-def with_title(run: Run) -> Run:
-    """Return a run with the title of its design as its label, for sentences that people read."""
-    return replace(run, entry=run.entry.titled())
 
 
 def _element_names(system: System, problem: Any) -> dict[str, Sequence[str]]:
@@ -286,7 +281,7 @@ def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | 
                 problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
                 runs.append(Run(system=scenario.system, problem=problem, entry=entry, error=error))
         if activity is not None:
-            verdicts = "\n".join(with_title(run).verdict for run in runs if run.error is None)
+            verdicts = "\n".join(run.titled().verdict for run in runs if run.error is None)
             activity.with_suffix(".found").write_text(verdicts, encoding="utf-8")
     return Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
 

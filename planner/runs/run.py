@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,10 @@ class Run(Outcome, Result):
     def verdict(self) -> str:
         """Describe the run by its headline metric, in plain sentences."""
         return run_verdict(self)
+
+    def titled(self) -> Run:
+        """Return the run with the title of its design as its label, for sentences that people read."""
+        return replace(self, entry=self.entry.titled())
 
     def alone(self) -> Comparison:
         """Return the comparison that has this run only."""
@@ -140,6 +144,10 @@ class Comparison(Result):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the scenario, which makes its problem by functions that cannot be sent to a process."""
         return {**vars(self), "scenario": None}
+
+    def titled(self) -> Comparison:
+        """Return the comparison with titles of designs as labels, for sentences that people read."""
+        return replace(self, runs=tuple(run.titled() for run in self.runs))
 
     @cached_property
     def reference(self) -> tuple[str, float] | None:

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -179,8 +178,7 @@ def test_visitors_at_once_get_their_own_answers_also_where_one_cancels_and_a_wor
     for page, name in ((second, designs[0]), (third, designs[1])):
         pages.wait_for_answer(page)
         result = planner.compare("traffic/abilene", designs=[name])
-        titled = replace(result, runs=tuple(replace(run, entry=run.entry.titled()) for run in result.runs))
-        assert pages.verdict(page).startswith(verdict.comparison_sentences(titled)[0].text)
+        assert pages.verdict(page).startswith(verdict.comparison_sentences(result.titled())[0].text)
     os.kill(busiest_worker(server), signal.SIGKILL)
     first.get_by_text("the worker ran out of memory, or was ended").wait_for()
     assert first.get_by_role("alert").count() == 1

@@ -74,7 +74,7 @@ def save(store: Path, folder: Path, question: Question, tables: Path, name: str,
         "notes": notes.strip()[:MAX_NOTES],
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
-        "verdict": result.verdict,
+        "verdict": result.titled().verdict,
         "query": _query(question),
         "designs": [_run_record(run) for run in result.runs],
     }

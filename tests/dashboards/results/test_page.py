@@ -49,7 +49,7 @@ def test_runs_have_a_verdict_and_words_with_units(folder: Path) -> None:
 @pytest.mark.slow
 def test_only_the_stores_of_the_command_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = AppTest.from_function(_results, default_timeout=TIME_LIMIT_S).run()
-    assert "planner dashboard --store" in app.info[0].value
+    assert any("planner dashboard --store" in text.value for text in app.markdown)
     monkeypatch.setenv(session.STORES, str(folder))
     app = AppTest.from_function(_results, default_timeout=TIME_LIMIT_S).run()
     assert not app.exception
