@@ -32,6 +32,7 @@ SCENARIOS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("analytics/diurnal_200", {}),
     ("brokering/market_3m", {}),
     ("capacity/national", {}),
+    ("cdnrouting/germany50", {}),
     ("circuitflows/one_ring", {"problem.horizon_us": 10_000_000}),
     ("circuits/skewed_512", {}),
     ("coflows/mapreduce", {}),
