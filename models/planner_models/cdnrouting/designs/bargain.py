@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
-from planner.search.deadline import Deadline
+from planner.search.deadline import NEVER, Deadline
 from planner.search.judged import feasible
 from planner.search.tolerances import COARSE_GAP
 from planner_models.cdnrouting.designs.decision import SERVICE, refuse_shortage
@@ -32,7 +32,9 @@ from planner_models.flows.link_cost import WeightedCost
 Points = Annotated[
     int, Field(ge=1, le=200, description="points of the front, between the ISP's optimum and least delay")
 ]
-GUARANTEED = SERVICE | {"outcome"}
+GUARANTEED: Final = SERVICE | {"outcome"}
+REACTION_SHARE: Final = 0.4
+"""Share of the time limit for the reaction that a bargain starts from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,13 +59,13 @@ def plan(
 
     source  Jiang et al. 2009, 5 (Nash bargaining between CDN and ISP); Nash 1950
     """
-    kinds = Kinds.of(problem)
-    final = react_informed(kinds, rounds=rounds, options=options).final
+    kinds, deadline = Kinds.of(problem), Deadline.of(options)
+    course = react_informed(kinds, rounds=rounds, options=options, deadline=deadline.share(REACTION_SHARE))
+    final = course.final
     reaction = State(assigned=kinds.to_groups(final.assigned), ratios=final.ratios)
     start = measure_state(problem, reaction)
-    candidates = front(
-        kinds, points, options, (start.isp_cost, float(delay_cost(problem).value(final.load).sum()))
-    )
+    scale = start.isp_cost, float(delay_cost(problem).value(final.load).sum())
+    candidates = front(kinds, points, options, scale, deadline)
     better = [
         point
         for point in candidates
@@ -93,12 +95,14 @@ def measure_state(problem: Delivery, state: State, weight: float = np.nan) -> Fr
     )
 
 
-def front(kinds: Kinds, points: int, options: Options, scale: tuple[float, float]) -> list[FrontPoint]:
+def front(
+    kinds: Kinds, points: int, options: Options, scale: tuple[float, float], deadline: Deadline = NEVER
+) -> list[FrontPoint]:
     """Return points of the front, from the ISP's optimum to the least delay of all traffic.
 
     scale  the network's cost, and all traffic's delay, that count the same at a weight of 1/2
     """
-    problem, deadline = kinds.problem, Deadline.of(options)
+    problem = kinds.problem
     result: list[FrontPoint] = []
     trees = None
     cost, delay = (max(value, 1e-300) for value in scale)

@@ -11,6 +11,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.cdnrouting.designs.decision import decide_without_bound, refuse_shortage
 from planner_models.cdnrouting.designs.moves import Situation, cheapest_assignment, link_prices
 from planner_models.cdnrouting.designs.reaction import Rounds, play
@@ -44,8 +45,7 @@ def plan(
 
     The CDN reacts to ranks alone, not to measured delays. The p-distance of a pair is what one more Mbit/s
     costs the network on its routes, at the mean of its links' prices so far, so that ranks change less and
-    less. Ranks of the problem's table, by the ISP, take the place of those that
-    are computed. Ranks are made anew in each round.
+    less. Ranks are computed again in each round; the ISP's ranks of the problem's table replace them.
 
     source  Xie et al. 2008 (P4P), 4; RFC 7285 (ALTO)
     """
@@ -66,7 +66,7 @@ def plan(
         avoided = AVOIDED * float(latency.max(initial=1e-9))
         return cheapest_assignment(kinds, latency + np.where(is_shown, 0.0, avoided), options)
 
-    course = play(kinds, select, rounds=rounds, options=options)
+    course = play(kinds, select, rounds=rounds, options=options, deadline=Deadline.of(options))
     return decide_without_bound(problem, course.states(kinds), rounds=course.moves)
 
 

@@ -14,6 +14,7 @@ from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import COARSE_GAP
 from planner_models.cdnrouting.designs.path_usage import PathUsage
 from planner_models.cdnrouting.plan.flow_problem import (
@@ -95,10 +96,13 @@ def measured_latency(kinds: Kinds, situation: Situation) -> Floats:
     return situation.usage.latency(link_delay(kinds.problem, situation.load))
 
 
-def select_informed(kinds: Kinds, situation: Situation, options: Options) -> Floats:
+def select_informed(
+    kinds: Kinds, situation: Situation, options: Options, deadline: Deadline = NEVER
+) -> Floats:
     """Return the assignment of least delay of the CDN's traffic on the present routes, (K, S).
 
-    The delay of each link is convex in the CDN's load; tangents make it a linear program, in rounds.
+    The delay of each link is convex in the CDN's load; tangents make it a linear program, in rounds. The
+    deadline ends them with the incumbent.
     """
     usage = situation.usage
     cost = delay_cost(kinds.problem, other=usage.background)
@@ -112,7 +116,9 @@ def select_informed(kinds: Kinds, situation: Situation, options: Options) -> Flo
     points.append((links, usage.load(best) / cost.capacity))
     value = float(cost.value(usage.load(best)).sum())
     on_link = sp.csr_array(usage.usage[option].T)
-    for _ in range(MAX_ROUNDS):
+    for turn in range(MAX_ROUNDS):
+        if turn and deadline.is_over:
+            break
         segments = tangent_segments(
             cost, np.concatenate([link for link, _ in points]), np.concatenate([point for _, point in points])
         )
@@ -175,14 +181,18 @@ def _widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
     return sp.csr_array(sp.hstack([matrix, sp.csr_array((matrix.shape[0], columns))]))
 
 
-def route(kinds: Kinds, situation: Situation, options: Options) -> Situation:
-    """Return the situation on routes of least cost of the network for the present traffic."""
+def route(kinds: Kinds, situation: Situation, options: Options, deadline: Deadline = NEVER) -> Situation:
+    """Return the situation on routes of least cost of the network for the present traffic.
+
+    The routes are the incumbent ones where the deadline ends the search.
+    """
     problem = kinds.problem
     fixed = problem.background + kinds.supply(situation.assigned)
     solved = solve_convex_flow(
         make_flow_problem(problem, congestion_cost(problem), no_choice(problem), fixed),
         options=options,
         gap=COARSE_GAP,
+        deadline=deadline,
         start=situation.trees,
     )
     ratios = ratios_of(problem, solved)

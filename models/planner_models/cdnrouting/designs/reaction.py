@@ -40,7 +40,8 @@ AT_REST: Final = SETTLED_SHARE / 10
 class Course:
     """Course of a reaction.
 
-    situations  after each move of its second half, with the numbers of the moves
+    situations  after each move of its second half, or of its last round where it comes to rest, with the
+                numbers of the moves
     moves       a row of the table `rounds` for each move
     """
 
@@ -68,17 +69,18 @@ def same(situation: Situation, other: Situation) -> bool:
     return bool((situation.assigned == other.assigned).all()) and situation.ratios is other.ratios
 
 
-def play(kinds: Kinds, select: Select, *, rounds: int, options: Options) -> Course:
-    """Return the course of rounds: so many moves of the CDN as the terms say, then one of the ISP.
+def play(kinds: Kinds, select: Select, *, rounds: int, options: Options, deadline: Deadline) -> Course:
+    """Return the course of rounds: the moves of the CDN that the terms state, then one of the ISP.
 
-    A move of the CDN takes the share `step` of clients to where it wants them. The course ends early where
-    the CDN moves nothing, and at the time limit after a round.
+    A move of the CDN takes the share `step` of clients to the clusters that it selects. The course ends early
+    where the CDN moves nothing, and at the deadline after a round.
     """
-    problem, deadline = kinds.problem, Deadline.of(options)
+    problem = kinds.problem
     total = float(kinds.amount.sum())
-    situations = [route(kinds, begin(kinds, options), options)]
+    situations = [route(kinds, begin(kinds, options), options, deadline)]
     rows: list[dict[str, float | str]] = []
     first_of_round: list[int] = []
+    is_at_rest = False
     for turn in range(1, rounds + 1):
         first_of_round.append(len(rows))
         moved = 0.0
@@ -88,12 +90,14 @@ def play(kinds: Kinds, select: Select, *, rounds: int, options: Options) -> Cour
             situations.append(present.with_assigned(present.assigned + change))
             rows.append(_record(kinds, situations, turn, "cdn"))
             moved += float(np.abs(change).sum()) / 2
+            if deadline.is_over:
+                break
         is_at_rest = moved <= AT_REST * total
-        situations.append(situations[-1] if is_at_rest else route(kinds, situations[-1], options))
+        situations.append(situations[-1] if is_at_rest else route(kinds, situations[-1], options, deadline))
         rows.append(_record(kinds, situations, turn, "isp"))
         if is_at_rest or deadline.is_over:
             break
-    begin_at = first_of_round[len(first_of_round) // 2 if len(first_of_round) == rounds else -1]
+    begin_at = first_of_round[-1 if is_at_rest else len(first_of_round) // 2]
     frame = pd.DataFrame(rows)
     frame.insert(0, "move", np.arange(1.0, len(rows) + 1))
     second_half = list(enumerate(situations[1:], start=1))[begin_at:]
@@ -139,7 +143,7 @@ def plan_blind(
         measured = measured_latency(kinds, situations[max(len(situations) - 1 - lag, 0)])
         return cheapest_assignment(kinds, measured, options)
 
-    course = play(kinds, select, rounds=rounds, options=options)
+    course = play(kinds, select, rounds=rounds, options=options, deadline=Deadline.of(options))
     return decide_without_bound(problem, course.states(kinds), rounds=course.moves)
 
 
@@ -152,14 +156,14 @@ def plan_informed(
     The CDN finds the assignment of least delay on the present routes, with the load of its own moves.
     """
     kinds = Kinds.of(problem)
-    course = react_informed(kinds, rounds=rounds, options=options)
+    course = react_informed(kinds, rounds=rounds, options=options, deadline=Deadline.of(options))
     return decide_without_bound(problem, course.states(kinds), rounds=course.moves)
 
 
-def react_informed(kinds: Kinds, *, rounds: int, options: Options) -> Course:
+def react_informed(kinds: Kinds, *, rounds: int, options: Options, deadline: Deadline) -> Course:
     """Return the course of a reaction in which the CDN knows links, routes and background traffic."""
 
     def select(situations: list[Situation]) -> Floats:
-        return select_informed(kinds, situations[-1], options)
+        return select_informed(kinds, situations[-1], options, deadline)
 
-    return play(kinds, select, rounds=rounds, options=options)
+    return play(kinds, select, rounds=rounds, options=options, deadline=deadline)

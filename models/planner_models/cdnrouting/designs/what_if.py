@@ -40,8 +40,9 @@ def explain(
     plan: DeliveryPlan = decided.plan
     states = evaluate(problem, plan)
     metrics = measure(problem, plan, None)
-    sentences = [*_say_delay(problem, metrics), _say_links(problem, states[-1]), *_say_moves(metrics, states)]
-    sections = [_tabulate_links(problem, states[-1], rows), _tabulate_clusters(problem, states[-1], rows)]
+    worst = max(states, key=lambda state: state.mean_delay_ms)
+    sentences = [*_say_delay(problem, metrics), _say_links(problem, worst), *_say_moves(metrics, states)]
+    sections = [_tabulate_links(problem, worst, rows), _tabulate_clusters(problem, worst, rows)]
     network = problem.network
     if tried and len(network.targets) * len(network.tail) <= MAX_TRIED_SIZE:
         trial = _try_upgrades(problem, decided, states, tried, options)
@@ -68,14 +69,16 @@ def _say_delay(problem: Delivery, metrics: dict[str, float | None]) -> list[str]
 
 
 def _say_links(problem: Delivery, state: Evaluation) -> str:
-    """Return the number of nearly full links, and the CDN's share of the busiest one."""
+    """Return the number of nearly full links of a state, and the CDN's share of the busiest one."""
     if not len(state.load):
         return "The network has no link with capacity."
     link = int(state.utilization.argmax())
     label = problem.link_labels[int(problem.up[link])]
     busy = int((state.utilization >= BUSY).sum())
     share = float(state.cdn_load[link] / state.load[link]) if state.load[link] > 0 else 0.0
-    start = f"{counted(busy, 'links')} {'is' if busy == 1 else 'are'}" if busy else "No link is"
+    start = f"{counted(busy, 'links')} {'is' if busy == 1 else 'are'}" if busy else "no link is"
+    when = "After the worst move, " if state.move else ""
+    start = when + (start if when else start[0].upper() + start[1:])
     return (
         f"{start} at least {BUSY:.0%} full; the busiest, {label}, is "
         f"{state.utilization[link]:.0%} full, {share:.0%} of it the CDN's traffic."
@@ -90,8 +93,8 @@ def _say_moves(metrics: dict[str, float | None], states: list[Evaluation]) -> li
     settled = metrics["rounds_to_settle"]
     if settled is None:
         words = (
-            f"The reaction does not come to rest: each move takes {moved:.0%} of the clients elsewhere, and "
-            f"the worst state delays traffic {swing:.3g} times as long as the best one."
+            f"The reaction does not come to rest: each move of the CDN takes {moved:.0%} of the clients to "
+            f"other clusters, and the worst state delays traffic {swing:.3g} times as long as the best one."
         )
         return [words]
     return [f"The reaction comes to rest after {counted(int(settled), 'rounds')}."]
@@ -135,14 +138,16 @@ def _try_upgrades(
     """Return the mean delay, and its bound, with the capacity of each busy link and cluster doubled."""
     use = np.max([state.utilization for state in states], axis=0)
     links = np.argsort(-use, kind="stable")[:tried].tolist()
-    served = states[-1].cluster_mbps / np.where(problem.capacity_mbps > 0, problem.capacity_mbps, np.inf)
+    served = np.max([state.cluster_mbps for state in states], axis=0) / np.where(
+        problem.capacity_mbps > 0, problem.capacity_mbps, np.inf
+    )
     clusters = np.argsort(-served, kind="stable")[:tried].tolist()
     trials: list[tuple[str, dict[str, Any]]] = [
         (f"link {label}", {"link_factors": {label: 2.0}})
         for label in (problem.link_labels[int(problem.up[link])] for link in links)
     ]
     trials += [
-        (f"cluster {problem.cluster_index[row]}", {"cluster_factors": {str(problem.cluster_index[row]): 2.0}})
+        (problem.cluster_labels[row], {"cluster_factors": {str(problem.cluster_index[row]): 2.0}})
         for row in clusters
     ]
     rows = []

@@ -273,7 +273,6 @@ def check(problem: Delivery, plan: DeliveryPlan) -> Violations:
     violations = Violations()
     servable = servable_mbps(problem)
     names = [f"{row.location}, {row.content}" for row in problem.groups.itertuples()]
-    clusters = [str(name) for name in problem.cluster_index]
     for state in evaluate(problem, plan):
         after = f" after move {state.move}" if state.move else ""
         load, served = state.cluster_mbps, state.assigned.sum(axis=1)
@@ -281,7 +280,7 @@ def check(problem: Delivery, plan: DeliveryPlan) -> Violations:
         over = np.flatnonzero(exceeds(load, capacity, problem.group_mbps.sum()))
         violations += Violations.of(
             "clusters",
-            where=[f"cluster {clusters[row]}{after}" for row in over],
+            where=[f"{problem.cluster_labels[row]}{after}" for row in over],
             amount=load[over],
             allowed=capacity[over],
             unit="Mbit/s",

@@ -192,6 +192,12 @@ class Delivery:
         return index
 
     @cached_property
+    def cluster_labels(self) -> list[str]:
+        """(S,) names of the clusters in sentences: `cluster NAME`, or a name that says what it is itself."""
+        names = [str(name) for name in self.cluster_index]
+        return [name if "cluster" in name.lower() else f"cluster {name}" for name in names]
+
+    @cached_property
     def capacity_mbps(self) -> Floats:
         """(S,) capacity of each cluster."""
         return self.clusters["capacity_mbps"].to_numpy(float)

@@ -128,3 +128,14 @@ def test_short_capacity_is_shed_or_proven() -> None:
     proof = joint.plan(problem, options=Options(service="all")).proof
     assert proof.status is Status.INFEASIBLE
     assert "too few for" in proof.reasons[0]
+
+
+@pytest.mark.parametrize("name", ["bargain", "isp_ranks", "react_blind", "react_informed"])
+def test_a_time_limit_ends_the_rounds_of_a_reaction(name: str) -> None:
+    problem = network(1, nodes=10, clusters=4, step=1e-3)
+    decision = SYSTEM.design(name).run(
+        problem, options=Options(time_limit_s=0.05), parameters={"rounds": 1000}
+    )
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
+    assert decision.plan.rounds is None or len(decision.plan.rounds) < 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,10 @@ def test_backbone_has_the_load_that_is_asked_for() -> None:
     load = problem.network.carry(problem.network.first_paths, traffic)
     assert (load / problem.network.capacity).max() == pytest.approx(0.7)
     assert problem.capacity_mbps.sum() == pytest.approx(1.5 * problem.group_mbps.sum())
+
+
+def test_names_of_clusters_in_sentences_say_what_they_are_once() -> None:
+    problem = generators.small()
+    renamed = problem.clusters.assign(cluster=["north", "east cluster", "Cluster 3"])
+    labels = replace(problem, clusters=renamed, holdings=None, ranks=None).cluster_labels
+    assert labels == ["cluster north", "east cluster", "Cluster 3"]
