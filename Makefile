@@ -22,7 +22,7 @@ DEMO := out/demo
 # without compiled modules every command of the tests would compile them again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-exhaustive docs bounds-check lint bench pack lock clean
+.PHONY: demo test test-slow test-all test-exhaustive docs bounds-check lint bench pack lock clean
 
 demo: $(BASE)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
@@ -31,8 +31,11 @@ demo: $(BASE)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-test-all: test $(DOCS_VENV)/ready
+test-slow: $(READY) $(DOCS_VENV)/ready
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow
+
+test-all: test
+	$(MAKE) --no-print-directory test-slow
 
 test-exhaustive: test $(DOCS_VENV)/ready
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m "slow or exhaustive" --compare-kernels
