@@ -143,40 +143,82 @@ def cheapest_sources(
              None where the capacities do not suffice
     """
     groups, sources = choice.allowed.shape
-    group, source = np.nonzero(choice.allowed)
+    usable = usable_sources(choice)
+    group, source = np.nonzero(usable)
     assigned = np.zeros((groups, sources))
     if not len(group):
         return (assigned, np.zeros(sources)) if not groups else None
-    first = np.where(choice.allowed, cost, np.inf).argmin(axis=1)
+    first = np.where(usable, cost, np.inf).argmin(axis=1)
     assigned[np.arange(groups), first] = choice.amount
     if not choice.is_exact and (assigned.sum(axis=0) <= choice.capacity).all():
         return assigned, np.zeros(sources)
     count = len(group)
-    unit = max(float(choice.amount.max()), 1e-300)
-    dearest = max(float(np.abs(cost[group, source]).max()), 1e-300)
-    limit = choice.capacity / unit
+    value = choice.amount[group] * cost[group, source]
+    dearest = max(float(np.abs(value).max()), 1e-300)
+    scale = _source_scale(choice)
+    lower, upper = _source_limits(choice, scale)
+    use = sp.csr_array(
+        (choice.amount[group] / scale[source], (source, np.arange(count))), shape=(sources, count)
+    )
     program = LinearProgram.build(
-        cost=cost[group, source] / dearest,
+        cost=value / dearest,
         rows=[
-            Rows(
-                "group", _ones(group, groups, count), lower=choice.amount / unit, upper=choice.amount / unit
-            ),
-            Rows(
-                "source",
-                _ones(source, sources, count),
-                lower=limit if choice.is_exact else -np.inf,
-                upper=limit,
-            ),
+            Rows("group", _ones(group, groups, count), lower=1.0, upper=1.0),
+            Rows("source", use, lower=lower, upper=upper),
         ],
-        columns=[Columns("assigned", count)],
+        columns=[Columns("fraction", count)],
         name="cheapest sources",
     )
     solution = backends.solve(program, replace(options, gap=None, time_limit_s=None))
     if solution.status is not Status.OPTIMAL or solution.x is None or solution.row_duals is None:
         return None
     assigned[:] = 0.0
-    assigned[group, source] = np.maximum(solution.x, 0.0) * unit
-    return assigned, -solution.row_duals[groups:] * dearest
+    assigned[group, source] = np.maximum(solution.x, 0.0)
+    assigned *= (choice.amount / assigned.sum(axis=1))[:, None]
+    return assigned, _source_prices(choice, -solution.row_duals[groups:] * dearest / scale)
+
+
+def usable_sources(choice: SourceChoice) -> Bools:
+    """Return the mask (G, S) of sources that may serve a group, without those far too small for it.
+
+    A source with less than a billionth of a group's traffic serves none of it, where others can: a row with
+    both would be kept to a tolerance that is as large as the source. Where traffic must equal the capacity,
+    the other groups of the source must suffice.
+    """
+    is_small = choice.allowed & (choice.capacity < NEGLIGIBLE * choice.amount[:, None])
+    others = choice.allowed & ~is_small
+    is_small &= np.asarray(others.any(axis=1))[:, None]
+    if choice.is_exact:
+        is_small &= choice.amount @ others >= choice.capacity
+    return choice.allowed & ~is_small
+
+
+def _source_scale(choice: SourceChoice) -> Floats:
+    """Return the unit of the traffic of each source, (S,): its capacity, where that is a limit above 0.
+
+    Solvers keep rows to an absolute tolerance, so that small sources beside large ones need a unit of their
+    own.
+    """
+    largest = max(float(choice.amount.max(initial=0.0)), 1e-300)
+    is_limit = np.isfinite(choice.capacity) & (choice.capacity > 0)
+    return np.where(is_limit, choice.capacity, largest)
+
+
+def _source_limits(choice: SourceChoice, scale: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest traffic of each source in its unit, (S,).
+
+    Traffic that must equal the capacity may differ from it by a billionth: sums of groups and of sources
+    differ by rounding, which is more than all of a small source.
+    """
+    limit = choice.capacity / scale
+    if choice.is_exact:
+        return limit * (1 - NEGLIGIBLE), limit * (1 + NEGLIGIBLE)
+    return np.full(len(limit), -np.inf), limit
+
+
+def _source_prices(choice: SourceChoice, price: Floats) -> Floats:
+    """Return the prices of capacity, (S,), not below 0 where traffic may be below the capacity."""
+    return price if choice.is_exact else np.maximum(price, 0.0)
 
 
 def _ones(row: Ints, rows: int, columns: int) -> sp.csr_array:
@@ -242,6 +284,7 @@ class _Search:
         self.links = len(problem.graph.tail)
         self.count = len(problem.targets)
         self.has_fixed = problem.fixed.sum(axis=1) > 0
+        self.usable = usable_sources(problem.choice)
         width = self.count * self.links
         self.pool = _Pool(
             owner=np.zeros(0, dtype=np.int64),
@@ -413,9 +456,22 @@ class _Search:
         limit = np.where(np.isfinite(choice.capacity), choice.capacity, 0.0)
         bound = self._value(load) - float(price @ load) + float(measured.value.sum())
         if len(choice.amount):
-            cost = np.where(choice.allowed, measured.cost + self.multiplier, np.inf)
-            bound += float(choice.amount @ cost.min(axis=1)) - float(self.multiplier @ limit)
+            cost = measured.cost + self.multiplier
+            least = np.where(self.usable, cost, np.inf).min(axis=1)
+            bound += float(choice.amount @ least) - float(self.multiplier @ limit)
+            bound -= self._gain_of_small_sources(cost, least)
         self.bound = max(self.bound, bound)
+
+    def _gain_of_small_sources(self, cost: Floats, least: Floats) -> float:
+        """Return an upper limit of what the sources that are not used for large groups would save.
+
+        cost   (G, S) of a unit of traffic
+        least  (G,) the least of it over the sources that are used
+        """
+        choice = self.problem.choice
+        saving = np.where(choice.allowed & ~self.usable, np.maximum(least[:, None] - cost, 0.0), 0.0)
+        limit = np.where(np.isfinite(choice.capacity), choice.capacity, 0.0)
+        return float(saving.max(axis=0, initial=0.0) @ limit)
 
     def _is_done(self, gap: float) -> bool:
         value = self._value(self._load(self.weight))
@@ -449,10 +505,11 @@ class _Search:
         is_option = pool.source >= 0
         sources = choice.allowed.shape[1]
         amount = np.concatenate([np.zeros(self.count), choice.amount])[pool.owner]
-        scale = max(float(choice.amount.max(initial=0.0)), 1e-300)
+        scale = _source_scale(choice)
+        lower, upper = _source_limits(choice, scale)
         served = sp.csr_array(
             (
-                (amount / scale)[is_option],
+                amount[is_option] / scale[pool.source[is_option]],
                 (pool.source[is_option], np.flatnonzero(is_option)),
             ),
             shape=(sources, columns),
@@ -466,12 +523,7 @@ class _Search:
             rows=[
                 Rows("link", sp.csr_array(sp.hstack([load, segment], format="csr")), lower=0.0, upper=0.0),
                 Rows("owner", wide(owner), lower=is_owner * 1.0, upper=is_owner * 1.0),
-                Rows(
-                    "source",
-                    wide(served),
-                    lower=choice.capacity / scale if choice.is_exact else -np.inf,
-                    upper=choice.capacity / scale,
-                ),
+                Rows("source", wide(served), lower=lower, upper=upper),
             ],
             upper=np.concatenate([np.full(columns, np.inf), width]),
             columns=[Columns("column", columns), Columns("segment", segments)],
@@ -487,7 +539,7 @@ class _Search:
             value=solution.objective * unit + segments_of.at_zero,
             link=np.maximum(-dual[: self.links], 0.0) / capacity,
             owner=dual[self.links : self.links + owners],
-            source=-dual[self.links + owners :] / scale,
+            source=_source_prices(choice, -dual[self.links + owners :] / scale),
             backend=solution.backend,
         )
 
@@ -501,7 +553,9 @@ class _Search:
         trees = np.flatnonzero(reduced < -tolerance)
         group, source = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         if len(choice.amount):
-            cost = np.where(choice.allowed, measured.cost + master.source, np.inf)
+            every_cost = measured.cost + master.source
+            cost = np.where(self.usable, every_cost, np.inf)
+            bound -= self._gain_of_small_sources(every_cost, cost.min(axis=1))
             reduced_cost = choice.amount[:, None] * cost - master.owner[self.count :, None]
             bound += float(np.minimum(reduced_cost.min(axis=1), 0.0).sum())
             best = np.argsort(reduced_cost, axis=1, kind="stable")[:, :COLUMNS_PER_GROUP]
