@@ -147,8 +147,9 @@ print([m for m in {late} if m in sys.modules])
     assert run(code) == "[]"
 
 
-@pytest.mark.slow(minutes=1)
+@pytest.mark.exhaustive
 def test_every_module_imports_alone() -> None:
+    """Without circles of imports, which tests/benchmarks/test_imports.py shows, any module may be first."""
     code = """
 import importlib, subprocess, sys
 for name in sys.argv[1:]:
