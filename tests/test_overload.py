@@ -94,7 +94,7 @@ def test_python_gives_a_plan_that_says_what_it_sheds(overload: Overload, result:
     assert (run.metrics[overload.lost] or 0.0) > 0
     headline = run.system.plan.headline
     verb = {**headline.losses, **headline.fallbacks}[overload.lost]
-    common = headline.unavoidable(run.metrics) if headline.unavoidable else ""
+    common = headline.unservable(run.problem) if headline.unservable else ""
     is_said = all(part in result.verdict for part in verb.split("{}"))
     assert is_said or (common and common in result.verdict)
 
