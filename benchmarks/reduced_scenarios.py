@@ -141,6 +141,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
     "updates/coordination": {"problem.count": 60},
     "cdnrouting/coordination": {},
+    "cdnrouting/draws": {},
     "cdnrouting/germany50": {"problem.network": "traffic/abilene"},
     "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},

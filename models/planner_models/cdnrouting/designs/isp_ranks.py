@@ -44,8 +44,12 @@ def plan(
     """Let the ISP rank clusters by the prices of its links; the CDN selects among them by latency at rest.
 
     The CDN reacts to ranks alone, not to measured delays. The p-distance of a pair is what one more Mbit/s
-    costs the network on its routes, at the mean of its links' prices so far, so that ranks change less and
-    less. Ranks are computed again in each round; the ISP's ranks of the problem's table replace them.
+    costs the network on its routes, at the mean of its links' prices after all moves so far. Prices of the
+    last move alone change places with it and never settle: over 20 draws of clusters on Abilene
+    (`cdnrouting/draws`, with equal capacities and with those of `traffic/abilene`) the median of the price of
+    anarchy is 4.0 with them, 1.6 with an exponential mean of 0.3, and 1.1 with the mean; the worst draws are
+    16.7, 9.9 and 3.7. Ranks are computed again in each round; the ISP's ranks of the problem's table replace
+    them.
 
     source  Xie et al. 2008 (P4P), 4; RFC 7285 (ALTO)
     """

@@ -30,6 +30,10 @@ from planner_models.cdnrouting.problem.problem import Delivery
 
 Rounds = Annotated[int, Field(ge=1, le=1000, description="rounds: moves of the CDN, and one of the ISP")]
 Lag = Annotated[int, Field(ge=0, le=50, description="moves since the latencies were measured")]
+Step = Annotated[
+    float | None,
+    Field(gt=0, le=1, description="share of clients that the CDN moves at once; default: as the terms state"),
+]
 Select = Callable[[list[Situation]], Floats]
 """(situations so far, the present one last) -> the CDN's assignment, (K, S)."""
 AT_REST: Final = SETTLED_SHARE / 10
@@ -69,13 +73,22 @@ def same(situation: Situation, other: Situation) -> bool:
     return bool((situation.assigned == other.assigned).all()) and situation.ratios is other.ratios
 
 
-def play(kinds: Kinds, select: Select, *, rounds: int, options: Options, deadline: Deadline) -> Course:
+def play(
+    kinds: Kinds,
+    select: Select,
+    *,
+    rounds: int,
+    options: Options,
+    deadline: Deadline,
+    step: float | None = None,
+) -> Course:
     """Return the course of rounds: the moves of the CDN that the terms state, then one of the ISP.
 
-    A move of the CDN takes the share `step` of clients to the clusters that it selects. The course ends early
-    where the CDN moves nothing, and at the deadline after a round.
+    A move of the CDN takes the share `step` of clients to the clusters that it selects; None: as the terms
+    state. The course ends early where the CDN moves nothing, and at the deadline after a round.
     """
     problem = kinds.problem
+    share = problem.step if step is None else step
     total = float(kinds.amount.sum())
     situations = [route(kinds, begin(kinds, options), options, deadline)]
     rows: list[dict[str, float | str]] = []
@@ -86,7 +99,7 @@ def play(kinds: Kinds, select: Select, *, rounds: int, options: Options, deadlin
         moved = 0.0
         for _ in range(problem.cdn_rounds):
             present = situations[-1]
-            change = problem.step * (select(situations) - present.assigned)
+            change = share * (select(situations) - present.assigned)
             situations.append(present.with_assigned(present.assigned + change))
             rows.append(_record(kinds, situations, turn, "cdn"))
             moved += float(np.abs(change).sum()) / 2
@@ -130,7 +143,12 @@ def _record(kinds: Kinds, situations: list[Situation], turn: int, mover: str) ->
 
 @refuse_shortage
 def plan_blind(
-    problem: Delivery, *, rounds: Rounds = 10, lag: Lag = 0, options: Options = Options()
+    problem: Delivery,
+    *,
+    rounds: Rounds = 10,
+    lag: Lag = 0,
+    step: Step = None,
+    options: Options = Options(),
 ) -> Decision[DeliveryPlan]:
     """Let CDN and ISP react: the CDN moves clients to the clusters of least measured latency.
 
@@ -143,7 +161,8 @@ def plan_blind(
         measured = measured_latency(kinds, situations[max(len(situations) - 1 - lag, 0)])
         return cheapest_assignment(kinds, measured, options)
 
-    course = play(kinds, select, rounds=rounds, options=options, deadline=Deadline.of(options))
+    deadline = Deadline.of(options)
+    course = play(kinds, select, rounds=rounds, options=options, deadline=deadline, step=step)
     return decide_without_bound(problem, course.states(kinds), rounds=course.moves)
 
 

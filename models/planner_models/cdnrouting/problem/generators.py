@@ -14,6 +14,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.parameters import spread
 from planner_models.cdnrouting.problem.adjustments import scale_traffic
 from planner_models.cdnrouting.problem.problem import Delivery
+from planner_models.cdnrouting.problem.utilization import smallest_utilization
 
 KM_PER_MS: Final = 200.0
 SIDE_KM: Final = 2_000.0
@@ -156,7 +157,16 @@ def scale_to_load(problem: Delivery, load: float) -> Delivery:
     traffic = problem.background + np.asarray(
         (problem.target_share.T @ nearest) @ problem.source_share.toarray()
     )
-    factor = load / float((network.carry(shares, traffic) / network.capacity).max())
+    return _scale_all(problem, load / float((network.carry(shares, traffic) / network.capacity).max()))
+
+
+def scale_to_utilization(problem: Delivery, utilization: float) -> Delivery:
+    """Return the problem with all traffic and clusters scaled so that no plan loads the busiest link less."""
+    return _scale_all(problem, utilization / smallest_utilization(problem))
+
+
+def _scale_all(problem: Delivery, factor: float) -> Delivery:
+    """Return the problem with all traffic, and the capacity of clusters, multiplied by a factor."""
     capacity = problem.clusters["capacity_mbps"] * factor
     return scale_traffic(replace(problem, clusters=problem.clusters.assign(capacity_mbps=capacity)), factor)
 

@@ -14,9 +14,23 @@ from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.scenarios.scenario import load
-from planner_models.cdnrouting.problem.generators import Cdn, Seed, add_cdn, scale_to_load
+from planner_models.cdnrouting.problem.generators import (
+    Cdn,
+    Seed,
+    add_cdn,
+    scale_to_load,
+    scale_to_utilization,
+)
 from planner_models.cdnrouting.problem.problem import Delivery
-from planner_models.cdnrouting.problem.schema import CLIENTS, CLUSTERS, HOLDINGS, PLACES, RANKS, TERMS
+from planner_models.cdnrouting.problem.schema import (
+    CLIENTS,
+    CLUSTERS,
+    HOLDINGS,
+    MAX_MBPS,
+    PLACES,
+    RANKS,
+    TERMS,
+)
 
 NetworkScenario = Annotated[
     str, Field(description="scenario with nodes, links and demands, such as traffic/abilene")
@@ -39,17 +53,36 @@ def split(
             "nearest cluster on shortest paths; default: traffic as it is",
         ),
     ] = None,
+    utilization: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="smallest possible load of the busiest link over its capacity, in place of `load`",
+        ),
+    ] = None,
+    link_mbps: Annotated[
+        float | None,
+        Field(gt=0, le=MAX_MBPS, description="capacity of every link; default: as in the network's scenario"),
+    ] = None,
     seed: Seed = 0,
 ) -> Delivery:
     """Build a CDN on a network: a share of all demands is requested from clusters at random nodes.
 
-    raises  InputError where the scenario has no network, or no latency of links
+    raises  InputError where the scenario has no network, or no latency of links, or where both `load` and
+            `utilization` are given
     """
+    if load is not None and utilization is not None:
+        raise InputError("utilization: is given beside load; give one of them")
     tables = _read_network(network)
+    if link_mbps is not None:
+        tables["links"] = tables["links"].assign(capacity_mbps=link_mbps)
     demands = tables.pop("demands")
     random = np.random.default_rng(seed)
     problem = add_cdn(tables, demands, random=random, **vars(cdn))
-    return problem if load is None else scale_to_load(problem, load)
+    if load is not None:
+        return scale_to_load(problem, load)
+    return problem if utilization is None else scale_to_utilization(problem, utilization)
 
 
 def join(

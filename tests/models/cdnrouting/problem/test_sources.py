@@ -9,6 +9,7 @@ import pytest
 
 from planner.errors import InputError
 from planner_models.cdnrouting.problem.sources import join, split
+from planner_models.cdnrouting.problem.utilization import smallest_utilization
 
 
 def test_half_of_the_traffic_is_requested_from_clusters() -> None:
@@ -35,3 +36,11 @@ def test_a_scenario_without_clients_is_refused(tmp_path: Path) -> None:
 def test_a_network_without_latency_is_refused() -> None:
     with pytest.raises(InputError, match="links have no latency_ms, which delays need"):
         split(network="traffic/figure_4")
+
+
+def test_a_split_network_has_the_utilization_and_the_capacity_of_links() -> None:
+    problem = split(network="traffic/abilene", utilization=0.8, link_mbps=5_000.0, seed=2)
+    assert set(problem.links["capacity_mbps"]) == {5_000.0}
+    assert smallest_utilization(problem) == pytest.approx(0.8)
+    with pytest.raises(InputError, match="utilization: is given beside load; give one of them"):
+        split(network="traffic/abilene", utilization=0.8, load=1.0)
