@@ -144,7 +144,7 @@ def match_columns(
         *_address_faults(table, missing, unused, where),
         *_mapping_advice(table, missing, lacks, where, advise),
     ]
-    faults += _typo_faults(_unmentioned(unused, faults), missing, where)
+    faults += _typo_faults(_unmentioned(_without_reasons(table, unused), faults), missing, where)
     match = _column_match(table, matches, where)
     return replace(
         match,
@@ -243,6 +243,12 @@ def _find_backward(
         )
         return {ours: (back, _mapped_factor(table, ours, back))}, [text]
     return {}, []
+
+
+def _without_reasons(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the names that are not those of columns which the table says are not modelled."""
+    reasons = {plain(name) for name in table.not_modelled}
+    return [name for name in names if plain(name) not in reasons]
 
 
 def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.traffic.designs import (
     concurrent_flow_fptas,
+    cspf,
     drain,
     ecmp,
     fixed,
@@ -32,25 +33,37 @@ from planner_models.traffic.designs.optimum.open_model import open_model
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.reservations import RESERVATION_COLUMNS
 
 
-def _name_limits(problem: Traffic, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
-    """Return the limits of routes in a problem, of which designs with routes of their own keep none."""
+def _name_priorities(problem: Traffic, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
+    """Return the priorities of reservations in a problem, of which designs without reservations keep none."""
+    is_given = any(name in problem.demands for name in RESERVATION_COLUMNS)
+    return "priorities of reservations" if is_given else ""
+
+
+def _name_limits(problem: Traffic, parameters: Mapping[str, Any]) -> str:
+    """Return the limits of a problem, of which designs with routes of their own keep none."""
     has_latency = bool(np.isfinite(problem.max_latency_ms).any())
-    limits = [("latency limits", has_latency), ("rules", bool(problem.parsed_rules))]
-    return " and ".join(name for name, is_given in limits if is_given)
+    limits = {
+        "latency limits": has_latency,
+        "rules": bool(problem.parsed_rules),
+        "priorities of reservations": bool(_name_priorities(problem, parameters)),
+    }
+    return " and ".join(name for name, is_given in limits.items() if is_given)
 
 
 def _name_limits_off_paths(problem: Traffic, parameters: Mapping[str, Any]) -> str:
     """Return the limits of routes in a problem, unless the design takes given paths that keep them."""
-    return _name_limits(problem, parameters) if parameters.get("paths", "equal_cost") == "equal_cost" else ""
+    name = _name_limits if parameters.get("paths", "equal_cost") == "equal_cost" else _name_priorities
+    return name(problem, parameters)
 
 
 def _name_limits_without_tunnel(problem: Traffic, parameters: Mapping[str, Any]) -> str:
     """Return the limits of routes in a problem that demands without a tunnel do not keep."""
     limits = _name_limits(problem, parameters)
     if not limits or parameters.get("without_tunnel", "igp") != "igp":
-        return ""
+        return _name_priorities(problem, parameters)
     return f"{limits} of demands without a tunnel"
 
 
@@ -88,6 +101,7 @@ _central: Callable[..., Design[Any, Any]] = partial(
     Design,
     observe=observe_reports,
     mechanism=Mechanism.TRANSPARENCY,
+    ignores=_name_priorities,
     signalling=signalling.signal_splits,
     messages=REPORTS + "controller, which sends every node its split ratios",
 )
@@ -155,6 +169,17 @@ DESIGNS: Final = (
         title="LocalFlow without splits",
         decide=localflow.route_whole,
         source="Sen et al. 2013, sections 1 and 7.2 (LocalFlow-NS)",
+    ),
+    Design(
+        name="cspf",
+        title="Reservations (RSVP-TE)",
+        decide=cspf.route,
+        observe=observe_reports,
+        mechanism=Mechanism.TRANSPARENCY,
+        signalling=signalling.signal_reservations,
+        messages="nodes flood the bandwidth that links have available at each priority; the source of each "
+        "demand computes its path and reserves it hop by hop",
+        source="RFC 3209, RFC 3630, RFC 4655",
     ),
     _hedera(
         name="hedera_gff",

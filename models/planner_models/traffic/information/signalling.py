@@ -59,6 +59,19 @@ def signal_segments(problem: Traffic, plan: Routing) -> Signalling:
     )
 
 
+def signal_reservations(problem: Traffic, plan: Routing) -> Signalling:
+    """Count the path and the reservation message of each demand on each link of its path.
+
+    Nodes flood the available bandwidth of their links once after all reservations, 8 figures a link.
+    """
+    hops = len(plan.flows)
+    links, nodes = len(problem.links), problem.links["tail"].nunique()
+    flooded = links * (NAME + 8 * FIGURE)
+    return Signalling(
+        messages=2 * hops + nodes * links, bytes=2 * hops * (2 * NAME + FIGURE) + flooded * links
+    )
+
+
 def _with_reports(problem: Traffic, *, messages: int, sent_bytes: int) -> Signalling:
     """Add the reports of all sources to the messages that they receive."""
     reports = len(problem.demands) * (NAME + FIGURE)

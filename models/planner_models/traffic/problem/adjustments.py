@@ -28,11 +28,11 @@ from planner_models.traffic.problem.tables import Overload
 
 SENT_IN_PART: Final = (
     "assumed: demands may be split over paths and sent in part, and some nodes have more than their links "
-    "carry; reservations that are admitted whole or refused (RSVP-TE) are not modelled"
+    "carry; design cspf admits each whole or refuses it, as reservations (RSVP-TE)"
 )
 SPLIT: Final = (
     "assumed: demands may be split over paths, and some are larger than each link at one of their ends; "
-    "reservations that stay on one path (RSVP-TE) are not modelled"
+    "design cspf keeps each on one path, as reservations (RSVP-TE)"
 )
 
 BothDirections = Annotated[

@@ -58,7 +58,8 @@ class Traffic(TrafficTables):
     nodes    one row a node: node, latitude?, longitude?, x?, y?, group?
     links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?, parallel?, upgrade_cost?,
              upgrade_mbps?
-    demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, weight?, class?
+    demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, weight?, class?,
+             setup_priority?, hold_priority?
     classes  one row a class of demands: class, priority, weight?; None: all have one priority
     tunnels  configured paths, see `planner_models.traffic.problem.rules`; None where there are none
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
@@ -81,6 +82,7 @@ class Traffic(TrafficTables):
             faults += self._repeated_numbers()
             faults += find_class_faults(self.demands, self.classes)
             faults += self._missing_latencies()
+            faults += self._weak_hold_priorities()
         if not faults:
             for table, read in (
                 ("tunnels", read_tunnels),
@@ -287,7 +289,9 @@ class Traffic(TrafficTables):
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
         row = rank[row]
-        demands = self.demands.iloc[np.sort(first)].drop(columns="class").reset_index(drop=True)
+        of_class = ["class", "setup_priority", "hold_priority"]
+        demands = self.demands.iloc[np.sort(first)].drop(columns=of_class, errors="ignore")
+        demands = demands.reset_index(drop=True)
         rate = sum_by_index(row, self.rate_mbps, len(first))
         demands = demands.assign(rate_mbps=np.minimum(rate, MOST_MBPS))
         if "max_latency_ms" in demands:
@@ -350,6 +354,18 @@ class Traffic(TrafficTables):
             links, row = file_name(self.links, "links"), int(np.argmax(limits.notna().to_numpy()))
             where = row_name(self.demands, "demands", row)
             yield f"{where}: max_latency_ms is {limits.iloc[row]:g}, but {links} has no column latency_ms"
+
+    def _weak_hold_priorities(self) -> Iterator[str]:
+        """Yield a fault for each reservation that could be preempted by one of its own setup priority.
+
+        source  RFC 3209, 4.7.3
+        """
+        faults = [
+            f"{row_name(self.demands, 'demands', row)}: hold_priority is {self.hold_priority[row]}, must be "
+            f"at most setup_priority, {self.setup_priority[row]} (0 is the strongest)"
+            for row in np.flatnonzero(self.hold_priority > self.setup_priority).tolist()
+        ]
+        yield from shorten_faults(faults, file_name(self.demands, "demands"), "with a weak hold priority")
 
     def _repeated_numbers(self) -> Iterator[str]:
         """Yield a fault for each link with the number of a parallel one."""

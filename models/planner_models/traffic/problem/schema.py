@@ -9,6 +9,7 @@ from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES
 from planner_models.networks.nodes import NODE_COLUMNS
 from planner_models.traffic.problem.failure_sets import FAILURES
+from planner_models.traffic.problem.reservations import RESERVATION_COLUMNS
 from planner_models.traffic.problem.rules import RULES, TUNNELS
 
 MOST_MBPS: Final = 1e12  # an exabit per second
@@ -110,18 +111,16 @@ DEMANDS: Final = Table(
             may_be_blank=True,
         ),
         "class": label("its traffic class; a pair may have a demand in each", optional=True),
+        **RESERVATION_COLUMNS,
     },
     key=("source", "target", "class"),
     divisible=("rate_mbps",),
     part_column="class",
     key_hint="for several flows of a pair add a column class that names each",
     not_modelled=dict.fromkeys(
-        (
-            *("priority", "setup_priority", "hold_priority", "holding_priority", "preemption", "preempt"),
-            *("setup_prio", "hold_prio", "reservation_style", "admission"),
-        ),
-        "no demand preempts another, and none is admitted whole or refused (as RSVP-TE does); a table of "
-        "classes orders demands by priority",
+        (*("priority", "preemption", "preempt", "reservation_style", "admission"),),
+        "setup_priority and hold_priority, 0 to 7, are those of reservations, which design cspf admits "
+        "whole; a table of classes orders demands by priority",
     ),
 )
 TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES, FAILURES)

@@ -19,6 +19,7 @@ from planner_models.graphs.distances import find_distances
 from planner_models.graphs.indexing import index_distinct
 from planner_models.networks.classes import order_classes
 from planner_models.networks.nodes import find_names
+from planner_models.traffic.problem.reservations import PRIORITIES
 
 PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
 Overload = Literal["drop", "priority", "max-min"]
@@ -132,6 +133,21 @@ class TrafficTables:
         if "weight" not in self.demands:
             return np.ones(len(self.demands))
         return self.demands["weight"].fillna(1.0).to_numpy(float)
+
+    @cached_property
+    def setup_priority(self) -> Ints:
+        """(K,) priority with which a reservation takes bandwidth, 0 the strongest; 7 where none is given."""
+        if "setup_priority" not in self.demands:
+            return np.full(len(self.demands), PRIORITIES - 1, dtype=np.int64)
+        return self.demands["setup_priority"].fillna(PRIORITIES - 1).to_numpy(np.int64)
+
+    @cached_property
+    def hold_priority(self) -> Ints:
+        """(K,) priority with which a reservation keeps bandwidth; its setup priority where none is given."""
+        if "hold_priority" not in self.demands:
+            return self.setup_priority
+        hold = self.demands["hold_priority"].to_numpy(float)
+        return np.where(np.isnan(hold), self.setup_priority, hold).astype(np.int64)
 
     @cached_property
     def link_labels(self) -> list[str]:

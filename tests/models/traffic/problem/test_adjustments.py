@@ -136,14 +136,23 @@ def test_links_are_counted_after_opposite_ones_were_added(tmp_path: Path) -> Non
     assert SENT_IN_PART not in notes_of(planner.solve(file).problem)
 
 
-def test_priorities_of_reservations_are_named_with_the_reason(tmp_path: Path) -> None:
-    rows = "source,target,rate_mbps,Setup Priority,hold_priority\na,b,20,7,7\na,c,60,0,0\n"
+def test_a_priority_that_is_neither_is_named_with_the_reason(tmp_path: Path) -> None:
+    rows = "source,target,rate_mbps,Priority,admission\na,b,20,7,7\na,c,60,0,0\n"
     (note,) = [
-        item for item in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "preempts" in item
+        item for item in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "reservations" in item
     ]
     assert note.startswith("warning: ")
-    assert "demands.csv: 'Setup Priority', 'hold_priority': no demand preempts another" in note
-    assert SENT_IN_PART not in notes_of(planner.solve(scenario(tmp_path, rows)).problem)
+    assert "demands.csv: 'Priority', 'admission': setup_priority and hold_priority, 0 to 7" in note
+
+
+def test_designs_without_reservations_say_that_they_ignore_priorities(tmp_path: Path) -> None:
+    rows = "source,target,rate_mbps,Setup Priority,holding priority\na,b,20,7,7\na,c,60,0,0\n"
+    made = planner.compare(scenario(tmp_path, rows), designs=["optimum", "ecmp", "cspf"])
+    assert "It does not consider priorities of reservations." in made.verdict
+    assert "ecmp does not consider priorities of reservations." in made.verdict
+    assert "cspf does not" not in made.verdict
+    problem = made.runs[0].problem
+    assert problem.setup_priority.tolist() == problem.hold_priority.tolist() == [7, 0]
 
 
 def doubts_of(problem: Traffic) -> list[str]:
