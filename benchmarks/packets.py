@@ -21,7 +21,8 @@ from planner_models.circuitflows.plan.plan import build_planned_network
 from planner_models.circuitflows.problem import generators as circuits
 from planner_models.packets.controls import CONTROLS
 from planner_models.packets.hops.forwarding import MODES
-from planner_models.packets.hops.network import FlowList, Links, PacketNetwork, PacketSettings, build_network
+from planner_models.packets.hops.network import FlowList, PacketNetwork, PacketSettings, build_network
+from planner_models.packets.hops.routes import Links
 from planner_models.packets.state import EVENT_COUNT, SENT
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic

@@ -122,6 +122,8 @@ def check(
         result = files.check(scenario, plan)
     if plan is None and not as_json:
         say(f"{scenario.name}: valid; {sizes(result.problem.size())}")
+        for doubt in result.doubts:
+            say(doubt)
         return
     answer(run_pages.checked_page(result), result.to_dict, as_json)
     if plan is not None and result.is_valid and not as_json:

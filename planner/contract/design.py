@@ -100,6 +100,8 @@ class Design(Generic[ProblemT, PlanT]):
                 few routes may change, so that a previous decision is no mere start of the search
     ignores     (true problem, parameters) -> limits of the problem that the decision does not consider, in
                 words, such as "latency limits"; "" for none
+    doubts      (problem, parameters) -> condition of the design's promises that a problem does not meet, in
+                words, such as a network without symmetry; "" where it meets all; may take a second
     outgrows    (observed problem, parameters, time limit in s) -> why the limit is too short for any plan, in
                 words, of a design whose least time the size of the problem tells; "" where it may suffice
     """
@@ -118,6 +120,7 @@ class Design(Generic[ProblemT, PlanT]):
     is_search: bool = True
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
     ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
+    doubts: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
     outgrows: Callable[[ProblemT, Mapping[str, Any], float], str] = never_outgrows
 
     @property

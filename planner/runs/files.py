@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -235,13 +235,17 @@ def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Checked(Result):
-    """A valid problem, and the check of a plan on it; `plan` is None where only the problem was checked."""
+    """A valid problem, and the check of a plan on it; `plan` is None where only the problem was checked.
+
+    doubts  sentences on designs of the scenario that promise less on this problem
+    """
 
     system: System
     problem: Any
     plan: Any = None
     violations: Violations
     metrics: Mapping[str, float | None]
+    doubts: tuple[str, ...] = ()
 
     @property
     def is_valid(self) -> bool:
@@ -272,7 +276,8 @@ class Checked(Result):
             if metric.name in self.metrics
         ]
         head = f"{self.system.name}: {sizes(self.problem.size())}"
-        return [head, self.verdict, *notes_of(self.problem), *self.violations.sentences(), *aligned(metrics)]
+        said = [*notes_of(self.problem), *self.doubts, *self.violations.sentences()]
+        return [head, self.verdict, *said, *aligned(metrics)]
 
     @property
     def exit_code(self) -> int:
@@ -284,7 +289,8 @@ class Checked(Result):
         notes = notes_of(self.problem)
         if self.plan is None:
             size = {"size": self.problem.size(), **({"notes": notes} if notes else {})}
-            return {"system": self.system.name, "problem": size, "valid": True}
+            doubts = {"doubts": list(self.doubts)} if self.doubts else {}
+            return {"system": self.system.name, "problem": size, "valid": True, **doubts}
         rows = self.violations.frame.to_dict(orient="records")
         said = {"notes": notes} if notes else {}
         return {"system": self.system.name, **said, "violations": rows, "metrics": dict(self.metrics)}
@@ -315,11 +321,25 @@ def check(problem: Source, plan: Any = None, *, changes: Mapping[str, Any] | Non
     scenario = as_scenario(problem, changes=changes)
     system, made = scenario.system, scenario.make_problem()
     if plan is None:
-        return Checked(system=system, problem=made, violations=Violations(), metrics={})
+        return Checked(
+            system=system,
+            problem=made,
+            violations=Violations(),
+            metrics={},
+            doubts=tuple(_doubts(scenario, made)),
+        )
     read = plan if hasattr(plan, "to_tables") else take_plan(system, made, plan, "plan")
     violations = system.plan.check(made, read)
     metrics = system.plan.measure(made, read, None)
     return Checked(system=system, problem=made, plan=read, violations=violations, metrics=metrics)
+
+
+def _doubts(scenario: Scenario, problem: Any) -> Iterator[str]:
+    """Yield a sentence for each design of a scenario that promises less on its problem."""
+    for entry in scenario.designs:
+        doubt = entry.design.doubts(problem, entry.parameters)
+        if doubt:
+            yield f"{entry.label}: {doubt}."
 
 
 def make_folder(path: Path) -> Path:

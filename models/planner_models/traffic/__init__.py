@@ -89,7 +89,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
-from planner_models.traffic.simulation import flow_level_simulation
+from planner_models.traffic.simulation.run import SIMULATION
 
 SYSTEM = System(
     name="traffic",
@@ -168,7 +168,7 @@ SYSTEM = System(
         ),
         failures=FAILURES,
         targets=targets.TARGETS,
-        simulation=flow_level_simulation.SIMULATION,
+        simulation=SIMULATION,
     ),
 )
 

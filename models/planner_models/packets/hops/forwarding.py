@@ -5,7 +5,9 @@ of the flow (`HASH`), the next in turn of that node and target (`SCATTER`), or a
 (`SCATTER_RANDOM`). With a plan each node where a demand divides has a table of 64 slots, filled by its
 shares; a flow takes the slot of its hash (`HASH`), the next one (`SPLIT`, the second technique of Sen et al.
 2013, 5.1), or a random one (`SPLIT_RANDOM`). Slots are in bit-reversed order, so that consecutive packets
-spread as evenly as the shares allow.
+spread as evenly as the shares allow. A flow with a source route (`SOURCE`) takes its links one after the
+other; a packet that is off it, as its flow has another one since, takes shortest paths by a hash, and so do
+replies.
 """
 
 from __future__ import annotations
@@ -16,24 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.compiled import inner
-from planner_models.packets.hops.layout import FLOWLET_PACKETS, REPLIES_HASHED, Layout
+from planner_models.packets.hops.layout import FLOWLET_PACKETS, HOP_SHIFT, MAX_HOPS, REPLIES_HASHED, Layout
 from planner_models.packets.hops.links import draw_random
 from planner_models.packets.state import Floats, Ints
 
 Ints32 = NDArray[np.int32]
 
-MODES: Final = ("hash", "scatter", "scatter_random", "split", "split_random")
-HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM = range(len(MODES))
+MODES: Final = ("hash", "scatter", "scatter_random", "split", "split_random", "source")
+HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM, SOURCE = range(len(MODES))
 SLOTS: Final = 64
 SLOT_BITS: Final = 6
 FIRST_FACTOR: Final = 0x9E3779B1
 SECOND_FACTOR: Final = 0x85EBCA77
 HASH_MASK: Final = 0x7FFFFFFF  # 31 bits, so that products with these factors fit 63
 NO_TABLE: Final = -1
+NO_LINK: Final = -1
 
 
 class NextHops(NamedTuple):
-    """Next hops on shortest paths, and split tables.
+    """Next hops on shortest paths, split tables, and source routes.
 
     first  (N, D + 1) links from node v to target d: link[first[v, d] : first[v, d + 1]]
     link   offsets of rows of links
@@ -42,6 +45,8 @@ class NextHops(NamedTuple):
     table  the row of `slots` of each key
     slots  (T, 64) offsets of rows of links
     taken  (T,) packets so far of each table
+    walk   links of source routes, offsets of rows, with -1 after each; `layout.MAX_HOPS` more at the end
+    walk_node  nodes at which packets take them, or -1
     """
 
     first: Ints32
@@ -51,6 +56,8 @@ class NextHops(NamedTuple):
     table: Ints32
     slots: Ints32
     taken: Ints
+    walk: Ints32
+    walk_node: Ints32
 
 
 def hash_number(number: Any) -> Any:
@@ -77,30 +84,64 @@ def find_table(key: Ints, table: Ints32, node_of_route: int) -> int:
 
 
 @inner
+def link_on_route(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, packet: int) -> int:
+    """Return the next link of a packet on its source route, or -1 where the node is not on it."""
+    if ints[layout.mode + sender] != SOURCE or ints[layout.route + sender] < 0:
+        return NO_LINK
+    hop = packet >> HOP_SHIFT
+    if hop == MAX_HOPS - 1:
+        return NO_LINK
+    position = ints[layout.route + sender] + hop
+    return int(hops.walk[position]) if hops.walk_node[position] == node else NO_LINK
+
+
+@inner
 def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, is_reply: int) -> int:
-    """Return the link by which a packet of a sender, or a reply to it, leaves a node."""
+    """Return the link by which a packet of a sender, or a reply to it, leaves a node; -1 for no path."""
     mode, route, seed = ints[layout.mode + sender], ints[layout.route + sender], ints[layout.seed + sender]
     row = ints[layout.target_row + sender]
     if is_reply:
         row, route, seed = ints[layout.source_row + sender], NO_TABLE, seed + 1
         if ints[REPLIES_HASHED]:
             mode = HASH
+    if mode == SOURCE:
+        mode, route = HASH, NO_TABLE
     if route >= 0:
         table = find_table(hops.key, hops.table, route * len(hops.first) + node)
         if table >= 0:
-            if mode == HASH:
-                slot = mix(seed + node) % SLOTS
-            elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
-                slot = draw_random(ints) % SLOTS
-            else:
-                slot = hops.taken[table] // ints[FLOWLET_PACKETS] % SLOTS
-                hops.taken[table] += 1
-            return int(hops.slots[table, slot])
+            return take_slot(ints, hops, table, mode, seed + node)
+    return take_shortest_path(ints, hops, node, row, mode, seed + node)
+
+
+@inner
+def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int) -> int:
+    """Return the link of the next packet by a split table.
+
+    seed  of the hash of the flow and the node
+    """
+    if mode == HASH:
+        slot = mix(seed) % SLOTS
+    elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
+        slot = draw_random(ints) % SLOTS
+    else:
+        slot = hops.taken[table] // ints[FLOWLET_PACKETS] % SLOTS
+        hops.taken[table] += 1
+    return int(hops.slots[table, slot])
+
+
+@inner
+def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: int, seed: int) -> int:
+    """Return a link on a shortest path from a node to the end of a row; -1 where there is none.
+
+    seed  of the hash of the flow and the node
+    """
     first = hops.first[node, row]
     count = hops.first[node, row + 1] - first
+    if count == 0:
+        return NO_LINK
     if count > 1:
         if mode == HASH:
-            first += mix(seed + node) % count
+            first += mix(seed) % count
         elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
             first += draw_random(ints) % count
         else:

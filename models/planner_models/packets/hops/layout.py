@@ -4,8 +4,9 @@ All numbers of a link lie beside each other, and so do those of a sender: with t
 for each number takes four times as long, as every number is then in another cache line. The index of a
 link, a sender or a flow is the offset of its row, the same in the array of integers and in that of reals.
 
-A packet is one integer: its sender, the generation of the sender's flow, its number, and bits. The number of
-a reply is that of the next packet that the receiver expects.
+A packet is one integer: the links of its source route that it has taken, its sender, the generation of the
+sender's flow, its number, and bits. The number of a reply is that of the next packet that the receiver
+expects.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from planner_models.packets.state import (
     SUBFLOWS,  # of each flow
     FREE_FLOWS,  # rows of flows that no flow uses
     QUEUE_RULE,
-) = range(SHARED_INTS, SHARED_INTS + 11)
-LAST_INT: Final = QUEUE_RULE
+    UNROUTED,  # packets lost at nodes without a path to their end
+) = range(SHARED_INTS, SHARED_INTS + 12)
+LAST_INT: Final = UNROUTED
 
 # single reals, after those of `packets.state`
 (
@@ -63,6 +65,11 @@ SENDER_BITS: Final = 20
 NUMBER_SHIFT: Final = 2
 GENERATION_SHIFT: Final = NUMBER_SHIFT + NUMBER_BITS
 SENDER_SHIFT: Final = GENERATION_SHIFT + GENERATION_BITS
+HOP_BITS: Final = 9
+HOP_SHIFT: Final = SENDER_SHIFT + SENDER_BITS
+MAX_HOPS: Final = 1 << HOP_BITS
+"""Links of a source route, and one more."""
+SENDER_MASK: Final = (1 << SENDER_BITS) - 1
 NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 GENERATION_MASK: Final = (1 << GENERATION_BITS) - 1
 
@@ -99,6 +106,8 @@ class Layout(shared.SenderLayout):
     marked: LinkInts
     longest: LinkInts  # packets in the queue at once
     replies: LinkInts  # accepted
+    down_ticks: LinkInts  # when it was cut; what departs later is lost
+    cut: LinkInts  # packets lost so
     red_mean: LinkReals  # packets
     codel_first_ticks: LinkReals  # since when the wait is above the target, and an interval; 0: it is not
     codel_next_ticks: LinkReals  # when it drops the next packet; 0: it drops none
@@ -116,7 +125,7 @@ class Layout(shared.SenderLayout):
     source_node: SenderInts
     target_node: SenderInts
     seed: SenderInts  # of hashing
-    route: SenderInts  # row of split tables, or -1
+    route: SenderInts  # row of split tables, or position of the first link of a source route; -1: neither
     mode: SenderInts  # of forwarding, see `forwarding`
     generation: SenderInts
     flow: SenderInts  # offset of its flow's row

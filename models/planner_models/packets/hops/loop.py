@@ -13,12 +13,13 @@ import numpy as np
 from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.packets.controls.dctcp import FIRST_ALPHA
 from planner_models.packets.events import drop_timer
-from planner_models.packets.hops.forwarding import NextHops, mix, next_link
+from planner_models.packets.hops.forwarding import NextHops, link_on_route, mix, next_link
 from planner_models.packets.hops.layout import (
     FIRST_WINDOW,
     FREE_FLOWS,
     GENERATION_MASK,
     GENERATION_SHIFT,
+    HOP_SHIFT,
     LINK_BITS,
     MARKED,
     NUMBER_MASK,
@@ -27,9 +28,11 @@ from planner_models.packets.hops.layout import (
     OUT_OF_ROWS,
     REPLY,
     RUNNING,
+    SENDER_MASK,
     SENDER_SHIFT,
     STATUS,
     SUBFLOWS,
+    UNROUTED,
     Layout,
 )
 from planner_models.packets.hops.links import replace_first, send_packet
@@ -55,7 +58,7 @@ class Flows(NamedTuple):
     source_row, target_row  (F,) in the table of next hops
     packets       (F,)
     control, mode (F,) see `controls.CONTROLS` and `forwarding.MODES`
-    route         (F,) row of split tables, or -1
+    route         (F, subflows) row of split tables, or position of a source route; or -1
     interval_ticks  (F,) between packets of UDP
     row           (F,) row of the state while the flow is active, else -1
     sent_again, timeouts, longest_held, lost  (F,) packets, of flows that have ended
@@ -141,7 +144,8 @@ def begin_sender(
         flows.access[target],
     )
     ints[layout.seed + sender] = mix(mix(flow + 1) + index % ints[SUBFLOWS])
-    ints[layout.route + sender], ints[layout.mode + sender] = flows.route[flow], flows.mode[flow]
+    ints[layout.mode + sender] = flows.mode[flow]
+    ints[layout.route + sender] = flows.route[flow, index % ints[SUBFLOWS]]
     ints[layout.control + sender], ints[layout.flow + sender] = flows.control[flow], row
     ints[layout.timed_number + sender] = -1
     reals[layout.window + sender] = reals[FIRST_WINDOW]
@@ -285,16 +289,30 @@ def advance(  # noqa: C901
             ints[HEAP_SIZE] -= 1
             if ints[HEAP_SIZE] > 0:
                 replace_first(ints, layout, ints[layout.heap_event + ints[HEAP_SIZE]])
-        sender = (packet >> SENDER_SHIFT) * layout.senders_stride
+        is_cut = now - ints[layout.delay_ticks + link] > ints[layout.down_ticks + link]
+        ints[layout.cut + link] += is_cut
+        sender = (packet >> SENDER_SHIFT & SENDER_MASK) * layout.senders_stride
         if packet >> GENERATION_SHIFT & GENERATION_MASK != ints[layout.generation + sender]:
             continue  # of a flow that has ended
+        if is_cut:
+            if ints[layout.control + sender] == UDP:
+                lose_constant(ints, reals, layout, flows, sender, 1)
+            continue
         node, is_reply = ints[layout.head + link], packet & REPLY
         end = ints[layout.source_node + sender] if is_reply else ints[layout.target_node + sender]
         if node == end:
             arrive_at_end(ints, reals, layout, flows, sender, packet, now)
         else:
-            leaves = next_link(ints, layout, hops, node, sender, is_reply)
-            lost = send_packet(ints, reals, layout, leaves, packet, now)
+            leaves = -1 if is_reply else link_on_route(ints, layout, hops, node, sender, packet)
+            if leaves < 0:
+                leaves = next_link(ints, layout, hops, node, sender, is_reply)
+            else:
+                packet += 1 << HOP_SHIFT
+            lost = True
+            if leaves < 0:
+                ints[UNROUTED] += 1
+            else:
+                lost = send_packet(ints, reals, layout, leaves, packet, now)
             if lost and ints[layout.control + sender] == UDP:
                 lose_constant(ints, reals, layout, flows, sender, 1)
     return True

@@ -11,21 +11,22 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field as Parameter
 
+from planner.arrays import Bools
 from planner.errors import InputError
-from planner_models.graphs.distances import find_distances
 from planner_models.packets.controls import BBR, CUBIC, DCTCP
 from planner_models.packets.hops import layout
-from planner_models.packets.hops.forwarding import (
-    NO_TABLE,
-    SLOTS,
-    Ints32,
-    NextHops,
-    fill_slots,
-    hash_number,
-)
+from planner_models.packets.hops.forwarding import SOURCE, NextHops
 from planner_models.packets.hops.layout import Layout
 from planner_models.packets.hops.links import RANDOM_MODULUS
 from planner_models.packets.hops.loop import NO_FLOW, Flows, advance
+from planner_models.packets.hops.routes import (
+    Links,
+    build_tables,
+    build_walks,
+    find_next_hops,
+    select_links,
+    without_routes,
+)
 from planner_models.packets.hops.senders import UDP
 from planner_models.packets.state import (
     BBR_ROUNDS,
@@ -51,7 +52,6 @@ MAX_RING_PACKETS: Final = 200_000_000
 """Packets that all links together have places for: 3.2 GB."""
 RECORDS_EACH: Final = 1024  # of transmissions of a sender (BBR)
 RTT_WINDOW_US: Final = 10e6  # for which BBR keeps the least round trip (4.1.2.3 of its draft)
-WEIGHT_TOLERANCE: Final = 1e-9  # relative difference of the lengths of equally short paths
 BITS_PER_BYTE: Final = 8
 RED_LARGEST_SHARE: Final = 0.1  # dropped between the thresholds (Floyd and Jacobson 1993, 4)
 
@@ -117,17 +117,6 @@ class PacketSettings:
             raise InputError(
                 f"ack_bytes is {self.ack_bytes}, must be at most packet_bytes, {self.packet_bytes}"
             )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Links:
-    """Links of a network: tail, head (E,), capacity_mbps (E,), weight (E,) of shortest paths, nodes N."""
-
-    tail: Ints
-    head: Ints
-    capacity_mbps: Floats
-    weight: Floats
-    nodes: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,97 +198,50 @@ class PacketNetwork:
         key, table, slots = build_tables(self.links, share, rows, self.state.at.links_stride)
         taken = np.zeros(len(slots), np.int64)
         self.hops = self.hops._replace(key=key, table=table, slots=slots, taken=taken)
+        self._take_routes(flows, np.repeat(route[:, None], self.settings.subflows, axis=1))
+
+    def set_source_routes(self, walks: Sequence[Ints], flows: Ints, route: Ints) -> None:
+        """Set source routes, and the one that each sender of some flows follows.
+
+        walks  links of each, after the one by which its source sends
+        flows  active or to come, and `route` (F, subflows) the walk of each sender, or -1 where it takes
+               shortest paths by a hash
+        raises  InputError for a walk with more links than a packet can count
+        """
+        first, walk, walk_node = build_walks(self.links, walks, self.state.at.links_stride)
+        self.hops = self.hops._replace(walk=walk, walk_node=walk_node)
+        self.flows.mode[flows] = SOURCE
+        self._take_routes(flows, np.where(route >= 0, np.r_[first, -1][route], -1))
+
+    def fail_links(self, links: Ints) -> None:
+        """Cut links: what waits in their queues is lost, and what comes later; the rest still arrives."""
+        self.of("down_ticks")[links] = round(float(self.state.reals[NOW]))
+        self.of("queue_limit")[links] = 0
+
+    def avoid_links(self, down: Bools) -> None:
+        """Take shortest paths without some links, (E,), from now on."""
+        up = np.flatnonzero(~down)
+        first, link = find_next_hops(select_links(self.links, ~down), self.flows.node, 1)
+        rows = (up[link] * self.state.at.links_stride).astype(np.int32)
+        self.hops = self.hops._replace(first=first, link=rows)
+
+    def _take_routes(self, flows: Ints, route: Ints) -> None:
+        """Set the route of each sender of some flows, (F, subflows), and how active ones are forwarded."""
         self.flows.route[flows] = route
         first = self.flows.row[flows] // self.state.at.flows_stride * self.settings.subflows
         is_active = self.flows.row[flows] >= 0
         for index in range(self.settings.subflows):
-            self.of("route")[first[is_active] + index] = route[is_active]
+            self.of("route")[first[is_active] + index] = route[is_active, index]
+            self.of("mode")[first[is_active] + index] = self.flows.mode[flows[is_active]]
 
     def acknowledged(self) -> Ints:
-        """Return (F,) the packets of each flow that its sender knows to have arrived."""
+        """Return (F,) the packets of each flow that its sender knows to have arrived; of UDP, all of them."""
         flows = self.flows
-        sent = np.where(flows.end_ticks >= 0, flows.packets, 0)
+        sent = np.where(flows.end_ticks >= 0, flows.packets - flows.lost, 0)
         is_active = flows.row >= 0
-        remaining = self.of("remaining")[flows.row[is_active] // self.state.at.flows_stride]
-        sent[is_active] = flows.packets[is_active] - remaining
+        row = flows.row[is_active] // self.state.at.flows_stride
+        sent[is_active] = flows.packets[is_active] - self.of("remaining")[row] - self.of("lost")[row]
         return sent
-
-
-def build_tables(links: Links, share: sp.csr_array, rows: Ints, stride: int) -> tuple[Ints, Ints32, Ints32]:
-    """Return a hash table of node and demand, its rows, and the slots of each (T, 64).
-
-    share   (K, E) of each demand on each link
-    rows    demands with tables
-    stride  of rows of links
-    raises  InputError where the shares of a demand have a loop
-    """
-    flow = sp.csr_array(share)[rows].tocoo()
-    demand, link, amount = rows[flow.row], flow.col, flow.data
-    positive = amount > WEIGHT_TOLERANCE
-    demand, link, amount = demand[positive], link[positive], amount[positive]
-    require_no_loop(links, demand, link)
-    keys_of_links = demand.astype(np.int64) * links.nodes + links.tail[link]
-    order = np.argsort(keys_of_links, kind="stable")
-    keys_of_links, link, amount = keys_of_links[order], link[order], amount[order]
-    keys, first = np.unique(keys_of_links, return_index=True)
-    ends = np.r_[first[1:], len(keys_of_links)]
-    slots = np.empty((len(keys), SLOTS), dtype=np.int32)
-    for row, (start, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
-        leaving = link[start:end]
-        slots[row] = leaving[fill_slots(amount[start:end])] * stride
-    size = 1 << max(2 * len(keys), 1).bit_length()
-    key, table = np.full(size, NO_TABLE, np.int64), np.full(size, NO_TABLE, np.int32)
-    for row, (number, hashed) in enumerate(zip(keys.tolist(), hash_number(keys).tolist(), strict=True)):
-        slot = hashed & (size - 1)
-        while key[slot] != NO_TABLE:
-            slot = (slot + 1) & (size - 1)
-        key[slot], table[slot] = number, row
-    return key, table, slots
-
-
-def require_no_loop(links: Links, demand: Ints, link: Ints) -> None:
-    """Raise InputError where links of a demand form a loop, in which packets would circle."""
-    if not len(demand):
-        return
-    keys = np.unique(np.r_[demand * links.nodes + links.tail[link], demand * links.nodes + links.head[link]])
-    tail = np.searchsorted(keys, demand * links.nodes + links.tail[link])
-    head = np.searchsorted(keys, demand * links.nodes + links.head[link])
-    graph = sp.csr_array((np.ones(len(tail)), (tail, head)), shape=(len(keys), len(keys)))
-    count, label = sp.csgraph.connected_components(graph, directed=True, connection="strong")
-    if count < len(keys):
-        row = int(np.argmax(np.bincount(label)[label] > 1))
-        raise InputError(
-            f"forwarding of demand {int(keys[row]) // links.nodes} has a loop through node "
-            f"{int(keys[row]) % links.nodes}: packets that split at each node would circle"
-        )
-
-
-def find_next_hops(links: Links, ends: Ints, stride: int) -> tuple[Ints32, Ints32]:
-    """Return next hops on shortest paths towards each of `ends` (D,), as `NextHops.first` and `.link`."""
-    order = np.lexsort((links.weight, links.head, links.tail))
-    pair = links.tail[order] * links.nodes + links.head[order]
-    is_first = np.r_[True, pair[1:] != pair[:-1]] if len(pair) else np.zeros(0, bool)
-    of_pair = order[is_first]
-    weights = sp.csr_array(
-        (links.weight[of_pair], (links.tail[of_pair], links.head[of_pair])), shape=(links.nodes, links.nodes)
-    )
-    distance = find_distances(weights, ends)  # (D, N)
-    by_tail = np.argsort(links.tail, kind="stable")
-    first = np.zeros((links.nodes, len(ends) + 1), np.int64)
-    listed: list[Ints] = []
-    count = 0
-    starts = np.searchsorted(links.tail[by_tail], np.arange(links.nodes + 1))
-    for node in range(links.nodes):
-        leaving = by_tail[starts[node] : starts[node + 1]]
-        through = distance[:, links.head[leaving]] + links.weight[leaving]
-        from_here = distance[:, [node]]
-        on_path = (through <= from_here * (1 + WEIGHT_TOLERANCE)) & np.isfinite(from_here) & (from_here > 0)
-        row, column = np.nonzero(on_path)
-        listed.append(leaving[column])
-        first[node] = count + np.r_[0, np.cumsum(on_path.sum(axis=1))]
-        count += len(row)
-    link = np.concatenate(listed) if listed else np.zeros(0, np.int64)
-    return first.astype(np.int32), (link * stride).astype(np.int32)
 
 
 def build_network(
@@ -335,25 +277,18 @@ def build_network(
     access = access_links(links, ends)
     state = allocate_state(links, flows, settings, ends, rows, seed)
     stride = state.at.links_stride
-    first, link = find_next_hops(links, ends, stride)
-    hops = NextHops(
-        first=first,
-        link=link,
-        turn=np.zeros((links.nodes, len(ends)), np.int32),
-        key=np.full(1, NO_TABLE, np.int64),
-        table=np.full(1, NO_TABLE, np.int32),
-        slots=np.zeros((0, SLOTS), np.int32),
-        taken=np.zeros(0, np.int64),
-    )
     columns: Any = {name: np.zeros(0, np.int64) for name in Flows._fields}
     nothing = Flows(**columns)._replace(
+        route=np.zeros((0, settings.subflows), np.int64),
         interval_ticks=np.zeros(0),
         list_first=np.full(lists, NO_FLOW, np.int64),
         list_waits=np.full(lists, listed, np.int64),
         node=ends.astype(np.int64),
         access=access * stride,
     )
-    network = PacketNetwork(settings=settings, links=links, state=state, hops=hops, flows=nothing)
+    network = PacketNetwork(
+        settings=settings, links=links, state=state, hops=without_routes(links, ends, stride), flows=nothing
+    )
     add_flows(network, flows)
     return network
 
@@ -409,7 +344,7 @@ def add_flows(network: PacketNetwork, flows: FlowList) -> None:
         packets=np.r_[old.packets, flows.packets.astype(np.int64)],
         control=np.r_[old.control, flows.control.astype(np.int64)],
         mode=np.r_[old.mode, flows.mode.astype(np.int64)],
-        route=np.r_[old.route, none],
+        route=np.concatenate([old.route, np.full((count, network.settings.subflows), -1)]),
         interval_ticks=np.r_[old.interval_ticks, interval],
         row=np.r_[old.row, none],
         sent_again=np.r_[old.sent_again, zero],
@@ -445,7 +380,8 @@ def allocate_state(
         sending_ticks(bits, links.capacity_mbps),
         sending_ticks(reply_bits, links.capacity_mbps),
     )
-    delay_ticks = np.full(count, round(settings.hop_delay_us * TICKS_PER_US))
+    delay_us = np.full(count, settings.hop_delay_us) if links.delay_us is None else links.delay_us
+    delay_ticks = np.round(delay_us * TICKS_PER_US).astype(np.int64)
     is_access = np.isin(links.tail, ends)
     limit = np.where(is_access, settings.host_queue_packets, settings.queue_packets)
     needed = limit + delay_ticks // np.maximum(reply_ticks, 1) + 2
@@ -488,6 +424,7 @@ def allocate_state(
         "delay_ticks": delay_ticks,
         "queue_limit": limit,
         "mark_limit": mark,
+        "down_ticks": np.iinfo(np.int64).max,
         "timer_place": -1,
         "free_flows": np.arange(max(rows, 1))[::-1] * state.at.flows_stride,
     }.items():

@@ -279,6 +279,7 @@ def expire_timer(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool
         ints[layout.duplicates + sender] = ints[layout.is_recovering + sender] = 0
         ints[layout.timed_number + sender] = -1
         ints[layout.backoff + sender] += 1
+        reals[layout.deadline_ticks + sender] = np.inf  # until the pace lets the first packet go again
         ints[layout.timeouts + ints[layout.flow + sender]] += 1
     drop_timer(ints, reals, layout, sender)
     if ints[layout.control + sender] == UDP:

@@ -34,6 +34,7 @@ from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.reservations import RESERVATION_COLUMNS
+from planner_models.traffic.problem.symmetry import describe_asymmetry
 
 
 def _name_priorities(problem: Traffic, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
@@ -77,6 +78,11 @@ def _tell_shares_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: 
     """Return the reason for which a time limit is too short for TCP or a given plan; "" if it may suffice."""
     is_ecmp = parameters.get("rates", "given") == "given" and parameters.get("present") is None
     return "" if is_ecmp else tell_listing_time(problem, parameters, limit_s)
+
+
+def _tell_asymmetry(problem: Traffic, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
+    """Return for which demands the network is not symmetric, where designs are optimal on symmetric ones."""
+    return describe_asymmetry(problem)
 
 
 REPORTS: Final = "every node reports its links and the rates of its demands to a central "
@@ -139,6 +145,7 @@ DESIGNS: Final = (
         name="packet_scatter",
         title="Packet scatter",
         decide=ecmp.route,
+        doubts=_tell_asymmetry,
         source="Sen et al. 2013, section 4.1",
     ),
     Design(
@@ -162,6 +169,7 @@ DESIGNS: Final = (
         name="localflow",
         title="LocalFlow",
         decide=localflow.route,
+        doubts=_tell_asymmetry,
         source="Sen et al. 2013, Algorithm 1 and section 4.3",
     ),
     _local(

@@ -5,9 +5,9 @@ source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,6 +56,16 @@ class RouteUpdate:
     decision: Decision[Routing]
 
 
+class FlowUpdate(Protocol):
+    """New routes for flows, and the decision that they come from."""
+
+    @property
+    def decision(self) -> Decision[Routing]: ...
+
+
+UpdateT = TypeVar("UpdateT", bound=FlowUpdate)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ControlTiming:
     """Interval of a design's schedules, and delays of measurements and decisions."""
@@ -99,20 +109,51 @@ def flow_controller(
     source  Sen et al. 2013, section 3.2
     """
 
-    def decide(counters: FlowCounters, last: Round[RouteUpdate] | None) -> RouteUpdate | None:
+    def update(
+        counters: FlowCounters, observed: Traffic, decision: Decision[Routing], plan: Routing
+    ) -> RouteUpdate:
+        share, decided = plan_shares(observed, plan)
+        return RouteUpdate(flow=counters.flow, share=share, decided=decided, decision=decision)
+
+    scheduler = Scheduler(
+        design=design,
+        information=information or {},
+        decision_parameters=decision_parameters or {},
+        options=options,
+    )
+    return measuring_controller(lambda _: problem, design, scheduler, timing, update)
+
+
+def measuring_controller(
+    problem_at: Callable[[float], Traffic],
+    design: Design,
+    scheduler: Scheduler,
+    timing: ControlTiming,
+    update: Callable[[FlowCounters, Traffic, Decision[Routing], Routing], UpdateT],
+) -> Controller[UpdateT]:
+    """Return the controller of a design that decides on measured rates at intervals, see `flow_controller`.
+
+    problem_at  the network as it is known at a time, with the same demands
+    update      what a decision on an observed problem means for the measured flows, of its plan
+    """
+
+    def decide(counters: FlowCounters, last: Round[UpdateT] | None) -> UpdateT | None:
         before = (
             last.observed if last else FlowCounters(at_s=0.0, flow=_NONE, demand=_NONE, sent_mbit=_NOTHING)
         )
+        problem = problem_at(counters.at_s)
         rate = _measure_rates(problem, counters, before)
         if not rate.any():
             return None
-        observed = design.observe(problem.with_rates(rate), **(information or {}))
+        observed = design.observe(problem.with_rates(rate), **scheduler.information)
         previous = last.decision.decision if last and last.decision else None
-        result = design.run(observed, options=options, previous=previous, parameters=decision_parameters)
-        if result.plan is None:
-            return None
-        share, decided = plan_shares(observed, result.plan)
-        return RouteUpdate(flow=counters.flow, share=share, decided=decided, decision=result)
+        result = design.run(
+            observed,
+            options=scheduler.options,
+            previous=previous,
+            parameters=scheduler.decision_parameters,
+        )
+        return None if result.plan is None else update(counters, observed, result, result.plan)
 
     return Controller(
         name=design.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner_models.packets.controls import CONTROLS
 from planner_models.packets.hops import layout
-from planner_models.packets.hops.forwarding import HASH, MODES, SCATTER, fill_slots
+from planner_models.packets.hops.access import add_hosts
+from planner_models.packets.hops.forwarding import HASH, MODES, SCATTER, SOURCE, fill_slots
 from planner_models.packets.hops.loop import advance
 from planner_models.packets.hops.network import (
     FlowList,
-    Links,
     PacketNetwork,
     PacketSettings,
     add_flows,
     build_network,
 )
+from planner_models.packets.hops.routes import Links
 from planner_models.packets.hops.senders import UDP
 from planner_models.packets.state import NOW, SENT, TICKS_PER_US
 from tests.models.packets.hops.twin import Flow, Twin
@@ -194,6 +196,86 @@ def test_a_loop_in_forwarding_is_refused() -> None:
         network.set_routes(share, np.array([0]), np.array([0]), np.array([0]))
 
 
+def test_packets_follow_the_links_of_a_source_route_even_twice() -> None:
+    """From host 0 to host 1 of one leaf by way of a spine and back, then of the other spine."""
+    links = make_links(LEAVES)
+    index = {
+        ends: link for link, ends in enumerate(zip(links.tail.tolist(), links.head.tolist(), strict=True))
+    }
+    network = build_network(links, make_flows(0, 1, [50]), PacketSettings(), ends=np.arange(4))
+    walk = np.array([index[ends] for ends in itertools.pairwise([4, 6, 4, 7, 4, 1])])
+    network.set_source_routes([walk], np.array([0]), np.array([[0]]))
+    network.advance(1e6)
+    taken = network.of("accepted") - network.of("replies")
+    assert network.flows.end_ticks[0] > 0
+    assert taken[walk].tolist() == [50] * 5
+    assert taken.sum() == 50 * 6
+
+
+def test_a_source_route_longer_than_packets_can_count_is_refused() -> None:
+    network = build_network(make_links(LINE), make_flows(0, 1, [1]), PacketSettings(), ends=np.array([0, 1]))
+    with pytest.raises(InputError, match="a source route has 600 links, must have fewer than 512"):
+        network.set_source_routes([np.tile([1, 4], 300)], np.array([0]), np.array([[0]]))
+
+
+def test_a_cut_link_loses_what_waits_and_shortest_paths_avoid_it() -> None:
+    links = make_links(LEAVES)
+    network = build_network(
+        links, make_flows(0, 2, [4000], mode=SCATTER), PacketSettings(duplicate_acks=30), ends=np.arange(4)
+    )
+    network.advance(5e3)
+    before = network.of("arrived").copy()
+    network.fail_links(np.array([4]))  # from the leaf to a spine
+    network.advance(6e3)
+    assert network.of("dropped")[4] > 0
+    network.avoid_links(np.arange(len(links.tail)) == 4)
+    dropped = int(network.of("dropped")[4])
+    network.advance(1e6)
+    assert network.flows.end_ticks[0] > 0
+    assert network.of("dropped")[4] == dropped
+    assert network.of("arrived")[5] - before[5] > 1.9 * (network.of("arrived")[4] - before[4])
+    conserve(network)
+
+
+def test_a_paced_sender_that_times_out_sends_again() -> None:
+    """The pace may hold its packet back after a timeout, which must not pass again at once."""
+    count = 12
+    network = build_network(
+        make_links(
+            [*((host, count) for host in range(count)), (count, count + 1)],
+            [1000.0] * count + [20.0] + [1000.0] * count + [20.0],
+        ),
+        make_flows(np.arange(count), count + 1, np.full(count, 60), control=CONTROLS.index("bbr")),
+        PacketSettings(queue_packets=4),
+        ends=np.r_[np.arange(count), count + 1],
+    )
+    network.advance(2e6)
+    assert network.flows.timeouts.sum() > 0
+    assert (network.flows.end_ticks > 0).all()
+
+
+def test_packets_without_a_path_are_lost() -> None:
+    links = make_links(LINE)
+    network = build_network(
+        links, make_flows(0, 1, [9], control=UDP, rate_mbps=800.0), PacketSettings(), ends=np.array([0, 1])
+    )
+    network.avoid_links(np.arange(len(links.tail)) == 1)
+    network.advance(1e6)
+    assert network.state.ints[layout.UNROUTED] == network.flows.lost[0] == 9
+
+
+def test_routers_get_hosts_and_hosts_none() -> None:
+    links = make_links([(0, 1), (1, 2), (2, 3)], 10.0)
+    with_hosts = add_hosts(links, np.array([0, 1]), np.full(6, 5.0))
+    assert with_hosts.host_of.tolist() == [0, 4, -1, -1]
+    assert with_hosts.down.tolist() == [-1, 7, -1, -1]
+    ends = list(zip(with_hosts.links.tail.tolist(), with_hosts.links.head.tolist(), strict=True))
+    assert ends[6:] == [(4, 1), (1, 4)]
+    assert with_hosts.links.capacity_mbps[6:].tolist() == [20.0, 20.0]
+    assert with_hosts.links.delay_us is not None
+    assert with_hosts.links.delay_us.tolist() == [5.0] * 6 + [0.0] * 2
+
+
 # --- the twin -----------------------------------------------------------------------------
 
 
@@ -217,13 +299,16 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         flowlet_packets=draw(st.sampled_from([1, 4])),
         acks=draw(st.sampled_from(["as_data", "hashed"])),
         mark_packets=draw(st.sampled_from([None, 1])),
+        queue_rule=draw(st.sampled_from(["tail", "tail", "red", "codel"])),
+        codel_target_us=20.0,
+        codel_interval_us=200.0,
     )
     flows = make_flows(
         source,
         (source + random.integers(1, 4, count)) % 4,
         random.integers(1, 80, count),
         start_us=np.round(random.uniform(0, 300, count) / 5) * 5,
-        control=random.choice([RENO, CONTROLS.index("dctcp"), UDP], count),
+        control=random.choice([RENO, CONTROLS.index("dctcp"), CONTROLS.index("cubic"), UDP], count),
         mode=random.integers(0, len(MODES), count),
         rate_mbps=random.choice([50.0, 900.0], count),
         list_of=np.where(np.arange(count) < (10 if listed else 0), np.arange(count) % 2, -1),
@@ -235,6 +320,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "how": how,
         "listed": listed,
         "has_routes": draw(st.booleans()),
+        "fails": draw(st.sampled_from([None, None, (100, 5), (300, 12)])),
         "seed": draw(st.integers(0, 5)),
     }
 
@@ -258,7 +344,35 @@ def routes(links: Links, flows: FlowList) -> tuple[sp.csr_array, dict[tuple[int,
     return sp.csr_array(share), tables
 
 
-def build_twin(network: PacketNetwork, case: dict[str, Any], tables: dict[Any, Any]) -> Twin:
+def source_routes(
+    links: Links, flows: FlowList, rows: list[int], subflows: int
+) -> tuple[list[Any], np.ndarray[Any, Any], dict[int, list[Any]]]:
+    """Return walks over the spines in turn, that of each sender, and the nodes and links of each.
+
+    Every third sender has the walk of the one before, which it cannot follow where that goes elsewhere.
+    """
+    index = {
+        ends: link for link, ends in enumerate(zip(links.tail.tolist(), links.head.tolist(), strict=True))
+    }
+    walks: list[Any] = []
+    route = np.full((len(rows), subflows), -1)
+    steps: dict[int, list[Any]] = {}
+    for number, flow in enumerate(rows):
+        steps[flow] = []
+        for order in range(subflows):
+            up, down = 4 + int(flows.source[flow]) // 2, 4 + int(flows.target[flow]) // 2
+            nodes = [up, down] if up != down else [up]
+            if up != down:
+                nodes.insert(1, 6 + (number + order) % 2)
+            nodes.append(int(flows.target[flow]))
+            walks.append(np.array([index[ends] for ends in itertools.pairwise(nodes)]))
+            route[number, order] = len(walks) - (2 if len(walks) % 3 == 0 else 1)
+            taken = walks[route[number, order]].tolist()
+            steps[flow].append([(int(links.tail[link]), link) for link in taken])
+    return walks, route, steps
+
+
+def build_twin(network: PacketNetwork, case: dict[str, Any], tables: dict[Any, Any], walks: Any) -> Twin:
     """Return the twin of a network."""
     links, flows, how = network.links, case["flows"], case["how"]
     names = {"head": "head", "data": "data_ticks", "reply": "reply_ticks", "delay": "delay_ticks"}
@@ -310,9 +424,13 @@ def build_twin(network: PacketNetwork, case: dict[str, Any], tables: dict[Any, A
             "coupled": how.coupling == "lia" and how.subflows > 1,
             "flowlet": how.flowlet_packets,
             "acks": how.acks,
+            "rule": how.queue_rule,
+            "queue": how.queue_packets,
+            "codel": (how.codel_target_us * TICKS_PER_US, how.codel_interval_us * TICKS_PER_US),
             "access": {node: node for node in range(4)},
             "hops": hops,
             "tables": tables,
+            "walks": walks,
             "route": {flow: flow for flow in range(len(flows.packets))} if tables else {},
         },
     )
@@ -339,13 +457,20 @@ def check_twin(case: dict[str, Any], events: int) -> None:
         links, flows, case["how"], ends=np.arange(4), lists=lists, listed=case["listed"], seed=case["seed"]
     )
     tables: dict[Any, Any] = {}
+    steps: dict[int, list[Any]] = {}
     if case["has_routes"]:
         everything = np.arange(len(flows.packets))
         share, tables = routes(links, flows)
         network.set_routes(share, everything, everything, everything)
-    twin = build_twin(network, case, tables)
+        by_source = np.flatnonzero(flows.mode == SOURCE)
+        walks, route, steps = source_routes(links, flows, by_source.tolist(), case["how"].subflows)
+        network.set_source_routes(walks, by_source, route)
+    twin = build_twin(network, case, tables, steps)
     state, until = network.state, 30_000 * TICKS_PER_US
     for number in range(events):
+        if case["fails"] is not None and number == case["fails"][0]:
+            network.fail_links(np.array([case["fails"][1]]))
+            twin.links[case["fails"][1]].down, twin.links[case["fails"][1]].limit = twin.now, 0
         twin.step(until)
         if not advance(state.ints, state.reals, state.at, network.hops, network.flows, until, 1):
             assert not twin.step(until)
@@ -357,7 +482,7 @@ def check_twin(case: dict[str, Any], events: int) -> None:
         assert state.ints[SENT] == twin.sent
         assert network.of("accepted").tolist() == [link.accepted for link in twin.links]
     assert state.ints[layout.STATUS] in (layout.RUNNING, layout.OUT_OF_FLOWS)
-    for name in ("arrived", "dropped", "marked", "longest"):
+    for name in ("arrived", "dropped", "marked", "longest", "cut"):
         assert network.of(name).tolist() == [getattr(link, name) for link in twin.links], name
     ended = [flow for flow in twin.flows if flow.end >= 0]
     index = [flow.index for flow in ended]

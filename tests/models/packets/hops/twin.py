@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 US = 100_000  # ticks
 RENO, CUBIC, DCTCP, BBR, UDP = 0, 1, 2, 3, 5
-HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM = range(5)
+HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM, SOURCE = range(6)
 NEVER = math.inf
 
 
@@ -28,6 +29,108 @@ class Packet:
     number: int
     is_reply: bool = False
     is_marked: bool = False
+    hop: int = 0
+
+
+class Queue:
+    """A rule by which a queue that is not full drops a packet."""
+
+    def drops(self, length: int, now: int, begins: int, free: int, takes: int) -> bool:
+        """Return whether it drops a packet that enters now and would be sent from `begins` on.
+
+        length  packets before it; the last of them departs at `free`, and sending one takes `takes`
+        """
+        raise NotImplementedError
+
+
+@dataclass
+class Red(Queue):
+    """Random early detection (Floyd and Jacobson 1993), without their count since the last drop."""
+
+    lower: float
+    upper: float
+    draw: Callable[[], int]
+    mean: float = 0.0
+
+    def drops(self, length: int, now: int, begins: int, free: int, takes: int) -> bool:  # noqa: ARG002
+        self.mean += 0.002 * (length - self.mean)
+        if length == 0 and now > free:
+            self.mean *= math.pow(0.998, (now - free) / takes)
+        if self.mean < self.lower:
+            return False
+        if self.mean >= self.upper:
+            return True
+        return self.draw() < 0.1 * (self.mean - self.lower) / (self.upper - self.lower) * 2_147_483_647
+
+
+@dataclass
+class CoDel(Queue):
+    """Controlled delay (RFC 8289), whose waits are known on entry."""
+
+    target: float
+    interval: float
+    above_until: float | None = None
+    next: float | None = None
+    count: float = 0.0
+    last: float = 0.0
+
+    def drops(self, length: int, now: int, begins: int, free: int, takes: int) -> bool:  # noqa: ARG002
+        if begins - now < self.target or length == 0:
+            self.above_until = self.next = None
+            return False
+        if self.above_until is None:
+            self.above_until = begins + self.interval
+            return False
+        if begins < self.above_until:
+            return False
+        if self.next is None:
+            is_soon = begins - self.last < 16 * self.interval
+            self.count = self.count - 2 if is_soon and self.count > 2 else 1.0
+            self.count = max(self.count, 1.0)
+            self.next = begins
+        elif begins >= self.next:
+            self.count += 1
+        else:
+            return False
+        self.last = begins
+        self.next = math.floor(self.next + self.interval / math.sqrt(self.count))
+        return True
+
+
+@dataclass
+class Cubic:
+    """State of CUBIC (RFC 9438), windows in packets and times in seconds."""
+
+    largest: float = 0.0
+    before: float = 0.0
+    reno: float = 0.0
+    epoch: float | None = None
+    k: float = 0.0
+
+    def cut(self, window: float) -> float:
+        """Return the window after a loss."""
+        self.largest = window * 1.7 / 2 if window < self.largest else window
+        self.before, self.epoch = window, None
+        return max(window * 0.7, 2.0)
+
+    def grow(self, window: float, now: int, trip: float, newly: int) -> float:
+        """Return the window after packets have arrived in congestion avoidance."""
+        if self.epoch is None:
+            self.epoch, self.reno = now, window
+            self.largest = max(self.largest, window)
+            self.k = math.pow((self.largest - window) / 0.4, 1 / 3)
+        self.reno += (3 * (1 - 0.7) / (1 + 0.7) if self.reno < self.before else 1.0) * newly / window
+        seconds = (now - self.epoch) / (US * 1e6)
+        if self.at(seconds) < self.reno:
+            return max(window, self.reno)
+        target = self.at(seconds + max(trip, 0.0) / (US * 1e6))
+        target = min(max(target, window), 1.5 * window)
+        return window + newly * (target - window) / window
+
+    def at(self, seconds: float) -> float:
+        """Return the cubic function."""
+        offset = seconds - self.k
+        return 0.4 * offset * offset * offset + self.largest
 
 
 @dataclass
@@ -43,6 +146,9 @@ class Link:
     marks: float
     packets: deque[tuple[int, Packet]] = field(default_factory=deque)
     free: int = 0
+    down: float = NEVER
+    cut: int = 0
+    queue: Queue | None = None
     accepted: int = 0
     arrived: int = 0
     dropped: int = 0
@@ -52,7 +158,10 @@ class Link:
     def send(self, packet: Packet, now: int) -> bool:
         """Return whether the packet is lost."""
         length = sum(1 for departs, _ in self.packets if departs > now)
-        if length >= self.limit:
+        begins = max(now, self.free)
+        if length >= self.limit or (
+            self.queue is not None and self.queue.drops(length, now, begins, self.free, self.data)
+        ):
             self.dropped += 1
             return True
         if length >= self.marks and not packet.is_reply:
@@ -126,6 +235,14 @@ class Sender:
     cut: int = 0
     awaited: int = 0
     waiting: set[int] = field(default_factory=set)
+    cubic: Cubic = field(default_factory=Cubic)
+
+    def cut_window(self) -> None:
+        """Reduce window and threshold after a loss."""
+        if self.flow.control == CUBIC:
+            self.window = self.threshold = self.cubic.cut(self.window)
+        else:
+            self.window = self.threshold = max(self.window / 2, 2.0)
 
 
 class Twin:
@@ -136,6 +253,11 @@ class Twin:
     ) -> None:
         self.links = [Link(**row) for row in links]
         self.flows, self.how = flows, how
+        for link in self.links:
+            if how["rule"] == "red":
+                link.queue = Red(how["queue"] / 4, how["queue"] * 3 / 4, self.draw)
+            elif how["rule"] == "codel":
+                link.queue = CoDel(*how["codel"])
         self.now = self.events = self.sent = 0
         self.starts = deque(sorted((flow for flow in flows if flow.list_of < 0), key=lambda flow: flow.start))
         self.lists = [deque(flow for flow in flows if flow.list_of == index) for index in range(how["lists"])]
@@ -171,18 +293,29 @@ class Twin:
         return True
 
     def arrive(self, link: Link) -> None:
-        _, packet = link.packets.popleft()
+        departed, packet = link.packets.popleft()
         link.arrived += 1
+        link.cut += departed > link.down
         sender = packet.sender
         flow = sender.flow
         if flow.end >= 0:
+            return
+        if departed > link.down:
+            if flow.control == UDP:
+                flow.lost += 1
+                self.count_down(flow, 1)
             return
         if link.head != (flow.source if packet.is_reply else flow.target):
             lost = self.links[self.forward(link.head, packet)].send(packet, self.now)
             if lost and flow.control == UDP:
                 flow.lost += 1
                 self.count_down(flow, 1)
-        elif packet.is_reply:
+        else:
+            self.arrive_at_end(packet)
+
+    def arrive_at_end(self, packet: Packet) -> None:
+        sender, flow = packet.sender, packet.sender.flow
+        if packet.is_reply:
             newly = self.take_reply(sender, packet)
             if newly:
                 self.count_down(flow, newly)
@@ -246,6 +379,13 @@ class Twin:
         flow = sender.flow
         mode, target, route = flow.mode, flow.target, sender.route
         seed = mixed(mixed(flow.index + 1) + sender.order)
+        if mode == SOURCE and not packet.is_reply:
+            walk = how["walks"].get(flow.index, [[]] * (sender.order + 1))[sender.order]
+            if packet.hop < len(walk) and walk[packet.hop][0] == node:
+                packet.hop += 1
+                return int(walk[packet.hop - 1][1])
+        if mode == SOURCE:
+            mode, route = HASH, -1
         if packet.is_reply:
             target, route, seed = flow.source, -1, seed + 1
             mode = HASH if how["acks"] == "hashed" else mode
@@ -317,8 +457,8 @@ class Twin:
         if due:
             if sender.recovers:
                 sender.window = min(sender.threshold, sender.next - sender.expected + 1.0)
-            sender.threshold = max(sender.window / 2, 2.0)
-            sender.window = 1.0
+            sender.cut_window()
+            sender.window, sender.cubic.largest = 1.0, 0.0
             sender.recovery, sender.next = sender.assigned, sender.expected
             sender.duplicates, sender.recovers, sender.timed = 0, False, -1
             sender.backoff += 1
@@ -350,7 +490,7 @@ class Twin:
             if sender.recovers:
                 sender.window += 1
             elif sender.duplicates == self.how["duplicates"] and sender.expected >= sender.recovery:
-                sender.threshold = max(sender.window / 2, 2.0)
+                sender.cut_window()
                 sender.window = sender.threshold + self.how["duplicates"]
                 sender.recovery, sender.recovers, sender.partial = sender.next, True, False
                 self.transmit(sender, sender.expected)
@@ -409,6 +549,8 @@ class Twin:
             most = max((other.window / (other.trip * other.trip) for other in timed), default=0.0)
             alone = newly / sender.window
             sender.window += min(most / (rates * rates) * newly, alone) if rates else alone
+        elif sender.flow.control == CUBIC:
+            sender.window = sender.cubic.grow(sender.window, self.now, sender.trip, newly)
         else:
             sender.window += newly / sender.window
         sender.window = min(sender.window, float(self.how["largest"]))

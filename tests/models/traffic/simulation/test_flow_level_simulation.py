@@ -14,11 +14,8 @@ import pytest
 from planner.contract import control_loop
 from planner.contract.control_loop import Round
 from planner.contract.design import Design, Mechanism
-from planner.contract.drawing import NetworkMap
-from planner.contract.simulation import SimulationResult
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs.simulate import simulate
 from planner_models.traffic import SYSTEM
 from planner_models.traffic.designs import localflow
 from planner_models.traffic.problem import generators
@@ -26,75 +23,12 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_level_simulation, flow_scheduler
 from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, ClosedLoop, Lognormal, Poisson
 from planner_models.traffic.simulation.flow_level_simulation import FlowRecord
-from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS, FlowDynamics, FlowNetwork
+from planner_models.traffic.simulation.flow_network import FlowDynamics, FlowNetwork
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters, RouteUpdate
 from tests.models.traffic.plan.test_deployment import network, rows_of
 
 OPTIMUM = SYSTEM.design("optimum")
 LOCALFLOW = Design(name="localflow", decide=localflow.route, mechanism=Mechanism.NONE, source="-")
-
-
-def run(name: str = "localflow", **parameters: Any) -> SimulationResult:
-    return flow_level_simulation.run(
-        generators.fat_tree(k=4, seed=1),
-        design=SYSTEM.design(name),
-        information={},
-        decision_parameters={},
-        options=Options(),
-        **{"until_s": 0.2, "interval_s": 0.02, **parameters},
-    )
-
-
-@pytest.mark.parametrize("arrivals", ["closed_loop", "poisson"])
-def test_traffic_is_conserved_and_tables_are_as_declared(arrivals: str) -> None:
-    result = run(arrivals=arrivals, load=0.3)
-    flows, progress = result.tables["flows"], result.tables["progress"]
-    assert list(flows) == list(FLOWS.columns)
-    assert list(progress) == list(PROGRESS.columns)
-    assert progress["sent_mbit"].iloc[-1] == pytest.approx(flows["sent_bytes"].sum() * 8e-6)
-    ended = flows["end_s"].notna()
-    assert flows.loc[ended, "sent_bytes"].to_numpy() == pytest.approx(flows.loc[ended, "size_bytes"])
-    assert (flows["sent_bytes"] <= flows["size_bytes"] * (1 + 1e-9)).all()
-    assert result.metrics["ended_flows"] == ended.sum()
-    assert result.metrics["active_flows"] == (~ended).sum()
-    assert result.metrics["throughput_mbps"] == pytest.approx(progress["sent_mbit"].iloc[-1] / 0.2)
-
-
-def test_equal_seeds_give_equal_runs_and_others_differ() -> None:
-    item, two, other = run(seed=3), run(seed=3), run(seed=4)
-    pd.testing.assert_frame_equal(item.tables["flows"], two.tables["flows"])
-    assert item.metrics == two.metrics
-    assert not np.array_equal(item.tables["flows"]["size_bytes"], other.tables["flows"]["size_bytes"])
-
-
-def test_metrics_are_those_declared() -> None:
-    assert set(run(warm_up_s=0.1).metrics) == {metric.name for metric in flow_level_simulation.METRICS}
-
-
-@pytest.mark.slow
-def test_the_shipped_scenario_compares_its_designs() -> None:
-    result = simulate("traffic/flow_simulation", designs=["ecmp_hash", "localflow"])
-    assert [single.error for single in result.runs] == [None, None]
-    throughput = [single.result.metrics["throughput_mbps"] for single in result.runs if single.result]
-    assert throughput[1] is not None
-    assert throughput[0] is not None
-    assert throughput[1] > throughput[0]
-
-
-def test_frames_show_what_links_carried_since_the_frame_before() -> None:
-    result = run(frames=True, settle_s=0.001)
-    frames, problem = result.frames, generators.fat_tree(k=4, seed=1)
-    index, sent = (result.tables["progress"][name].to_numpy() for name in ("at_s", "sent_mbit"))
-    mean = np.diff(np.interp([0.0, *(frame.time_s for frame in frames)], index, sent))
-    length = np.diff([0.0, *(frame.time_s for frame in frames)])
-    assert [frame.value for frame in frames] == pytest.approx(mean / length, abs=1e-6)
-    first = np.array([str(node) for node in problem.nodes["node"]])[np.unique(problem.source)]
-    for frame in frames:
-        assert isinstance(frame.drawing, NetworkMap)
-        links = frame.drawing.links
-        # the traffic of flows leaves their sources over the links out of these
-        out = links[links["tail"].astype(str).isin(first)]
-        assert (out["value"] * out["width"] / 100).sum() == pytest.approx(frame.value, rel=1e-6)
 
 
 @dataclass(frozen=True)
