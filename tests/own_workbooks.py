@@ -335,6 +335,30 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
         },
         rows={"nodes": 5},
     ),
+    "marks of footnotes": _traffic(
+        {
+            "Circuits": [
+                CIRCUIT_NAMES,
+                *[(f"{tail}*", *row) if tail == "Amsterdam" else (tail, *row) for tail, *row in CIRCUITS],
+                (),
+                ("* leased until 2027",),
+            ],
+            "Traffic matrix": TRAFFIC_SHEET,
+        },
+        rows={"nodes": 5},
+    ),
+    "bytes by the case of a letter": _traffic(
+        {
+            "Circuits": [
+                ("From", "To", "Capacity (MBps)"),
+                *[(tail, head, capacity * 125) for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "Traffic matrix": [
+                ("Source", "Destination", "Rate (mbps)"),
+                *[(*ends, rate * 1000) for *ends, rate in TRAFFIC],
+            ],
+        }
+    ),
     "merged cells": _traffic(
         {
             "Circuits": CIRCUITS_SHEET,
@@ -516,6 +540,40 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
             "contracts.price_per_mbps": 3.1,
             "contracts.commitment_mbps": 40,
         },
+        rows={"traffic": 80},
+    ),
+    "dates, hours, and a column for each region": OwnWorkbook(
+        system="contracts",
+        sheets=lambda: {
+            "Samples": [
+                ("Date", "Time", "EU (Mbps)", "US (Mbps)"),
+                *[(time.date(), time.time(), first, second) for time, first, second in _samples()],
+            ],
+            "Contracts": [
+                ("CDN", "Region", "Billing", "Price per Mbps", "Capacity (Gbps)", "Commit (Mbps)"),
+                *_contracts(lambda price: price),
+            ],
+        },
+        sums={"traffic.traffic_mbps": 12_000, "traffic.window": 1_640},
+        rows={"traffic": 80},
+    ),
+    "dates and hours of each sample": OwnWorkbook(
+        system="contracts",
+        sheets=lambda: {
+            "Traffic": [
+                ("Date", "Hour", "Region", "Mbps"),
+                *[
+                    (f"2026/3/{1 + hour // 24}", hour % 24, region, 100 + hour)
+                    for hour in range(40)
+                    for region in ("EU", "US")
+                ],
+            ],
+            "Contracts": [
+                ("CDN", "Region", "Billing", "Price per Mbps", "Capacity (Gbps)", "Commit (Mbps)"),
+                *_contracts(lambda price: price),
+            ],
+        },
+        sums={"traffic.traffic_mbps": 9_560, "traffic.window": 1_640},
         rows={"traffic": 80},
     ),
     "clients and clusters": OwnWorkbook(

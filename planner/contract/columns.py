@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
+from planner.contract.date_and_hour import find_date_and_hour
 from planner.contract.directed_columns import ends_of, find_opposites, find_pair_column
 from planner.contract.end_columns import PORT_WORDS, match_ends, names_of_words
 from planner.contract.synonyms import other_names
@@ -126,6 +127,7 @@ def match_columns(
     remaining = [name for name in names if name not in ignored]
     matches, not_there = _map_columns(table, mapping or {}, remaining, where)
     unclear = _find_columns(table, remaining, matches, where)
+    _leave_hours(table, matches)
     unused = _unmatched(remaining, matches)
     backward, said = _find_backward(table, matches, unused, mapping or {})
     pair = find_pair_column(table, unused, matches)
@@ -249,6 +251,14 @@ def _without_reasons(table: Table, names: Sequence[str]) -> list[str]:
     """Return the names that are not those of columns which the table says are not modelled."""
     reasons = {plain(name) for name in table.not_modelled}
     return [name for name in names if plain(name) not in reasons]
+
+
+def _leave_hours(table: Table, matches: Found) -> None:
+    """Remove the hours from two columns that may both be a window: they are read together with the dates."""
+    for ours, names in matches.items():
+        pair = find_date_and_hour(names) if table.columns[ours].kind == "window" else None
+        if pair is not None and len(names) == 2:
+            names.pop(pair[1])
 
 
 def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:
@@ -436,7 +446,9 @@ def _find_column(
     spellings = {plain(name), plain(in_words), plain(without_currency(name))}
     same = [ours for ours in table.columns if plain(ours) in spellings]
     if len(same) == 1:
-        return (same[0], _percent_factor(table, same[0], in_words)), []
+        # the case of letters may tell another unit: `Capacity (MBps)` is in bytes
+        factor = _percent_factor(table, same[0], in_words) * _mapped_factor(table, same[0], name)
+        return (same[0], factor), []
     shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
     if len(shares) == 1 and table.columns[shares[0]].share:
         return (shares[0], Fraction(1, 100)), []

@@ -17,8 +17,19 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.formatting import counted
 
-DAY_FIRST: Final = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
+DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
 """Dates with the year last, such as 31.03.2024 00:05 or 03/31/2024; a point means the day is first."""
+YEAR_FIRST: Final = re.compile(r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:[ T].*)?)?")
+"""Dates with the year first, such as 2024-03-31 00:05 or 2024/03/31, and months."""
+NAMED_MONTH: Final = re.compile(
+    r"(?P<day>\d{1,2})[ .-]+(?P<month>[A-Za-z]{3,9})[ .,-]+(?P<year>\d{4})(?P<time>(?:[ T].*)?)"
+)
+"""Dates with the name of the month, such as 31 Mar 2024 00:05."""
+DATE: Final = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{1,2}[ .-]+[A-Za-z]{3,9}[ .,-]+\d{4}"
+)
+"""Dates without a time of day."""
+MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 NUMBERED: Final = re.compile(r"(?P<text>(?:.*?[^0-9])??)(?P<number>[0-9]+(?:[-_T][0-9]+)?)")
 """A name of a window that ends in a number, or in a day and a time."""
@@ -63,8 +74,9 @@ def is_time(value: object) -> bool:
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64 | pd.Period):
         return True
     return isinstance(value, str) and (
-        re.match(r"\s*\d{4}-\d{1,2}(-\d{1,2})?([ T]|\s*$)", value) is not None
+        YEAR_FIRST.fullmatch(value.strip()) is not None
         or DAY_FIRST.fullmatch(value.strip()) is not None
+        or _spell_month(value.strip()) is not None
         or TIME_OF_DAY.fullmatch(value.strip()) is not None
     )
 
@@ -83,6 +95,7 @@ def read_times(values: pd.Series) -> pd.Series:
     if all(TIME_OF_DAY.fullmatch(text) for text in texts):
         days = [f"2000-01-01 {text.zfill(5)}" for text in texts]
         return pd.Series(pd.to_datetime(days), index=values.index)
+    texts = [_spell_month(text) or text for text in texts]
     if all(DAY_FIRST.fullmatch(text) for text in texts):
         texts = _order_days(texts)
     return _read_iso(texts, values.index)
@@ -111,6 +124,15 @@ def _text_of(value: object) -> str:
     return str(value).strip()
 
 
+def _spell_month(text: str) -> str | None:
+    """Return a date that names its month in English as an ISO text; None for other texts."""
+    match = NAMED_MONTH.fullmatch(text)
+    if match is None or match["month"][:3].lower() not in MONTHS:
+        return None
+    month = MONTHS.index(match["month"][:3].lower()) + 1
+    return f"{match['year']}-{month:02d}-{match['day'].zfill(2)}{match['time']}"
+
+
 def _is_iso(text: str) -> bool:
     try:
         pd.to_datetime(text, format="ISO8601")
@@ -124,6 +146,9 @@ def _order_days(texts: Sequence[str]) -> list[str]:
     matches = [match for text in texts if (match := DAY_FIRST.fullmatch(text))]
     first, second = (max(int(match[group]) for match in matches) for group in (1, 2))
     is_day_first = any("." in match[0][:6] for match in matches) or first > 12
+    if is_day_first and second > 12:
+        other = next(match[0] for match in matches if int(match[2]) > 12)
+        raise UnclearTimes(f"'{other}' has the month first, and others the day; write the year first")
     if not is_day_first and second <= 12 and any(match[1] != match[2] for match in matches):
         day, month = _iso(matches[0], is_day_first=True), _iso(matches[0], is_day_first=False)
         raise UnclearTimes(f"'{texts[0]}' is {day[:10]} or {month[:10]}; write the year first")

@@ -133,7 +133,7 @@ LAST_WORD: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[^\s_-]+)")
 LAST_TWO: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[A-Za-z]+)_s")
 PER_UNIT: Final = re.compile(
     r"(?P<stem>.*?)(?:[\s_(\[,]+(?:[$€£¥]|USD|EUR|GBP|CHF|JPY|usd|eur|gbp|chf|jpy))?"
-    r"[\s_(\[,]*(?:/|(?<![A-Za-z])per(?![A-Za-z]))[\s_]*(?P<unit>[^()\[\]]+?)\s*[)\]]?\s*"
+    r"[\s_(\[,]*(?:/|(?<![A-Za-z])(?:per|pro|par|por|je)(?![A-Za-z]))[\s_]*(?P<unit>[^()\[\]]+?)\s*[)\]]?\s*"
 )
 """A price of a unit: `Price ($/GB)`, `price per GB`, `cost_usd_per_gb`."""
 AMOUNTS: Final = ("rate", "data")

@@ -1,11 +1,12 @@
 """Names of nodes that tables of users spell in several ways: `London `, `london` and `LONDON`.
 
 A name that is no node is that of the one node that differs by case and spaces only. Valid tables stay as
-they are, but for names that differ by spaces alone, which nobody sees.
+they are, but for names that differ by spaces alone, which nobody sees, or by the mark of a footnote.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
@@ -17,6 +18,8 @@ from planner.contract.notes import add_note
 from planner.contract.table import Table
 from planner.formatting import counted
 
+FOOTNOTE: Final = re.compile(r"\s*[*†‡§¹²³⁴⁵⁶⁷⁸⁹]{1,3}$")
+"""Marks of footnotes behind a name."""
 MAX_NAMES: Final = 1_000_000
 """Names of nodes in tables up to which other spellings are looked for."""
 
@@ -48,11 +51,17 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
 
 
 def _spell_without_spaces(names: Iterable[str]) -> dict[str, str]:
-    """Return the spelling of each name without the spaces around it: the only one, else that without them."""
+    """Return the spelling of each name without the spaces around it: the only one, else that without them.
+
+    A name with the mark of a footnote is the one without the mark, where that is there.
+    """
     spelling: dict[str, str] = {}
     for name in names:
         plain = _without_spaces(name)
         spelling[plain] = name if spelling.get(plain, name) == name else plain
+    for name in [name for name in spelling if FOOTNOTE.search(name)]:
+        if (unmarked := FOOTNOTE.sub("", name)) in spelling:
+            spelling[name] = spelling[unmarked]
     return spelling
 
 

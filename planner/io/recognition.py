@@ -57,6 +57,7 @@ class Sheet:
     columns  names of the columns, in each way in which a CSV file may be separated
     fault    why the columns cannot be read
     is_empty whether the sheet has a header only, as of a template that is not filled in
+    is_hidden whether a workbook does not show it
     """
 
     path: Path
@@ -66,6 +67,7 @@ class Sheet:
     columns: tuple[tuple[str, ...], ...] = ()
     fault: str = ""
     is_empty: bool = False
+    is_hidden: bool = False
 
     @property
     def name(self) -> str:
@@ -210,6 +212,7 @@ def _list_workbook(path: Path) -> list[Sheet]:
                         sheet=name,
                         header=header,
                         title=title or block_title,
+                        is_hidden=workbooks.is_hidden(path, name),
                         columns=tuple(map(tuple, columns)),
                     )
                 )
@@ -228,6 +231,7 @@ def _list_workbook(path: Path) -> list[Sheet]:
                 title=block_title or ("" if name in names else name.rpartition("!")[0]),
                 columns=tuple(map(tuple, columns)),
                 is_empty=is_empty,
+                is_hidden=workbooks.is_hidden(path, name),
             )
         )
     workbooks.forget_workbooks()
@@ -294,11 +298,17 @@ def _without_rivals(
     choice = choices[index]
     if choice.table is None:
         return choice
-    rivals = [
-        other
-        for other_index, other in enumerate(choices)
-        if other_index != index and other.table == choice.table
+    others = [
+        position
+        for position, other in enumerate(choices)
+        if position != index and other.table == choice.table
     ]
+    visible = [position for position in others if not sheets[position].is_hidden]
+    if sheets[index].is_hidden and any(choices[position].is_complete for position in visible):
+        return Choice(table=None)  # such as the table of last year
+    if choice.is_complete and not sheets[index].is_hidden:
+        others = visible
+    rivals = [choices[position] for position in others]
     if not rivals:
         return choice
     table = next(item for item in tables if item.name == choice.table)
@@ -307,7 +317,7 @@ def _without_rivals(
         return choice
     if not choice.is_complete and any(rival.is_complete for rival in rivals):
         return Choice(table=None)  # such as a sheet of notes beside the table
-    alike = [sheets[position] for position, other in enumerate(choices) if other.table == choice.table]
+    alike = [sheets[position] for position in (index, *others)]
     if choice.is_complete and named and sum(sheet.mentions(table, tables) for sheet in alike) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))

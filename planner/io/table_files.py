@@ -14,9 +14,11 @@ import pandas as pd
 
 from planner.contract.cell_units import has_units
 from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns, shorten_name
+from planner.contract.date_and_hour import find_hours, join_date_and_hour
 from planner.contract.directed_columns import add_opposite_rows, ends_of, split_ends
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
+from planner.contract.periods import UnclearTimes
 from planner.contract.plausibility import find_unusual
 from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.synonyms import names_called
@@ -199,6 +201,8 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         raw = _read_raw(table, file, suffix)
     except FaultyCells as error:
         raw, faults = error.raw, error.faults
+    raw, more = _join_hours(table, file, raw)
+    faults = (*faults, *more)
     match = raw.match
     try:
         frame = raw.frame.dropna(how="all")
@@ -230,6 +234,66 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         ),
         faults=(*faults, *unclear, *unsplit),
     )
+
+
+def find_joined_hours(table: Table, file: TableFile) -> str | None:
+    """Return the column of hours that is read together with the dates of a file; None where it has none."""
+    suffix = suffix_of(file.path)
+    try:
+        raw = None if suffix is None else _read_raw(table, file, suffix)
+    except FaultyCells as error:
+        raw = error.raw
+    except InputError:
+        return None
+    if raw is None or (hours := _find_hours(table, raw.match)) is None:
+        return None
+    joined, faults = _join_hours(table, file, raw)
+    return hours if joined is not raw or faults else None
+
+
+def _find_hours(table: Table, match: ColumnMatch) -> str | None:
+    """Return the column of hours beside the dates of a table; None where it has none."""
+    dates = [name for ours, name in match.names.items() if table.columns[ours].kind == "window"]
+    return find_hours(table, dates[0], match.ignored) if dates and match.form == "rows" else None
+
+
+def _join_hours(table: Table, file: TableFile, raw: RawTable) -> tuple[RawTable, tuple[str, ...]]:
+    """Return the table with the time of each row, where dates and hours are two columns, and the faults."""
+    hours = _find_hours(table, raw.match)
+    if hours is None or hours in file.layout.ignore:
+        return raw, ()
+    window, dates = next(
+        (ours, name) for ours, name in raw.match.names.items() if table.columns[ours].kind == "window"
+    )
+    cells = _read_times(table, file, dates, hours)
+    if cells is None or not raw.frame.index.isin(cells.index).all():
+        return raw, ()
+    names = f"{shorten_name(dates)}' and '{shorten_name(hours)}"
+    cells = cells.loc[raw.frame.index]
+    is_row = raw.frame[dates].notna() & cells[hours].notna()
+    try:
+        times = join_date_and_hour(raw.frame[dates][is_row], cells[hours][is_row])
+    except UnclearTimes as error:
+        return raw, (f"{raw.match.where}: columns '{names}': {error}",)
+    if times is None:
+        return raw, ()
+    match = replace(raw.match, ignored=[name for name in raw.match.ignored if name != hours])
+    note = f"{match.where}: read columns '{names}' together as {window}"
+    frame = raw.frame.assign(**{dates: times.reindex(raw.frame.index)})
+    return replace(raw, frame=frame, match=match, notes=(*raw.notes, note)), ()
+
+
+def _read_times(table: Table, file: TableFile, dates: str, hours: str) -> pd.DataFrame | None:
+    """Return the cells of a column of dates and one of hours; None where they cannot be read."""
+    column = next(column for column in table.columns.values() if column.kind == "window")
+    declared = Table(name=table.name, about="", columns={dates: column, hours: column})
+    layout = replace(file.layout, columns={})
+    try:
+        return READERS[str(suffix_of(file.path))](declared, replace(file, layout=layout)).frame
+    except FaultyCells as error:
+        return error.raw.frame
+    except InputError:
+        return None
 
 
 def _name_ends(

@@ -13,6 +13,8 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch
+from planner.contract.date_and_hour import find_hours, join_date_and_hour
+from planner.contract.periods import UnclearTimes
 from planner.contract.table import Table, number
 from planner.contract.units import Unit, split_unit, unit_of
 from planner.errors import InputError
@@ -46,6 +48,9 @@ def read_wide(
         table.required_columns, key=lambda ours: table.columns[ours].kind != "window"
     )
     others = [name for name in match.ignored if not is_sum(name)]
+    dates = match.names.get(window)
+    hours = None if dates is None else find_hours(table, dates, others)
+    others = [name for name in others if name != hours]
     if set(match.names) != {window} or not 0 < len(others) <= MAX_NAMES:
         return None
     units = [_unit_of_name(table, name) for name in others]
@@ -57,14 +62,28 @@ def read_wide(
         return None
     quantity = quantities.pop()
     columns = {name: number("amounts", may_be_blank=True) for name in others}
+    times = [match.names[window], *([] if hours is None else [hours])]
     declared = Table(
-        name=table.name, about="", columns={match.names[window]: table.columns[window], **columns}
+        name=table.name, about="", columns={**dict.fromkeys(times, table.columns[window]), **columns}
     )
     try:
         raw = read(declared, file)
     except InputError:
         return None  # the reader of rows says why
     ours = unit_of(quantity)[1]
+    time = raw.frame[match.names[window]]
+    notes = raw.notes
+    if hours is not None:
+        try:
+            joined = join_date_and_hour(time, raw.frame[hours])
+        except UnclearTimes as error:
+            raise InputError(f"{match.where}: columns '{times[0]}' and '{hours}': {error}") from None
+        if joined is None:
+            return None
+        time, notes = (
+            joined,
+            (*notes, f"{match.where}: read columns '{times[0]}' and '{hours}' together as {window}"),
+        )
     frames = []
     for name, unit in zip(others, units, strict=True):
         cells = raw.frame[name]
@@ -74,7 +93,7 @@ def read_wide(
         frames.append(
             pd.DataFrame(
                 {
-                    window: raw.frame[match.names[window]],
+                    window: time,
                     name_column: _stem_of(table, name),
                     quantity: cells * factor.numerator / factor.denominator,
                 }
@@ -88,7 +107,7 @@ def read_wide(
         raw,
         frame=frame,
         match=ColumnMatch(where=match.where, names=names, form="columns"),
-        notes=(*raw.notes, note),
+        notes=(*notes, note),
     )
 
 

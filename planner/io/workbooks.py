@@ -407,6 +407,11 @@ def _plain_numbers(cells: pd.Series) -> pd.Series:
     return cells.astype(float) if bool(is_number.all()) else cells
 
 
+def is_hidden(path: Path, sheet: str) -> bool:
+    """Return whether a workbook does not show a sheet."""
+    return bool(_formats(path, sheet)["hidden"])
+
+
 def _hidden_notes(
     formats: dict[str, Any], match: ColumnMatch, names: Sequence[str], rows: int, where: str, first_row: int
 ) -> list[str]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.contract.columns import ColumnMatch, format_factor
+from planner.contract.date_and_hour import find_hours
 from planner.contract.table import WINDOW, Table
 from planner.contract.units import Unit, find_units, name_in_unit, split_unit, unit_of
+from planner.io.layout import Layout
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
-from planner.io.table_files import title_texts
+from planner.io.table_files import find_joined_hours, title_texts
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -112,9 +114,19 @@ def _list_columns(
             unit=_describe_unit(ours, name, match, is_mapped=name in mapping.values()),
             assumption=_describe_assumption(ours, name, match),
         )
+    times = table if window is None else table.over_time()
+    dates = window or next(
+        (name for ours, name in match.names.items() if table.columns[ours].kind == "window"), ""
+    )
+    hours = None
+    if find_hours(times, dates, [name for name in match.ignored if name != dates]) is not None:
+        columns = dict(mapping) if window is None else {**mapping, WINDOW: window}
+        hours = find_joined_hours(times, sheet.file(Layout(columns=columns)))
     for name in match.ignored:
-        if name == window:
-            yield ReadColumn(sheet=sheet.name, given=name, ours=f"{table.name}.{WINDOW}")
+        if name in (window, hours):
+            ours = next((ours for ours, column in times.columns.items() if column.kind == "window"), WINDOW)
+            assumption = "together with the dates" if name == hours else ""
+            yield ReadColumn(sheet=sheet.name, given=name, ours=f"{table.name}.{ours}", assumption=assumption)
             continue
         yield ReadColumn(sheet=sheet.name, given=name, ours="")
 

@@ -55,12 +55,14 @@ def _find_window(table: Table, sheet: Sheet, mapping: Mapping[str, str], decimal
     if match.form != "rows" or not names:
         return None
     cells: dict[str, pd.DataFrame] = {}
+    faults: dict[str, tuple[str, ...]] = {}
     for name in names:
         layout = Layout(columns={**mapping, WINDOW: name}, decimal=decimal)
         try:
-            cells[name] = read_cells(table.over_time(), sheet.file(layout)).frame
+            read = read_cells(table.over_time(), sheet.file(layout))
         except InputError:  # the reader of the table says it
             return None
+        cells[name], faults[name] = read.frame, read.faults
     frame = cells[names[0]].assign(**{name: frame[WINDOW] for name, frame in cells.items()})
     key = table.key_in(frame)
     if not frame.duplicated(key).any():
@@ -71,6 +73,8 @@ def _find_window(table: Table, sheet: Sheet, mapping: Mapping[str, str], decimal
         return None
     if len(names) > 1 and repeated[best] > int(frame.duplicated([*key, *names]).sum()):
         listed = " and ".join(f"'{shorten_name(name)}'" for name in names)
+        if said := [fault for name in names for fault in faults[name]]:
+            raise InputError(*said)
         raise InputError(
             f"{sheet.name}: columns {listed} tell the window of a row only together; "
             "write one column with both, such as 2026-03-01 08:00"

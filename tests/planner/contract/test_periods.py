@@ -42,6 +42,9 @@ def read(values: Any) -> tuple[list[float], list[str]]:
         ],
         np.array(["2024-01-01T00:05", "2024-01-01T00:00", "2024-01-01T00:10"], dtype="datetime64[s]"),
         pd.Categorical(["2024-01-01 00:05", "2024-01-01 00:00", "2024-01-01 00:10"]),
+        ["1 Jan 2024 00:05", "01-Jan-2024 00:00", "1. January 2024 00:10"],
+        ["2024/01/01 00:05", "2024/1/1 00:00", "2024/01/01 00:10"],
+        ["31-01-2024 00:05", "31-01-2024 00:00", "31-01-2024 00:10"],
     ],
 )
 def test_times_are_numbered_in_their_order(values: Any) -> None:
@@ -90,6 +93,8 @@ def test_steps_and_gaps_are_said(values: Any, note: str) -> None:
     [
         ([1, "2024-01-01"], "t row 1: window is '1', must be a time as in other rows"),
         (["03/04/2024", "03/05/2024"], "t: window: '03/04/2024' is 2024-04-03 or 2024-03-04; write the year"),
+        (["03-04-2024", "03-05-2024"], "t: window: '03-04-2024' is 2024-04-03 or 2024-03-04; write the year"),
+        (["31/03/2024", "03/31/2024"], "t: window: '03/31/2024' has the month first, and others the day"),
         (["2024-03-31T01:55+01:00", "2024-03-31T03:00"], "t: window: some times have a time zone and others"),
         (["2024-01-01 00:00", "2024-13-01 00:00"], "t: window: '2024-13-01 00:00' is no time; write 2024-03"),
         ([1.5, 2], "t row 1: window is 1.5, must be a whole number"),

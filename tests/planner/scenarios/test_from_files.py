@@ -461,11 +461,21 @@ def test_a_demand_for_each_time_is_a_series(tmp_path: Path) -> None:
         (
             ("Date", "Hour", "From", "To", "Gbps"),
             [
-                (datetime.date(2026, 10, 5 + day), hour, "London", "Paris", 2)
+                (datetime.date(2026, 10, 5 + day), f"shift {hour}", "London", "Paris", 2)
                 for day in (0, 1)
                 for hour in (1, 2)
             ],
             "columns 'Date' and 'Hour' tell the window of a row only together",
+        ),
+        (
+            ("Date", "Hour", "From", "To", "Gbps"),
+            [(f"0{day}/03/2026", hour, "London", "Paris", 2) for day in (1, 2) for hour in (1, 2)],
+            "'01/03/2026 01:00:00' is 2026-03-01 or 2026-01-03; write the year first",
+        ),
+        (
+            ("Date", "Hour", "From", "To", "Gbps"),
+            [(f"2026-03-0{day}", hour, "London", "Paris", 2) for day in (1, 2) for hour in (1, "noon")],
+            "columns 'Date' and 'Hour': 'noon' is no hour or time of day",
         ),
     ],
 )
@@ -476,6 +486,32 @@ def test_times_that_do_not_tell_rows_apart_are_one_line(
     with pytest.raises(InputError) as caught:
         write_scenario([tmp_path / "net.xlsx"], system="traffic")
     assert any(line in fault for fault in caught.value.faults), caught.value.faults
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (("Date", "Hour"), [(datetime.date(2026, 10, day), hour) for day in (5, 6) for hour in (0, 12)]),
+        (("Day", "Time"), [(day, f"{hour:02d}:00") for day in (5, 6) for hour in (0, 12)]),
+        (("Datum", "Uhrzeit"), [(f"{day:02d}.10.2026", f"{hour}:00") for day in (5, 6) for hour in (0, 12)]),
+    ],
+)
+def test_dates_and_hours_in_two_columns_are_one_time(
+    names: tuple[str, str], times: list[Any], tmp_path: Path
+) -> None:
+    traffic = [(*time, "London", "Paris", 1 + step) for step, time in enumerate(times)]
+    sheets = {"Circuits": CIRCUITS_SHEET, "Traffic": [(*names, *TRAFFIC_NAMES), *traffic]}
+    save(sheets, tmp_path / "net.xlsx")
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([tmp_path / "net.xlsx"])
+    shown = {column.given: (column.ours, column.assumption) for column in written.columns}
+    assert shown[names[0]] == ("demands.window", "")
+    assert shown[names[1]] == ("demands.window", "together with the dates")
+    assert any(f"read columns '{names[0]}' and '{names[1]}' together as window" in note for note in notes)
+    make = load(written.path).make_series
+    assert make is not None
+    assert [problem.rate_mbps.tolist() for _, problem in make()] == [[1e3], [2e3], [3e3], [4e3]]
 
 
 def test_a_table_without_times_is_no_series(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from planner.contract.table import Column, Table, choice, label, number
@@ -20,9 +21,9 @@ def bitrate(about: str) -> Column:
     return number(about, more_than=0, at_most=MOST_KBPS, least=LEAST_KBPS, usual=(5, 1e6))
 
 
-def count(about: str) -> Column:
+def count(about: str, other_names: Sequence[str] = ()) -> Column:
     """Return a column of whole numbers, 0 or more."""
-    return number(about, at_least=0, at_most=MOST_CLIENTS, whole=True)
+    return number(about, at_least=0, at_most=MOST_CLIENTS, whole=True, other_names=other_names)
 
 
 def _optional(about: str) -> Column:
@@ -33,12 +34,18 @@ def _optional(about: str) -> Column:
 UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}
 """Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
 
-CDN_NAMES: Final = ("provider", "vendor", "owner", "network operator")
-LOCATION_NAMES: Final = ("city", "place", "metro", "town", "market")
+CDN_NAMES: Final = ("provider", "vendor", "owner", "network operator", "anbieter", "fournisseur", "proveedor")
+LOCATION_NAMES: Final = ("city", "place", "metro", "town", "market", "stadt", "ort", "ville", "ciudad")
+CLIENT_NAMES: Final = (
+    *("viewers", "users", "sessions", "subscribers", "number of clients", "number of viewers", "count"),
+    *("audience", "nutzer", "kunden", "nombre de clients", "utilisateurs", "usuarios", "clientes"),
+)
 KIND: Final = {
     "location": label("place of the clients", other_names=LOCATION_NAMES),
-    "isp": label("network of the clients", other_names=("asn", "as number", "network", "operator", "as")),
-    "content": label("requested content", other_names=("video", "title", "object")),
+    "isp": label(
+        "network of the clients", other_names=("asn", "as number", "network", "operator", "as", "fai")
+    ),
+    "content": label("requested content", other_names=("video", "title", "object", "inhalt", "contenu")),
     "bitrate_kbps": bitrate("average bitrate of each client, kbit/s"),
 }
 CLIENTS: Final = Table(
@@ -46,16 +53,19 @@ CLIENTS: Final = Table(
     other_names=("viewers", "sessions", "demand", "requests"),
     about="clients that request the same content at the same bitrate from the same place and network; "
     "equal rows are added up",
-    columns={**KIND, "clients": count("number of clients")},
+    columns={**KIND, "clients": count("number of clients", CLIENT_NAMES)},
     divisible=("clients",),
 )
 LOCATIONS: Final = Table(
     name="locations",
-    other_names=("cities", "places"),
+    other_names=("cities", "places", "orte", "städte", "villes", "ciudades"),
     about="a place where clients or clusters are",
     columns={
         "location": label("name of the place", other_names=LOCATION_NAMES),
-        "country": label("country code of two letters (ISO 3166)", other_names=("country code", "cc", "iso")),
+        "country": label(
+            "country code of two letters (ISO 3166)",
+            other_names=("country code", "cc", "iso", "land", "pays", "país"),
+        ),
         "latitude": number(
             "degrees north", at_least=-90, at_most=90, confused_with="longitude", other_names=("lat",)
         ),
@@ -65,7 +75,7 @@ LOCATIONS: Final = Table(
 )
 CLUSTERS: Final = Table(
     name="clusters",
-    other_names=("servers", "sites", "pops"),
+    other_names=("servers", "sites", "pops", "serveurs", "servidores"),
     about="servers of one CDN in one place",
     columns={
         "cluster": label("name of the cluster", other_names=("server", "site", "pop")),
@@ -76,13 +86,20 @@ CLUSTERS: Final = Table(
             "cost of traffic to the CDN, in the terms' currency and unit",
             at_least=0,
             at_most=MOST_PRICE,
-            other_names=("traffic cost", "transit cost", "egress cost", "bandwidth price", "transit price"),
+            other_names=(
+                "traffic cost",
+                "transit cost",
+                "egress cost",
+                "bandwidth price",
+                "transit price",
+                "coût bande passante",
+            ),
         ),
         "colocation_cost": number(
             "cost of space and power by traffic, likewise",
             at_least=0,
             at_most=MOST_PRICE,
-            other_names=("colo cost", "space cost", "hosting cost", "housing cost"),
+            other_names=("colo cost", "space cost", "hosting cost", "housing cost", "coût colocation"),
         ),
         "background_mbps": _optional("background traffic, not of this broker, Mbit/s"),
     },

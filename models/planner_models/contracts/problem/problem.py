@@ -28,9 +28,15 @@ from planner_models.contracts.problem.volumes import in_rates
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
 BILLING: Final = (MEAN, PERCENTILE, PEAK)
 BILLING_WORDS: Final = {
-    MEAN: ("average", "avg", "flat", "volume", "per gb", "usage"),
-    PERCENTILE: ("95th", "p95", "95", "95%", "95/5", "95th pct", "burstable", "percentile", "95 percentile"),
-    PEAK: ("max", "maximum", "peak rate", "100th percentile"),
+    MEAN: (
+        *("average", "avg", "flat", "volume", "per gb", "usage", "mittelwert", "durchschnitt", "volumen"),
+        *("moyenne", "media", "promedio"),
+    ),
+    PERCENTILE: (
+        *("95th", "p95", "95", "95%", "95/5", "95th pct", "burstable", "percentile", "95 percentile"),
+        *("95. perzentil", "95-perzentil", "perzentil", "95e centile", "95e percentile", "percentil 95"),
+    ),
+    PEAK: ("max", "maximum", "peak rate", "100th percentile", "spitze", "pic", "pico", "máximo"),
 }
 """Words of others for what is billed."""
 PAID_SHARE: Final = 0.95  # of the windows, sorted by traffic: the largest of these is billed
@@ -41,19 +47,33 @@ LEAST_MBPS: Final = 1e-3
 MOST_PRICE: Final = 1e6
 LEAST_PRICE: Final = 1e-6
 MOST_GB: Final = 1e15
-OTHER_PRICES: Final = ("price_per", "cost_per", "rate_per", "usd_per", "eur_per")
-CDN_NAMES: Final = ("provider", "vendor", "supplier", "carrier", "network")
-REGION_NAMES: Final = ("country", "market", "geography", "geo", "location", "territory")
+OTHER_PRICES: Final = (
+    *("price_per", "cost_per", "rate_per", "usd_per", "eur_per", "preis_per", "prix_per", "precio_per"),
+)
+CDN_NAMES: Final = (
+    *("provider", "vendor", "supplier", "carrier", "network", "anbieter", "lieferant", "fournisseur"),
+    *("proveedor", "fornitore"),
+)
+REGION_NAMES: Final = (
+    *("country", "market", "geography", "geo", "location", "territory", "gebiet", "markt", "land"),
+    *("région", "pays", "región", "país"),
+)
 OTHER_VOLUMES: Final = ("from", "over", "threshold", "tier")
 
 TRAFFIC: Final = Table(
     name="traffic",
-    other_names=("samples", "5-min samples", "usage", "demand", "volumes", "measurements", "utilization"),
+    other_names=(
+        *("samples", "5-min samples", "usage", "demand", "volumes", "measurements", "utilization"),
+        *("verkehr", "messwerte", "trafic", "tráfico", "mesures"),
+    ),
     about="traffic of the clients of a region in one window; all windows have the same length",
     columns={
         "window": window(
             "number of the window, such as 1, 2, 3, or its time; a window without rows is left out",
-            other_names=("time", "timestamp", "date", "datetime", "date time", "start", "interval", "period"),
+            other_names=(
+                *("time", "timestamp", "date", "datetime", "date time", "start", "interval", "period"),
+                *("zeit", "zeitstempel", "zeitpunkt", "datum", "horodatage", "fecha"),
+            ),
         ),
         "region": label("region of the clients, such as a country", other_names=REGION_NAMES),
         "traffic_mbps": number(
@@ -81,6 +101,7 @@ CONTRACTS: Final = Table(
     name="contracts",
     other_names=(
         *("terms", "prices", "price list", "agreements", "cdns", "rates", "rate card", "tariffs", "vendors"),
+        *("verträge", "preise", "tarife", "contrats", "tarifs", "contratos", "tarifas"),
     ),
     about="terms on which a CDN carries traffic of a region; each contract has a bill of its own",
     columns={
@@ -88,7 +109,10 @@ CONTRACTS: Final = Table(
         "region": label("region of the clients", other_names=REGION_NAMES),
         "billing": choice(
             "traffic that is billed: the mean, the 95th percentile or the peak of the windows", BILLING,
-            other_names=("model", "billing model", "method", "charging", "metering", "basis"),
+            other_names=(
+                *("model", "billing model", "method", "charging", "metering", "basis", "abrechnung"),
+                *("facturation", "facturación"),
+            ),
             other_words=BILLING_WORDS,
         ),
         "price_per_mbps": number(
@@ -101,7 +125,8 @@ CONTRACTS: Final = Table(
             other_names=OTHER_PRICES,
         ),
         "capacity_mbps": number(
-            "most traffic that it carries at a time, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS
+            "most traffic that it carries at a time, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS,
+            other_names=("port", "port size", "limit"),
         ),
         "commitment_mbps": number(
             "traffic that is paid for in any case, Mbit/s",

@@ -20,10 +20,10 @@ MOST_S: Final = 1e10  # three centuries
 
 CLUSTERS: Final = Table(
     name="clusters",
-    other_names=("nodes", "servers", "sites"),
+    other_names=("nodes", "servers", "sites", "pops"),
     about="a cluster of servers, or a client group (the clients of one city and AS), and its tier",
     columns={
-        "cluster": label("its name", other_names=("server", "node", "site", "name", "location")),
+        "cluster": label("its name", other_names=("server", "node", "site", "name", "location", "pop")),
         "tier": label(
             "its tier, e.g. source, reflector, edge, group; links give the order of the tiers",
             other_names=("layer", "level", "role"),
@@ -78,6 +78,7 @@ REQUESTS: Final = Table(
             "client group that requests",
             other_names=(
                 *("client group", "audience", "viewer group", "city", "edge group", "region", "area", "edge"),
+                "pop",
             ),
         ),
         "channel": label("requested channel", other_names=CHANNEL_NAMES),

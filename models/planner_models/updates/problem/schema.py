@@ -122,9 +122,10 @@ CLASSES: Final = Table(
 )
 
 
-def _rules(name: str, about: str) -> Table:
+def _rules(name: str, about: str, other_names: tuple[str, ...]) -> Table:
     return Table(
         name=name,
+        other_names=other_names,
         about=about,
         columns={
             "class": label("the class"),
@@ -145,8 +146,16 @@ def _rules(name: str, about: str) -> Table:
     )
 
 
-NOW: Final = _rules("now", "where a switch sends packets of a class before the update")
-NEXT: Final = _rules("next", "where a switch sends packets of a class after the update")
+NOW: Final = _rules(
+    "now",
+    "where a switch sends packets of a class before the update",
+    ("before", "current", "today", "old", "present", "existing", "vorher", "avant"),
+)
+NEXT: Final = _rules(
+    "next",
+    "where a switch sends packets of a class after the update",
+    ("after", "new", "target", "future", "planned", "nachher", "après"),
+)
 RULES: Final = Table(
     name="rules",
     about="entries that a class takes in a switch's table, where not 1",
