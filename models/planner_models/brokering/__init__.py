@@ -166,8 +166,6 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("omniscient", "protocol", "marketplace"),
     formulation=formulation,
-    closed="its plans of integer numbers of clients are repaired after the program is "
-    "solved, which moves clients across a constraint",
     studies=Studies(
         what_if=what_if.explain,
         practice="performance_only",

@@ -96,6 +96,7 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("joint",),
     formulation=formulation,
+    closed="its delays are not linear, and its search adds their tangents as it needs them",
     studies=Studies(
         what_if=explain,
         practice="react_blind",

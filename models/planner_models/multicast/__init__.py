@@ -128,6 +128,8 @@ SYSTEM = System(
     designs=DESIGNS,
     best=("partitioned_aggregated", "elmo", "joint", "partitioned"),
     formulation=formulation,
+    closed="its designs choose groups by prices and by searches over the entries of each "
+    "switch, and no one program has a whole plan",
     studies=Studies(
         what_if=explain,
         simulation=SIMULATION,

@@ -132,6 +132,8 @@ SYSTEM = System(
         "ordered_exact",
     ),
     formulation=formulation,
+    closed="its designs search for orders of steps, and solve a program of shares anew for "
+    "each number of steps",
     studies=Studies(
         what_if=explain,
         practice="one_shot",

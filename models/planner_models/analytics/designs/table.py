@@ -9,6 +9,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.analytics import information
 from planner_models.analytics.designs import backfill, optimum, priced, rules, site_values
+from planner_models.analytics.designs.open_model import open_model
 from planner_models.analytics.information import observe_bandwidth
 
 PAPER: Final = "Rabkin et al. 2013"
@@ -33,6 +34,7 @@ DESIGNS: Final = (
         messages="uplinks report bandwidth, sites report volumes; the controller sends levels",
         source=f"{PAPER}, sections 3 and 4 (the problem); Geoffrion 1974 (Lagrangian relaxation)",
         model=optimum.build_model,
+        open_model=open_model,
     ),
     _fixed(
         name="backhaul_all",

@@ -9,6 +9,7 @@ from planner.contract.design import Design, Mechanism
 from planner_models.brokering import information
 from planner_models.brokering.designs import learning_bidders, several_brokers
 from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.designs.open_model import open_model
 
 
 def _design(
@@ -32,6 +33,7 @@ def _design(
         messages=messages,
         source=f"Mukerjee 2018, {source}",
         model=assignment.build_model if decide is assignment.assign else None,
+        open_model=open_model if decide is assignment.assign else None,
     )
 
 
