@@ -172,13 +172,18 @@ class Expression:
     ----------
     shape : tuple of int
         One row of a constraint for each member.
+    owner : object or None
+        Mark of the program whose variables it has; None for those of any.
     """
 
     __array_ufunc__ = None  # arrays leave `array * expression` to the methods here
 
-    def __init__(self, terms: Sequence[_Dense | _Scattered], shape: Shape) -> None:
+    def __init__(
+        self, terms: Sequence[_Dense | _Scattered], shape: Shape, owner: object | None = None
+    ) -> None:
         self.terms = tuple(terms)
         self.shape = shape
+        self.owner = owner
 
     @classmethod
     def zero(cls, shape: int | Shape) -> Expression:
@@ -188,13 +193,32 @@ class Expression:
     def __add__(self, other: Expression) -> Expression:
         if not isinstance(other, Expression):
             raise InputError(f"{other!r} is no expression of variables: numbers are limits of a constraint")
-        return Expression(self.terms + other.terms, _join_shapes("+", self.shape, other.shape))
+        owner = other.owner if self.owner is None else self.owner
+        if other.owner not in (None, owner):
+            raise InputError("the expressions have variables of two models")
+        return Expression(self.terms + other.terms, _join_shapes("+", self.shape, other.shape), owner)
 
     def __sub__(self, other: Expression) -> Expression:
         return self + -other
 
     def __neg__(self) -> Expression:
         return self * -1.0
+
+    def __rsub__(self, other: object) -> Expression:
+        raise InputError(f"{other!r} is no expression of variables: numbers are limits of a constraint")
+
+    def __pow__(self, exponent: object) -> Expression:
+        raise InputError("a power of an expression is not linear")
+
+    def __abs__(self) -> Expression:
+        raise InputError("the absolute value of an expression is not linear: limit it from both sides")
+
+    def _refuse(self, _other: object) -> bool:
+        raise InputError(
+            "a comparison is no constraint: write add_constraint(name, expression, upper=...), lower or equal"
+        )
+
+    __le__ = __lt__ = __ge__ = __gt__ = _refuse
 
     def __radd__(self, other: Literal[0]) -> Expression:
         """Return the expression itself for `0 + expression`, with which `sum` begins."""
@@ -213,7 +237,7 @@ class Expression:
             raise InputError("a product of two expressions is not linear")
         numbers = np.asarray(factor, dtype=np.float64)
         shape = _join_shapes("*", numbers.shape, self.shape)
-        return Expression([term.scale(ufunc, numbers, shape) for term in self.terms], shape)
+        return Expression([term.scale(ufunc, numbers, shape) for term in self.terms], shape, self.owner)
 
     def __rmatmul__(self, matrix: sp.sparray | Floats) -> Expression:
         """Return the product of a matrix (R, E) and an expression (E, ...), of shape (R, ...)."""
@@ -240,7 +264,8 @@ class Expression:
     def __getitem__(self, key: Any) -> Expression:
         """Return some members, by any index of NumPy."""
         index = np.arange(math.prod(self.shape)).reshape(self.shape)[key]
-        return Expression([term.take(self.shape, np.asarray(index)) for term in self.terms], np.shape(index))
+        terms = [term.take(self.shape, np.asarray(index)) for term in self.terms]
+        return Expression(terms, np.shape(index), self.owner)
 
     def sum(self, axis: int | Shape | None = None) -> Expression:
         """Return the sum over one axis, several, or all."""
@@ -248,7 +273,7 @@ class Expression:
         selected = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(sorted(int(i) % count for i in selected))
         shape = tuple(length for i, length in enumerate(self.shape) if i not in axes)
-        return Expression([term.sum(self.shape, axes) for term in self.terms], shape)
+        return Expression([term.sum(self.shape, axes) for term in self.terms], shape, self.owner)
 
     def sum_by(self, group: NDArray[np.integer[Any]], count: int) -> Expression:
         """Return the sum of the members of each group.
@@ -284,7 +309,12 @@ class Expression:
     def _scatter(self, rows: NDArray[np.integer[Any]], shape: Shape) -> Expression:
         """Return the expression whose members, flat positions in `shape`, are sums of members of this one."""
         terms = [term.scatter(self.shape, rows) for term in self.terms]
-        return Expression([replace(term, shape=shape) for term in terms], shape)
+        return Expression([replace(term, shape=shape) for term in terms], shape, self.owner)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all coefficients are numbers other than infinity."""
+        return all(bool(np.isfinite(term.coefficients).all()) for term in self.terms)
 
     def coefficients(self, width: int) -> Floats:
         """Return the coefficient of each variable in the sum of all members, (width,)."""
@@ -334,12 +364,17 @@ class Variables(Expression):
     """
 
     def __init__(
-        self, columns: Ints32, block: Block | None = None, members: Callable[[], pd.DataFrame] | None = None
+        self,
+        columns: Ints32,
+        block: Block | None = None,
+        members: Callable[[], pd.DataFrame] | None = None,
+        owner: object | None = None,
     ) -> None:
         self.columns = columns
         self.block = block
         self._make_members = members
-        super().__init__((_Dense(np.float64(1.0), columns, 0),), columns.shape)  # type: ignore[arg-type]
+        terms = (_Dense(np.float64(1.0), columns, 0),)  # type: ignore[arg-type]
+        super().__init__(terms, columns.shape, owner)
 
     @cached_property
     def members(self) -> pd.DataFrame:
@@ -375,19 +410,19 @@ class Variables(Expression):
         labels = self.block.member_labels
         if key not in labels:
             raise InputError(f"variables '{self.block.name}': no label '{key}'{did_you_mean(key, labels)}")
-        return Variables(self.columns.reshape(-1)[labels.index(key)])
+        return Variables(self.columns.reshape(-1)[labels.index(key)], owner=self.owner)
 
     def _take(self, key: Any) -> Variables:
         """Return the variables of an index of NumPy, with the table of their members."""
         columns = np.asarray(self.columns[key])
         if self._make_members is None and self.block is None:
-            return Variables(columns)
+            return Variables(columns, owner=self.owner)
 
         def make_members() -> pd.DataFrame:
             positions = np.arange(self.columns.size).reshape(self.columns.shape)[key]
             return self.members.iloc[np.ravel(positions)].reset_index(drop=True)
 
-        return Variables(columns, members=make_members)
+        return Variables(columns, members=make_members, owner=self.owner)
 
     def where(self, **conditions: Any) -> Variables:
         """Return the variables whose members have given values, as a flat array.
@@ -484,11 +519,11 @@ class Variables(Expression):
     @property
     def T(self) -> Variables:  # noqa: N802 - as in NumPy
         """The variables with their axes reversed."""
-        return Variables(self.columns.T)
+        return Variables(self.columns.T, owner=self.owner)
 
     def reshape(self, *shape: int) -> Variables:
         """Return the same variables, in C order, in another shape."""
-        return Variables(self.columns.reshape(shape), self.block, self._make_members)
+        return Variables(self.columns.reshape(shape), self.block, self._make_members, self.owner)
 
 
 @dataclass(frozen=True)
@@ -544,6 +579,7 @@ class ProgramBuilder:
         self._blocks: list[_VariableBlock] = []
         self._rows: dict[str, _RowBlock] = {}
         self._width = self._height = 0
+        self._owner = object()
 
     @classmethod
     def extend(
@@ -578,7 +614,7 @@ class ProgramBuilder:
             columns = np.arange(block.start, block.stop, dtype=np.int32).reshape(
                 -1 if block.shape is None else block.shape
             )
-            m._variables[block.name] = Variables(columns, block, members.get(block.name))
+            m._variables[block.name] = Variables(columns, block, members.get(block.name), m._owner)
         return m
 
     def variables(
@@ -638,7 +674,7 @@ class ProgramBuilder:
         )
         block = Block(name, self._width, self._width + count, labels, lengths)
         columns = np.arange(block.start, block.stop, dtype=np.int32).reshape(lengths)
-        self._variables[name] = Variables(columns, block)
+        self._variables[name] = Variables(columns, block, owner=self._owner)
         self._width += count
         return self._variables[name]
 
@@ -676,6 +712,10 @@ class ProgramBuilder:
         if name not in self._variables:
             raise InputError(f"no variables '{name}'{did_you_mean(name, self._variables)}")
         return self._variables[name]
+
+    def owns(self, expression: Expression) -> bool:
+        """Return whether an expression has no variables of another builder."""
+        return expression.owner is None or expression.owner is self._owner
 
     def constrain(
         self,
@@ -717,6 +757,8 @@ class ProgramBuilder:
             raise InputError(
                 f"constraint '{name}': {type(expression).__name__} is no expression of variables"
             )
+        if not self.owns(expression):
+            raise InputError(f"constraint '{name}': has variables of another model")
         if equal is not None:
             lower = upper = equal
         shape = expression.shape

@@ -13,6 +13,7 @@ changed model.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -43,6 +44,10 @@ from planner.search.tolerances import FEASIBILITY, INTERIOR_POINT, NEGLIGIBLE, S
 
 CHANGED: Final = "plans of the changed model"
 """Scope of the bound of a model with constraints of the user."""
+
+
+MAX_VARIABLES: Final = 100_000_000
+"""Members of a block of variables that a user adds, at most."""
 
 
 class Blocks(Mapping[str, Any]):
@@ -171,6 +176,13 @@ class Model:
         InputError
             Where a shape does not fit, or the name is used.
         """
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(length < 0 for length in lengths) or math.prod(lengths) > MAX_VARIABLES:
+            raise InputError(
+                f"variables '{name}': the shape is {shape}, must have lengths of at least 0, and at most "
+                f"{MAX_VARIABLES:,} members"
+            )
+        lower, upper = (_read_limit(f"variables '{name}'", limit) for limit in (lower, upper))
         return self.program.variables(name, shape, lower=lower, upper=upper, integer=integer, labels=labels)
 
     def add_constraint(
@@ -206,12 +218,14 @@ class Model:
         InputError
             Where a shape does not fit, the name is used, or no limit is given.
         """
-        limits = [np.asarray(limit, dtype=float) for limit in (lower, upper)]
-        if equal is None and np.isneginf(limits[0]).all() and np.isposinf(limits[1]).all():
-            raise InputError(f"constraint '{name}': has no limit; give lower, upper or equal")
-        for limit in (*limits, *([] if equal is None else [np.asarray(equal, dtype=float)])):
-            if np.isnan(limit).any():
-                raise InputError(f"constraint '{name}': a limit is not a number (NaN)")
+        where = f"constraint '{name}'"
+        lower, upper = _read_limit(where, lower), _read_limit(where, upper)
+        if equal is not None:
+            equal = _read_limit(where, equal)
+        elif np.isneginf(lower).all() and np.isposinf(upper).all():
+            raise InputError(f"{where}: has no limit; give lower, upper or equal")
+        if isinstance(expression, Expression) and not expression.is_finite:
+            raise InputError(f"{where}: a coefficient is no finite number")
         rows = self.program.constrain(name, expression, lower=lower, upper=upper, equal=equal, labels=labels)
         self._is_changed = True
         return rows
@@ -235,6 +249,10 @@ class Model:
         """
         if not isinstance(expression, Expression):
             raise InputError(f"objective: {type(expression).__name__} is no expression of variables")
+        if not self.program.owns(expression):
+            raise InputError("objective: has variables of another model")
+        if not expression.is_finite:
+            raise InputError("objective: a coefficient is no finite number")
         if expression.shape not in ((), (1,)):
             raise InputError(f"objective: the expression has shape {expression.shape}; sum it up: .sum()")
         chosen = self.sense if sense is None else sense
@@ -448,6 +466,17 @@ class Model:
         return solution if answer.x is None else replace(solution, x=answer.x)
 
 
+def _read_limit(where: str, limit: ArrayLike) -> Floats:
+    """Return limits as numbers; raise InputError for texts and NaN."""
+    try:
+        numbers = np.asarray(limit, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: limit {limit!r} is no number, or array of numbers") from None
+    if np.isnan(numbers).any():
+        raise InputError(f"{where}: a limit is not a number (NaN)")
+    return numbers
+
+
 def _fix_integers(program: LinearProgram, x: Floats) -> LinearProgram:
     """Return the linear program in which integer variables are as in x (n,)."""
     assert program.integer is not None
@@ -515,7 +544,8 @@ class ModelRun(Run):
     def price(self, name: str) -> Floats | float:
         """Return the dual prices of a constraint: change of the objective for one unit more of its limit.
 
-        Those of an integer program are of its linear program with the integer variables at their values.
+        Those of a program with integers are of its linear program with the integer variables at their values;
+        where all variables are integers, of its linear relaxation.
 
         Returns
         -------
@@ -544,7 +574,10 @@ class ModelRun(Run):
         if self.program.integer is None:
             raise InputError(f"{self.solution.backend}: gives no dual prices; choose another backend")
         options = replace(self.options or Options(), backend="highs")
-        linear = backends.solve(_fix_integers(self.program, x), options)
+        fixed = _fix_integers(self.program, x)
+        if self.program.integer.all():  # with all of them fixed, no limit has a price
+            fixed = replace(self.program, integer=None, start=None)
+        linear = backends.solve(fixed, options)
         if linear.row_duals is None:
             raise InputError(f"{self.label}: no dual prices were found ({linear.status})")
         return linear.row_duals

@@ -150,6 +150,41 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         planner.model(DIAMOND, design="ecmp")
 
 
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda m, f: m.add_constraint("c", f.sum(), upper="10G"), "c.: limit .10G. is no number"),
+        (lambda m, f: m.add_constraint("c", f.sum(), upper=float("nan")), "c.: a limit is not a number"),
+        (lambda m, f: m.add_constraint("c", f.sum() * float("nan"), upper=1), "a coefficient is no finite"),
+        (lambda m, f: m.add_constraint("c", f.sum() * float("inf"), upper=1), "a coefficient is no finite"),
+        (lambda m, f: m.set_objective(f.sum() * float("nan")), "objective: a coefficient is no finite"),
+        (lambda m, f: m.add_constraint("c", f.sum() <= 1), "a comparison is no constraint: write add_con"),
+        (lambda _, f: f**2, "a power of an expression is not linear"),
+        (lambda _, f: f * f, "a product of two expressions is not linear"),
+        (lambda _, f: abs(f), "the absolute value of an expression is not linear"),
+        (lambda _, f: 3 - f.sum(), "3 is no expression of variables"),
+        (lambda m, _: m.add_variables("x", -3), "the shape is -3, must have lengths of at least 0"),
+        (lambda m, _: m.add_variables("x", 10**12), "at most 100,000,000 members"),
+        (lambda m, _: m.add_variables("x", lower=float("nan")), "variables .x.: a limit is not a number"),
+    ],
+)
+def test_what_is_not_linear_or_no_number_is_one_clear_line(change: Any, line: str) -> None:
+    model = planner.model("traffic/abilene")
+    with pytest.raises(InputError, match=line):
+        change(model, model.variables["flow"])
+
+
+def test_variables_of_another_model_are_refused() -> None:
+    model, other = planner.model("traffic/abilene"), planner.model("traffic/abilene")
+    mine, theirs = model.variables["flow"].sum(), other.variables["flow"].where(head="HSTNng").sum()
+    with pytest.raises(InputError, match="constraint 'c': has variables of another model"):
+        model.add_constraint("c", theirs, upper=1)
+    with pytest.raises(InputError, match="objective: has variables of another model"):
+        model.set_objective(2 * theirs)
+    with pytest.raises(InputError, match="the expressions have variables of two models"):
+        mine + theirs
+
+
 @pytest.mark.parametrize("separate", [(), "all"])
 @pytest.mark.parametrize("objective", ["total", "concurrent"])
 @settings(max_examples=15)
