@@ -191,7 +191,7 @@ def alternatives(
     InputError
         For an invalid problem, parameter or name, with the nearest; for a share that is not from 0 to 1.
     """
-    if not 0 <= within < 1:
+    if isinstance(within, str) or not 0 <= within < 1:
         raise InputError(f"within is {within}, must be a share from 0 to less than 1, such as 0.01 for 1%")
     begun = model(problem, design=design, changes=changes, service=service, previous=previous, **parameters)
     settings = solver_options(options, backend=backend, time_limit_s=time_limit_s, gap=gap)

@@ -650,7 +650,9 @@ def _explain_closed(system: System) -> str:
     """Return why no design of a system has a model that a user can change, and which systems have one."""
     others = [find_system(name) for name in system_names() if distribution(name) is None]
     able = [
-        f"{other.name}'s {design.name}" for other in others for design in other.designs if design.open_model
+        f"{other.name}'s {next(design.name for design in other.designs if design.open_model)}"
+        for other in others
+        if any(design.open_model for design in other.designs)
     ]
     reason = f": {system.closed}" if system.closed else ""
     return (

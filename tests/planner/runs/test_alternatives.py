@@ -109,6 +109,7 @@ def test_the_fewest_moves_keep_what_can_stay(paths: object) -> None:
     ("arguments", "message"),
     [
         ({"within": 1.5}, "within is 1.5, must be a share from 0"),
+        ({"within": "1%"}, "within is 1%, must be a share from 0"),
         ({"goals": "fewest_link"}, "no such aim; did you mean 'fewest_links'"),
         ({"goals": "least_through"}, "least_through needs a node"),
         ({"goals": "least_through=x"}, "'x' is no node"),
