@@ -134,6 +134,7 @@ class Layout(shared.SenderLayout):
     first_link: SenderInts
     assigned: SenderInts  # packets of the flow's data that this sender has taken
     duplicates: SenderInts
+    counted: SenderInts  # packets beyond the expected one that repeated replies have counted as delivered
     is_recovering: SenderInts
     has_partial: SenderInts  # whether a partial reply has set the timer in this recovery
     backoff: SenderInts

@@ -119,11 +119,12 @@ def process_reply(
     newly = expected - before
     if newly > 0:
         outstanding = ints[layout.outstanding + sender]
-        fresh = newly - min(
-            newly - 1, ints[layout.duplicates + sender]
-        )  # others were counted by repeated replies
+        fresh = newly - min(newly - 1, ints[layout.counted + sender])
+        ints[layout.counted + sender] = max(ints[layout.counted + sender] - newly + 1, 0)
         ints[layout.expected_number + sender] = expected
         ints[layout.next_number + sender] = max(ints[layout.next_number + sender], expected)
+        if ints[layout.next_number + sender] == expected:
+            ints[layout.counted + sender] = 0
         update_rtt(ints, reals, layout, sender, expected)
         ints[layout.outstanding + sender] = max(
             min(outstanding - fresh, ints[layout.next_number + sender] - expected), 0
@@ -138,6 +139,7 @@ def process_reply(
         outstanding = ints[layout.outstanding + sender]
         ints[layout.outstanding + sender] = max(outstanding - 1, 0)
         ints[layout.delivered + sender] += 1
+        ints[layout.counted + sender] += 1
         if ints[layout.control + sender] == DCTCP:
             follow_mark(ints, reals, layout, sender, expected, 1, is_marked)
         notice_duplicate(ints, reals, layout, sender)

@@ -218,6 +218,7 @@ class Sender:
     outstanding: int = 0
     assigned: int = 0
     duplicates: int = 0
+    counted: int = 0
     recovers: bool = False
     partial: bool = False
     recovery: int = 0
@@ -475,9 +476,10 @@ class Twin:
     def take_reply(self, sender: Sender, packet: Packet) -> int:
         newly = packet.number - sender.expected
         if newly > 0:
-            fresh = newly - min(newly - 1, sender.duplicates)
+            fresh = newly - min(newly - 1, sender.counted)
             sender.expected = packet.number
             sender.next = max(sender.next, packet.number)
+            sender.counted = max(sender.counted - newly + 1, 0) if sender.next > packet.number else 0
             sender.backoff = 0
             if 0 <= sender.timed < packet.number:
                 self.time(sender, self.now - sender.timed_at)
@@ -487,6 +489,7 @@ class Twin:
         if newly == 0 and sender.next > sender.expected:
             self.follow_mark(sender, packet, 1)
             sender.duplicates += 1
+            sender.counted += 1
             if sender.recovers:
                 sender.window += 1
             elif sender.duplicates == self.how["duplicates"] and sender.expected >= sender.recovery:
