@@ -38,6 +38,7 @@ FAULT: Final = "Fault"
 FAULT_COLOUR: Final = "color: #d73027; font-weight: 600"
 CELLS, MAP, VIEW = "Tables", "Map", "own view"
 NO_TABLE: Final = "not a table"
+ALL_WINDOWS: Final = "all windows"
 MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
 """Ways to write a number, and the decimal mark of each."""
 AS_NAMED: Final = "as the file says"
@@ -72,6 +73,8 @@ class PageState:
     checked   the last check, and the frames that it is of
     unitless  tables that are read from matrices, or with columns that name no unit
     columns   each column of the files as it is read
+    windows   windows of tables with a time in each row, by table
+    packed    a scenario with all windows, as a zip archive, and the choice of sheets that it is of
     template  name and content of a workbook to fill in
     answers   to questions that the tables leave open, by parameter
     planned   digest of the scenario with an existing plan, which is one of the scenario `planned_from`
@@ -88,6 +91,8 @@ class PageState:
     unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unitless: frozenset[str] = frozenset()
     columns: Sequence[ReadColumn] = ()
+    windows: Mapping[str, tasks.TableWindows] = field(default_factory=dict)
+    packed: tuple[bytes, Any] | None = None
     template: tuple[str, bytes] | None = None
     draft: Draft | None = None
     checked: tasks.Checked | None = None
@@ -166,6 +171,7 @@ def _take_results(state: PageState) -> None:
         state.taken, state.chosen, state.draft, state.checked = taken, None, None, None
         state.answers = {}
         state.missing, state.unread, state.unitless, state.columns = {}, {}, frozenset(), ()
+        state.windows, state.packed = {}, None
     read: tasks.Read | None = session.take_result("own tables")
     if read is not None:
         version = state.draft.version + 1 if state.draft else 0
@@ -179,12 +185,16 @@ def _take_results(state: PageState) -> None:
         state.missing, state.unread, state.checked, state.asked_frames = read.missing, read.faults, None, None
         state.drawing = None
         state.unitless, state.columns = read.matrices | read.unitless, read.columns
+        state.windows = read.windows
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:
         state.checked, state.checked_frames = checked, state.asked_frames
     template: tuple[str, bytes] | None = session.take_result("own template")
     if template is not None:
         state.template = template
+    packed: bytes | None = session.take_result("own windows")
+    if packed is not None:
+        state.packed = (packed, state.chosen)
     planned: str | None = session.take_result("own plan")
     if planned is not None:
         state.planned, state.planned_from = planned, state.checked.digest if state.checked else ""
@@ -286,11 +296,52 @@ def _show_recognition(state: PageState, taken: tasks.Taken) -> None:
         selected, is_clear = _show_sheets(state, system, taken)
         if state.columns:
             _show_read_columns(state.columns)
-    choice = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in selected.items()])
+    picked = _show_windows(state, system, selected)
+    sheets = [(table, sheet.name, layout) for table, (sheet, layout) in selected.items()]
+    choice = (system.name, sheets, picked)
     if is_clear and selected and choice != state.chosen:
         state.chosen = choice
-        session.submit("own tables", tasks.read_sheets, system.name, selected)
+        session.submit("own tables", tasks.read_sheets, system.name, selected, picked)
         st.rerun()
+
+
+def _show_windows(
+    state: PageState, system: System, selected: Mapping[str, tuple[Sheet, Layout]]
+) -> dict[str, str]:
+    """Show the windows of tables with a time in each row; return the label of each that is chosen."""
+    picked: dict[str, str] = {}
+    for table, windows in state.windows.items():
+        if table not in selected or len(windows.labels) < 2:
+            continue
+        with st.container(border=True):
+            st.markdown(
+                escape_markdown(
+                    f"{column_label(table)} have {len(windows.labels):,} windows, by column "
+                    f"'{windows.column}': solve one of them here, or all of them as a network over time."
+                )
+            )
+            label = st.selectbox(
+                "Window", [*windows.labels, ALL_WINDOWS], key=f"own window {system.name} {table}"
+            )
+            if label != ALL_WINDOWS:
+                picked[table] = label
+                continue
+            _show_all_windows(state, system, selected)
+    return picked
+
+
+def _show_all_windows(state: PageState, system: System, selected: Mapping[str, tuple[Sheet, Layout]]) -> None:
+    """Offer the scenario of all windows as an archive."""
+    name = f"my_{system.name}"
+    if st.button("Prepare the scenario of all windows", key="own windows button"):
+        session.submit("own windows", tasks.pack_windows, system.name, dict(selected), state.answers, name)
+    session.show_progress("own windows", "writing")
+    session.show_failure("own windows")
+    if state.packed is not None and state.packed[1] == state.chosen:
+        st.download_button(
+            "Download all windows (zip)", state.packed[0], file_name=f"{name}.zip", key="own windows download"
+        )
+        st.caption(escape_markdown(f"Unpacked, it runs with: planner roll {name}/scenario.toml"))
 
 
 def _show_sheets(

@@ -11,18 +11,20 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
 import tomli_w
 
-from planner.contract.columns import ColumnMatch
+from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.drawing import Drawing
 from planner.contract.notes import doubts_of, make_with_notes, observe_notes
+from planner.contract.periods import UnclearTimes, is_time, number_times, read_times
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
-from planner.contract.table import Table
+from planner.contract.table import WINDOW, Table
 from planner.contract.tables import digest
 from planner.contract.units import Unit
 from planner.errors import InputError, PlanRejected
@@ -32,17 +34,19 @@ from planner.io.layout import Layout
 from planner.io.names import name_fault
 from planner.io.node_names import unify_names
 from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet, recognize
-from planner.io.table_files import check_problem, read_cells, write_table
+from planner.io.table_files import Cells, check_problem, read_cells, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.runs.files import write_plan
 from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.existing_plans import take_plan
+from planner.scenarios.from_files import write_scenario
 from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
 from planner.scenarios.scenario import PLANS_FOLDER, Scenario, load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner.scenarios.template_workbook import write_template
+from planner.scenarios.window_columns import find_windows
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
 from planner_dashboard.own_data.limits import active_cells
 from planner_dashboard.question import Question
@@ -66,6 +70,17 @@ class Taken:
     faults: tuple[str, ...]
 
 
+class TableWindows(NamedTuple):
+    """Windows of a table with a time in each row.
+
+    column  with the times, in the file
+    labels  the times of the windows in their order, or their numbers
+    """
+
+    column: str
+    labels: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Read:
     """Tables as read from files, or those of a scenario.
@@ -77,6 +92,7 @@ class Read:
     matrices  tables that are read from matrices
     unitless  tables with columns that name no unit
     columns   each column of the files as it is read
+    windows   the windows of tables with a time in each row, of which one is read, by table
     sections  of the scenario that the tables come from
     name      of that scenario
     """
@@ -89,6 +105,7 @@ class Read:
     matrices: frozenset[str] = frozenset()
     unitless: frozenset[str] = frozenset()
     columns: tuple[ReadColumn, ...] = ()
+    windows: Mapping[str, TableWindows] = field(default_factory=dict)
     sections: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
@@ -133,10 +150,15 @@ def take_files(given: Sequence[GivenFile], folder: Path) -> Taken:
     )
 
 
-def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) -> Read:
+def read_sheets(
+    system_name: str,
+    chosen: Mapping[str, tuple[Sheet, Layout]],
+    picked: Mapping[str, str] | None = None,
+) -> Read:
     """Read sheets as tables of a system.
 
     chosen  the sheet of each table, and how it is written where that is not found by itself
+    picked  label of the window that is read of a table over time; default: the first
     """
     tables = find_system(system_name).problem.table_by_name
     frames: dict[str, pd.DataFrame] = {}
@@ -149,6 +171,9 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
     said = {name for name, (_, layout) in chosen.items() if layout.unit is not None}
     mappings = {name: layout.columns for name, (_, layout) in chosen.items()}
     units = assume_units(find_system(system_name), sheets, mappings, said)
+    windows: dict[str, TableWindows] = {}
+    times, unclear = _find_times(find_system(system_name), sheets, mappings)
+    faults |= unclear
     for name, (sheet, layout_given) in chosen.items():
         layout = replace(layout_given, unit=units[name].symbol) if name in units else layout_given
         match = match_sheet(sheet, tables[name], layout.columns, unit=layout.unit)
@@ -158,7 +183,11 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
             unitless.add(name)
         missing[name] = _missing_columns(tables[name], match)
         try:
-            cells = read_cells(tables[name], sheet.file(layout))
+            if name in times:
+                cells = _read_over_time(tables[name], sheet, layout, times[name])
+                windows[name], cells = _pick_window(times[name], cells, (picked or {}).get(name))
+            else:
+                cells = read_cells(tables[name], sheet.file(layout))
         except InputError as error:
             faults[name] = tuple(fault.replace(f"{sheet.path.parent}/", "") for fault in error.faults)
             continue
@@ -187,8 +216,73 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
         missing=missing,
         matrices=frozenset(matrices),
         unitless=frozenset(unitless),
-        columns=tuple(list_read_columns(find_system(system_name), sheets, mappings, said_units)),
+        columns=tuple(list_read_columns(find_system(system_name), sheets, mappings, said_units, times)),
+        windows=windows,
     )
+
+
+def _find_times(
+    system: System, sheets: Mapping[str, Sheet], mappings: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Return the columns of times of tables over time, and the faults of a table whose times are unclear."""
+    try:
+        return find_windows(system, sheets, mappings, None), {}
+    except InputError as error:
+        return {}, {next(name for name in system.problem.over_time if name in sheets): error.faults}
+
+
+def _read_over_time(table: Table, sheet: Sheet, layout: Layout, column: str) -> Cells:
+    """Return the cells of a table with the time of each row."""
+    layout = replace(layout, columns={**layout.columns, WINDOW: column})
+    return read_cells(table.over_time(), sheet.file(layout))
+
+
+def _pick_window(column: str, cells: Cells, label: str | None) -> tuple[TableWindows, Cells]:
+    """Return the windows of a table over time, and the cells of one of them: the first where none is named.
+
+    raises  InputError for times with several readings
+    """
+    values = cells.frame[WINDOW]
+    try:
+        is_timed = values.map(is_time).all()
+        numbers = number_times(values).numbers if is_timed else pd.to_numeric(values).to_numpy(float)
+    except (UnclearTimes, ValueError) as error:
+        raise InputError(f"{cells.where}: {shorten_name(column)}: {error}") from None
+    shown = (
+        [str(value) for value in read_times(values)] if is_timed else [f"{number:g}" for number in numbers]
+    )
+    names = {number: text.removesuffix(":00") for number, text in zip(numbers.tolist(), shown, strict=True)}
+    labels = tuple(names[number] for number in sorted(names))
+    selected = label if label in labels else labels[0]
+    rows = np.array([names[number] == selected for number in numbers.tolist()])
+    frame = cells.frame[rows].drop(columns=WINDOW)
+    note = f"{cells.where}: window {selected} of {len(labels):,}, by column '{shorten_name(column)}'"
+    return TableWindows(column, labels), replace(cells, frame=frame, notes=(*cells.notes, note))
+
+
+def pack_windows(
+    system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]], settings: Mapping[str, Any], name: str
+) -> bytes:
+    """Return a scenario over the given files with all windows as a zip archive, which `planner roll` takes.
+
+    settings  answers to questions that the tables leave open, by parameter
+    name      of the folder in the archive
+    """
+    with tempfile.TemporaryDirectory(prefix="planner-") as temporary:
+        folder = Path(temporary, name)
+        folder.mkdir()
+        for path in {sheet.path for sheet, _ in chosen.values()}:
+            shutil.copy(path, folder / path.name)
+        write_scenario(
+            [folder],
+            system=system_name,
+            tables={table: sheet.name for table, (sheet, _) in chosen.items()},
+            columns={table: layout.columns for table, (_, layout) in chosen.items() if layout.columns},
+            units={table: layout.unit for table, (_, layout) in chosen.items() if layout.unit},
+            decimal=next((layout.decimal for _, layout in chosen.values() if layout.decimal), None),
+            settings=settings,
+        )
+        return pack(folder, name)
 
 
 def make_template(system_name: str) -> tuple[str, bytes]:

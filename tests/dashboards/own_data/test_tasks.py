@@ -349,3 +349,44 @@ def test_an_existing_plan_stands_beside_the_designs(tmp_path: Path) -> None:
         )
     with pytest.raises(InputError, match="no file is given"):
         tasks.add_plan(tmp_path / checked.digest, [])
+
+
+WINDOWS = b"Date,Hour,source,target,rate_mbps\n2026-03-01,8,a,b,8\n2026-03-01,9,a,b,9\n2026-03-02,8,a,b,5\n"
+
+
+def test_one_window_of_demands_over_time_is_read_and_all_are_packed(tmp_path: Path) -> None:
+    files = [given("links.csv", LINKS), given("demands.csv", WINDOWS)]
+    taken = tasks.take_files(files, tmp_path)
+    reading = taken.recognition.reading("traffic")
+    assert reading is not None
+    chosen = {
+        choice.table: (sheet, Layout())
+        for sheet, choice in zip(taken.sheets, reading.choices, strict=True)
+        if choice.table
+    }
+    read = tasks.read_sheets("traffic", chosen)
+    assert read.faults == {}
+    labels = ("2026-03-01 08:00", "2026-03-01 09:00", "2026-03-02 08:00")
+    assert read.windows == {"demands": ("Date", labels)}
+    assert read.frames["demands"]["rate_mbps"].tolist() == [8]
+    assert any("window 2026-03-01 08:00 of 3, by column 'Date'" in note for note in read.notes["demands"])
+    second = tasks.read_sheets("traffic", chosen, {"demands": labels[1]})
+    assert second.frames["demands"]["rate_mbps"].tolist() == [9]
+    assert tasks.check_tables("traffic", second.frames, {}, tmp_path).faults == ()
+    with zipfile.ZipFile(io.BytesIO(tasks.pack_windows("traffic", chosen, {}, "mine"))) as archive:
+        archive.extractall(tmp_path)
+    scenario = load(tmp_path / "mine" / "scenario.toml")
+    assert scenario.make_series is not None
+    assert [problem.rate_mbps.tolist() for _, problem in scenario.make_series()] == [[8], [9], [5]]
+
+
+def test_times_with_two_readings_are_faults_of_their_table(tmp_path: Path) -> None:
+    content = WINDOWS.replace(b"2026-03-01", b"03/01/2026").replace(b"2026-03-02", b"03/02/2026")
+    taken = tasks.take_files([given("links.csv", LINKS), given("demands.csv", content)], tmp_path)
+    reading = taken.recognition.reading("traffic")
+    assert reading is not None
+    pairs = zip(taken.sheets, reading.choices, strict=True)
+    read = tasks.read_sheets(
+        "traffic", {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
+    )
+    assert "is 2026-01-03 or 2026-03-01; write the year first" in read.faults["demands"][0]
