@@ -8,29 +8,19 @@ its path over links with enough of it, and preempts weaker ones that then have t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
-from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible
-from planner.search.tolerances import ROUNDING
-from planner_models.flows.constrained_paths import ConstrainedPathSearch
-from planner_models.flows.path_flow_program import CandidatePaths
-from planner_models.flows.route_limits import RouteLimits
-from planner_models.graphs.path_search import FoundPaths
-from planner_models.graphs.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.reserved_paths import PathSearch, Reservations, Tie, admit_paths
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
-from planner_models.traffic.plan.flow_decision import flows_over_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.reservations import PRIORITIES
 
 Order = Annotated[
     Literal["priority", "table"],
@@ -39,15 +29,6 @@ Order = Annotated[
         "that none is preempted; or as in the table, so that later ones of a stronger priority preempt"
     ),
 ]
-Tie = Annotated[
-    Literal["first", "least_filled", "most_filled"],
-    Field(
-        description="which of equal shortest paths: at each hop the first link of the table, or the path "
-        "whose fullest link has the largest, or the smallest, share of its capacity available"
-    ),
-]
-FITS: Final = 1 - ROUNDING
-"""Share of a rate that a link must have available, so that rounding refuses nothing."""
 
 
 @shed_unreachable_by_demand
@@ -62,216 +43,31 @@ def route(
 
     source  RFC 3209 (RSVP-TE), RFC 3630 (available bandwidth by priority), RFC 4655, 3.1 (CSPF)
     """
-    search = _Search(problem, tie)
-    _signal(problem, search, order, Deadline.of(options))
-    reserved = {row: path for row, path in enumerate(search.reservations.path) if path is not None}
-    demand, links = np.array(list(reserved), dtype=np.int64), list(reserved.values())
-    found = FoundPaths(
-        demand=demand,
-        start=np.cumsum([0, *map(len, links)]).astype(np.int64),
-        link=np.array([link for path in links for link in path], dtype=np.int32),
-    )
-    paths = CandidatePaths(found=found, width=len(problem.links))
-    plan = flows_over_paths(problem, paths, problem.rate_mbps[demand], is_partial=True).make_plan(1.0)
+    reservations = Reservations.of(problem, problem.setup_priority, problem.hold_priority)
+    _signal(problem, reservations, PathSearch(problem, tie), order, Deadline.of(options))
+    plan = admit_paths(problem, reservations.path)
     return Decision(plan=plan, proof=feasible(), guarantees=frozenset({"capacity"}))
 
 
-def _signal(problem: Traffic, search: _Search, order: Order, deadline: Deadline) -> None:
+def _signal(
+    problem: Traffic, reservations: Reservations, search: PathSearch, order: Order, deadline: Deadline
+) -> None:
     """Signal all reservations, and those that are preempted or were refused again until nothing changes.
 
     Each admission adds to the reservations of its hold priority and takes away weaker ones only: it ends.
     """
     rows = np.flatnonzero(problem.rate_mbps > 0)
     if order == "priority":
-        rows = rows[np.argsort(problem.setup_priority[rows], kind="stable")]
+        rows = rows[np.argsort(reservations.setup[rows], kind="stable")]
     waiting, refused = deque(rows.tolist()), []
     while waiting and not deadline.is_over:
         demand = waiting.popleft()
-        path = search.find(demand)
+        available = reservations.available(int(reservations.setup[demand]))
+        path = search.find(demand, available, problem.weight)
         if path is None:
             refused.append(demand)
-        else:
-            preempted = search.reservations.admit(demand, path)
-            if preempted:  # their bandwidth on other links may admit what was refused
-                waiting.extend(sorted([*preempted, *refused], key=search.reservations.rank))
-                refused = []
-
-
-@dataclass(kw_only=True, eq=False)
-class _Reservations:
-    """Reservations on E links.
-
-    used     (8, E) bandwidth by hold priority, Mbit/s
-    path     links of each demand, None where it has no reservation
-    on_link  demands with a reservation on each link, in the order of their admission
-    """
-
-    problem: Traffic
-    used: Floats
-    path: list[tuple[int, ...] | None]
-    on_link: list[dict[int, None]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, problem: Traffic) -> _Reservations:
-        """Return the state without reservations."""
-        return cls(
-            problem=problem,
-            used=np.zeros((PRIORITIES, len(problem.links))),
-            path=[None] * len(problem.demands),
-            on_link=[{} for _ in range(len(problem.links))],
-        )
-
-    def rank(self, demand: int) -> tuple[int, int]:
-        """Return the key by which reservations are signalled again: setup priority, and row of the table."""
-        return int(self.problem.setup_priority[demand]), demand
-
-    def available(self, priority: int) -> Floats:
-        """Return the bandwidth of each link that reservations of a priority and stronger ones leave, (E,)."""
-        return np.asarray(self.problem.capacity_mbps - self.used[: priority + 1].sum(axis=0))
-
-    def admit(self, demand: int, path: tuple[int, ...]) -> list[int]:
-        """Reserve a path; return the reservations that it preempts."""
-        hold, rate = self.problem.hold_priority[demand], self.problem.rate_mbps[demand]
-        self.path[demand] = path
-        self.used[hold, list(path)] += rate
-        for link in path:
-            self.on_link[link][demand] = None
-        preempted: list[int] = []
-        for link in path:
-            preempted += self._free(link, int(self.problem.setup_priority[demand]))
-        return preempted
-
-    def _free(self, link: int, setup: int) -> list[int]:
-        """Remove reservations from an overbooked link, the weakest and of these the latest first."""
-        preempted: list[int] = []
-        if not self._is_overbooked(link):
-            return preempted
-        for victim in self._weakest_first(link, setup):
-            self._remove(victim)
-            preempted.append(victim)
-            if not self._is_overbooked(link):
-                break
-        return preempted
-
-    def _is_overbooked(self, link: int) -> bool:
-        return bool(self.used[:, link].sum() * FITS > self.problem.capacity_mbps[link])
-
-    def _weakest_first(self, link: int, setup: int) -> Iterator[int]:
-        """Yield the reservations on a link with a hold priority weaker than a setup priority."""
-        hold = self.problem.hold_priority
-        latest_first = [demand for demand in reversed(self.on_link[link]) if hold[demand] > setup]
-        yield from sorted(latest_first, key=lambda demand: -int(hold[demand]))
-
-    def _remove(self, demand: int) -> None:
-        path = self.path[demand]
-        assert path is not None
-        self.path[demand] = None
-        hold = self.problem.hold_priority[demand]
-        self.used[hold, list(path)] -= self.problem.rate_mbps[demand]
-        for link in path:
-            del self.on_link[link][demand]
-            if not any(self.problem.hold_priority[other] == hold for other in self.on_link[link]):
-                self.used[hold, link] = 0.0  # no residue of rounding
-
-
-class _Search:
-    """Searches the shortest path of one demand after another over links with enough available bandwidth."""
-
-    def __init__(self, problem: Traffic, tie: Tie) -> None:
-        self.problem, self.tie = problem, tie
-        self.reservations = _Reservations.of(problem)
-        self.limits = RouteLimits.of(problem)
-        nodes = len(problem.nodes)
-        self._graph = Graph.of(nodes, problem.tail, problem.head)
-        self._work = allocate(nodes)
-        self._parent = np.empty(nodes, dtype=np.int32)
-        self._rank = np.zeros(nodes, dtype=np.int64)  # of nodes by their distance to the target
-        order = np.argsort(problem.tail, kind="stable")
-        ends = np.cumsum(np.bincount(problem.tail, minlength=nodes))[:-1]
-        self._leaving = [links.tolist() for links in np.split(order, ends)]
-        self._head = problem.head.tolist()
-
-    def find(self, demand: int) -> tuple[int, ...] | None:
-        """Return the links of a demand's shortest path at its setup priority; None where there is none."""
-        problem, limits = self.problem, self.limits
-        available = self.reservations.available(int(problem.setup_priority[demand]))
-        is_enough = available >= problem.rate_mbps[demand] * FITS
-        if limits is not None:
-            is_enough &= limits.allowed[limits.allowed_of[demand]]
-        length = np.where(is_enough, problem.weight, np.inf)
-        if limits is not None and (demand in limits.conditions or np.isfinite(limits.max_latency_ms[demand])):
-            return self._find_limited(demand, length)
-        source, target = int(problem.source[demand]), int(problem.target[demand])
-        count = dijkstra(self._graph, length, target, self._work, self._parent)
-        if not np.isfinite(self._work.distance[source]):
-            return None
-        self._rank[self._work.order[:count]] = np.arange(count)
-        if self.tie == "first":
-            return self._walk_first(source, target, length)
-        return self._walk_filled(source, target, length, available / problem.capacity_mbps)
-
-    def _find_limited(self, demand: int, length: Floats) -> tuple[int, ...] | None:
-        """Return the shortest path that keeps a latency limit or conditions; None where there is none."""
-        search = ConstrainedPathSearch(self.problem, self._limits_within(length), np.array([demand]))
-        found = search.search(np.where(np.isfinite(length), length, 0.0)).found
-        return tuple(found.link.tolist()) if len(found.demand) else None
-
-    def _limits_within(self, length: Floats) -> RouteLimits:
-        """Return the limits in which the links of a finite length are allowed."""
-        assert self.limits is not None
-        limits = self.limits
-        return RouteLimits(
-            max_latency_ms=limits.max_latency_ms,
-            latency_ms=limits.latency_ms,
-            allowed=np.isfinite(length)[None, :],
-            allowed_of=np.zeros(len(limits.allowed_of), dtype=np.int64),
-            conditions=limits.conditions,
-        )
-
-    def _shortest_links(self, node: int, length: Floats) -> list[int]:
-        """Return the links of shortest paths that leave a node, in the order of the table."""
-        distance, rank = self._work.distance, self._rank
-        longest = distance[node] * (1 + ROUNDING)
-        return [
-            link
-            for link in self._leaving[node]
-            if length[link] + distance[self._head[link]] <= longest and rank[self._head[link]] < rank[node]
-        ]
-
-    def _walk_first(self, source: int, target: int, length: Floats) -> tuple[int, ...]:
-        path, node = [], source
-        while node != target:
-            path.append(self._shortest_links(node, length)[0])
-            node = self._head[path[-1]]
-        return tuple(path)
-
-    def _walk_filled(self, source: int, target: int, length: Floats, share: Floats) -> tuple[int, ...]:
-        """Return the shortest path with the largest or smallest available share of its fullest link.
-
-        share  (E,) of the capacity that is available
-        """
-        sign = -1.0 if self.tie == "least_filled" else 1.0
-        available = {target: np.inf}  # share of the fullest link from a node on
-        following: dict[int, int] = {}
-        for node in self._nearest_first(source, target, length):
-            options = [
-                (min(float(share[link]), available[self._head[link]]), link)
-                for link in self._shortest_links(node, length)
-            ]
-            available[node], following[node] = min(options, key=lambda option: (sign * option[0], option[1]))
-        path, node = [], source
-        while node != target:
-            path.append(following[node])
-            node = self._head[path[-1]]
-        return tuple(path)
-
-    def _nearest_first(self, source: int, target: int, length: Floats) -> list[int]:
-        """Return the nodes on shortest paths from a source, the nearest to the target first, without it."""
-        reached, waiting = {source}, [source]
-        while waiting:
-            for link in self._shortest_links(waiting.pop(), length):
-                node = self._head[link]
-                if node not in reached and node != target:
-                    reached.add(node)
-                    waiting.append(node)
-        return sorted(reached, key=lambda node: int(self._rank[node]))
+            continue
+        preempted = reservations.admit(demand, path)
+        if preempted:  # their bandwidth on other links may admit what was refused
+            waiting.extend(sorted([*preempted, *refused], key=reservations.rank))
+            refused = []

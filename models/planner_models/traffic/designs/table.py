@@ -22,6 +22,7 @@ from planner_models.traffic.designs import (
     mptcp,
     segment_routing,
     tunnels,
+    unsplit,
     utility_maximization,
     valiant,
 )
@@ -52,6 +53,12 @@ def _name_limits(problem: Traffic, parameters: Mapping[str, Any]) -> str:
         "priorities of reservations": bool(_name_priorities(problem, parameters)),
     }
     return " and ".join(name for name, is_given in limits.items() if is_given)
+
+
+def _name_ignored_priorities(problem: Traffic, parameters: Mapping[str, Any]) -> str:
+    """Return the priorities of reservations in a problem, where a parameter says to ignore them."""
+    is_ignored = parameters.get("priorities", "strict") == "ignored"
+    return _name_priorities(problem, parameters) if is_ignored else ""
 
 
 def _name_limits_off_paths(problem: Traffic, parameters: Mapping[str, Any]) -> str:
@@ -188,6 +195,15 @@ DESIGNS: Final = (
         messages="nodes flood the bandwidth that links have available at each priority; the source of each "
         "demand computes its path and reserves it hop by hop",
         source="RFC 3209, RFC 3630, RFC 4655",
+    ),
+    _central(
+        name="unsplit",
+        title="Unsplit optimum",
+        decide=unsplit.route,
+        ignores=_name_ignored_priorities,
+        signalling=signalling.signal_paths,
+        messages=REPORTS + "controller, which sends the sources the path of each demand that it admits",
+        source="Kolliopoulos 2007; Raghavan and Thompson 1987",
     ),
     _hedera(
         name="hedera_gff",
