@@ -122,17 +122,16 @@ def match_columns(
     option       option of a command that says it, such as --column, where a scenario cannot
     """
     advise = Advice(table.name, mapping_key, option)
+    mapping = mapping or {}
     names = [str(name) for name in columns]
     ignored = list(ignore)
     remaining = [name for name in names if name not in ignored]
-    matches, not_there = _map_columns(table, mapping or {}, remaining, where)
+    matches, not_there = _map_columns(table, mapping, remaining, where)
     unclear = _find_columns(table, remaining, matches, where)
     _leave_hours(table, matches)
     unused = _unmatched(remaining, matches)
-    backward, said = _find_backward(table, matches, unused, mapping or {})
-    pair = find_pair_column(table, unused, matches)
-    if pair is not None and _has_amount(table, matches, [name for name in unused if name != pair[2]]):
-        matches |= {ours: {pair[2]: Fraction(1)} for ours in pair[:2]}
+    backward, said = _find_backward(table, matches, unused, mapping)
+    matches |= _match_pair_column(table, unused, matches)
     opposite = [name for name, _ in backward.values()]
     unused = [name for name in _unmatched(remaining, matches) if name not in opposite]
     missing = [ours for ours in table.columns if ours not in matches]
@@ -156,6 +155,14 @@ def match_columns(
         assumed=[*said, *match.assumed],
         doubts=_name_not_modelled(table, unused),
     )
+
+
+def _match_pair_column(table: Table, unused: Sequence[str], matches: Found) -> Found:
+    """Return the one column that names both ends, for each of them; empty where there is none."""
+    pair = find_pair_column(table, unused, matches)
+    if pair is None or not _has_amount(table, matches, [name for name in unused if name != pair[2]]):
+        return {}
+    return {ours: {pair[2]: Fraction(1)} for ours in pair[:2]}
 
 
 def _ignored_faults(ignored: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -452,6 +459,13 @@ def _find_column(
     shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
     if len(shares) == 1 and table.columns[shares[0]].share:
         return (shares[0], Fraction(1, 100)), []
+    return _find_column_in_unit(table, name, stems_of, where)
+
+
+def _find_column_in_unit(
+    table: Table, name: str, stems_of: Mapping[str, Collection[str]], where: str
+) -> tuple[tuple[str, Fraction] | None, list[str]]:
+    """Return the first column of ours that a name is in another unit, as `_find_column` does."""
     for ours in table.columns:
         unit = unit_of(ours)[1]
         fitting = _fitting_units(name, ours, stems_of[ours])

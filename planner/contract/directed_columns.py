@@ -92,31 +92,47 @@ def split_ends(cells: Sequence[Any], known: Collection[str] = ()) -> Splits:
     A name may have the separator in it, as Aix-en-Provence: the parts must then be names that are known, from
     elsewhere or from the other cells. Blank cells stay blank.
     """
-    import pandas as pd
-
-    texts = [None if cell is None or pd.isna(cell) or not str(cell).strip() else str(cell) for cell in cells]
-    present = [text for text in texts if text is not None]
-    separator = _choose_separator(present)
-    first: list[str | None] = [None] * len(texts)
-    second: list[str | None] = [None] * len(texts)
-    options = {
-        row: _ways_to_split(text, separator) if separator else []
-        for row, text in enumerate(texts)
-        if text is not None
-    }
+    texts = _texts_by_row(cells)
+    separator = _choose_separator(list(texts.values()))
+    options = {row: _ways_to_split(text, separator) if separator else [] for row, text in texts.items()}
     names = {_fold(name) for name in known}
     names |= {_fold(name) for ways in options.values() if len(ways) == 1 for name in ways[0]}
+    first: list[str | None] = [None] * len(cells)
+    second: list[str | None] = [None] * len(cells)
     unclear = []
     for row, ways in options.items():
-        if len(ways) > 1:
-            both = [way for way in ways if {_fold(name) for name in way} <= names]
-            one = [way for way in ways if {_fold(name) for name in way} & names]
-            ways = both if len(both) == 1 else one if not both and len(one) == 1 and known == () else []
-        if len(ways) == 1:
-            first[row], second[row] = ways[0]
-        else:
+        way = _select_way(ways, names, needs_both=known != ())
+        if way is None:
             unclear.append(row)
+        else:
+            first[row], second[row] = way
     return Splits(first, second, unclear)
+
+
+def _texts_by_row(cells: Sequence[Any]) -> dict[int, str]:
+    """Return the texts of the cells that are not blank, by row."""
+    import pandas as pd
+
+    return {
+        row: str(cell)
+        for row, cell in enumerate(cells)
+        if cell is not None and not pd.isna(cell) and str(cell).strip()
+    }
+
+
+def _select_way(
+    ways: Sequence[tuple[str, str]], names: Collection[str], *, needs_both: bool
+) -> tuple[str, str] | None:
+    """Return the only way to split a text, or the only one into folded names that are known; None for none.
+
+    needs_both  whether both names must be known; one is enough otherwise, where no way has two of them
+    """
+    if len(ways) < 2:
+        return ways[0] if ways else None
+    fitting = [way for way in ways if all(_fold(name) in names for name in way)]
+    if not fitting and not needs_both:
+        fitting = [way for way in ways if any(_fold(name) in names for name in way)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _choose_separator(texts: Sequence[str]) -> str:

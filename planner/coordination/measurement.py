@@ -349,7 +349,6 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
                     failed[f"{label} at {_name_value(degradation, value)}"] = reason
             else:
                 values = [exact[label]["performance"]] if label in exact else []
-            median = float(np.median(values)) if values else None
             rows.append(
                 {
                     "system": system.name,
@@ -360,15 +359,25 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
                     "has_parameter": key in axes,
                     "value": float(value),
                     "unit": degradation.unit,
-                    "performance": median,
-                    "least": min(values, default=None),
-                    "most": max(values, default=None),
-                    "share": None if median is None else _share(median, start, bound),
-                    "seeds": len(values),
+                    **_summarize_values(values, start, bound),
                 }
             )
     frame = _replace_missing(pd.DataFrame(rows, columns=list(CURVE_COLUMNS)))
     return Curves(system=system, frame=frame, measured=measured, failed=failed)
+
+
+def _summarize_values(
+    values: Sequence[float], start: float | None, bound: float | None
+) -> dict[str, float | int | None]:
+    """Return the median performance of runs, its range and share, and their number, by column."""
+    median = float(np.median(values)) if values else None
+    return {
+        "performance": median,
+        "least": min(values, default=None),
+        "most": max(values, default=None),
+        "share": None if median is None else _share(median, start, bound),
+        "seeds": len(values),
+    }
 
 
 def _read_values(runs: pd.DataFrame, metric: Metric) -> tuple[list[float], str | None]:
@@ -391,18 +400,10 @@ def _name_value(degradation: Degradation, value: float) -> str:
 
 def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, better: str) -> list[str]:
     """Return, for each design, up to which value it is better than designs with less information."""
-    sign = 1.0 if better == "more" else -1.0
     designs = list(dict.fromkeys(rows["design"]))
     mechanism = dict(zip(rows["design"], rows["mechanism"], strict=True))
     constant = set(rows.loc[~rows["has_parameter"].astype(bool), "design"])
-    performance = pd.DataFrame(
-        [
-            sign * rows.loc[rows["design"] == design, "performance"].astype(float).to_numpy()
-            for design in designs
-        ],
-        index=designs,
-        columns=list(degradation.values),
-    )
+    performance = _tabulate_performance(rows, designs, degradation, better)
     # designs without this parameter compete too, except those with all information
     everywhere = [design for design in designs if design in constant and mechanism[design] != "transparency"]
     sentences = []
@@ -415,6 +416,21 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
     if unaffected:
         sentences.append(f"{name}: {degradation.kind} has no effect on {', '.join(unaffected)}")
     return sentences
+
+
+def _tabulate_performance(
+    rows: pd.DataFrame, designs: Sequence[str], degradation: Degradation, better: str
+) -> pd.DataFrame:
+    """Return the performance by design and value of the parameter; larger is better."""
+    sign = 1.0 if better == "more" else -1.0
+    return pd.DataFrame(
+        [
+            sign * rows.loc[rows["design"] == design, "performance"].astype(float).to_numpy()
+            for design in designs
+        ],
+        index=list(designs),
+        columns=list(degradation.values),
+    )
 
 
 def _compare_with_rivals(
