@@ -99,48 +99,26 @@ def write_scenario(
             exists
     """
     files = [file for path in paths for file in _files_of(path)]
-    out = out or (paths[0] if paths[0].is_dir() else paths[0].parent) / FILE
-    if out.exists():
-        raise InputError(f"{out}: exists already; name another file with --out")
-    if (found := find_source(files, system)) is not None:
-        return _write_over_source(found, paths, out, settings or {})
-    sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
+    out = _require_new(out or _beside(paths[0]))
     settings = settings or {}
-    given = _Given(
-        system=system,
-        tables=dict(tables or {}),
-        mappings={name: dict(mapping) for name, mapping in (columns or {}).items()},
-        units=dict(units or {}),
-        decimal=decimal,
+    if (found := find_source(files, system)) is not None:
+        return _write_over_source(found, paths, out, settings)
+    sheets = list_all_sheets(files, _folders_of(paths))
+    given = _Given.of(system, tables or {}, columns or {}, units or {}, decimal)
+    system_found, adjustments, sheets_of, problem = _read_with_answers(
+        sheets, given, settings, out.parent, ask
     )
-    while True:
-        try:
-            system_found, adjustments, sheets_of, problem = _read(sheets, given, settings, out.parent)
-            break
-        except OpenChoice as choice:
-            answer = None if ask is None else ask(choice.question)
-            if answer is None:
-                raise
-            given.answer(choice.settings, answer)
     mappings, units = given.mappings, given.units
-    windows = len(problem) if given.windows else None
-    if windows is not None:
-        problem = next(iter(problem))[1]
+    windows = None
+    if given.windows:
+        windows, (_, problem) = len(problem), next(iter(problem))
     answers, reasons = _answer_questions(system_found, problem, settings, ask)
     problem = _adjust(system_found, problem, {**adjustments, **answers})
     read = list_read_columns(system_found, sheets_of, mappings, units, given.windows)
     if save_columns:
         given.mappings = map_read_columns(system_found, sheets_of, mappings, units)
-    section = _problem_section(sheets_of, given, out.parent)
-    words = shlex.join(str(path) for path in paths)
-    text = starter_text(
-        system_found,
-        origin=f"Written by: planner new scenario {words}",
-        problem={**settings, **answers, **section},
-        reasons=reasons,
-    )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(out, text)
+    keys = {**settings, **answers, **_problem_section(sheets_of, given, out.parent)}
+    _write_text(out, starter_text(system_found, origin=_origin_of(paths), problem=keys, reasons=reasons))
     return NewScenario(
         path=out, system=system_found, problem=problem, sheets=sheets_of, columns=read, windows=windows
     )
@@ -151,12 +129,36 @@ def _write_over_source(
 ) -> NewScenario:
     """Write a scenario over files that a source of a system reads, such as a graph and a matrix."""
     problem, keys = make_problem(found, settings, out.parent)
-    words = shlex.join(str(path) for path in paths)
-    origin = f"Written by: planner new scenario {words}"
-    text = starter_text(found.system, origin=origin, problem=keys, source=found.source)
+    _write_text(out, starter_text(found.system, origin=_origin_of(paths), problem=keys, source=found.source))
+    return NewScenario(path=out, system=found.system, problem=problem, sheets={}, columns=[])
+
+
+def _folders_of(paths: Sequence[Path]) -> set[Path]:
+    """Return the paths that are folders, without links in them."""
+    return {path.resolve() for path in paths if path.is_dir()}
+
+
+def _beside(path: Path) -> Path:
+    """Return the usual file of a scenario over a file or folder."""
+    return (path if path.is_dir() else path.parent) / FILE
+
+
+def _require_new(out: Path) -> Path:
+    """Return the path; raise InputError where a file is there already."""
+    if out.exists():
+        raise InputError(f"{out}: exists already; name another file with --out")
+    return out
+
+
+def _origin_of(paths: Sequence[Path]) -> str:
+    """Return the first line of a scenario over files: the command that wrote it."""
+    return f"Written by: planner new scenario {shlex.join(str(path) for path in paths)}"
+
+
+def _write_text(out: Path, text: str) -> None:
+    """Write a scenario's text, into a folder that need not exist yet."""
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
-    return NewScenario(path=out, system=found.system, problem=problem, sheets={}, columns=[])
 
 
 @dataclass(kw_only=True)
@@ -173,6 +175,24 @@ class _Given:
     decimal: str | None
     windows: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        system: str | None,
+        tables: Mapping[str, str],
+        columns: Mappings,
+        units: Mapping[str, str],
+        decimal: str | None,
+    ) -> _Given:
+        """Return the arguments of `write_scenario`, copied, since answers are added to them."""
+        return cls(
+            system=system,
+            tables=dict(tables),
+            mappings={name: dict(mapping) for name, mapping in columns.items()},
+            units=dict(units),
+            decimal=decimal,
+        )
+
     def answer(self, settings: Sequence[tuple[str, str]], value: Any) -> None:
         """Set the answer of a question."""
         for kind, name in settings:
@@ -186,6 +206,27 @@ class _Given:
                 case "column":
                     table, _, column = name.partition(".")
                     self.mappings.setdefault(table, {})[column] = value
+
+
+def _read_with_answers(
+    sheets: Sequence[Sheet],
+    given: _Given,
+    settings: Mapping[str, Any],
+    folder: Path,
+    ask: Callable[[OpenQuestion], Any] | None,
+) -> tuple[System, dict[str, Any], dict[str, Sheet], Any]:
+    """Return what `_read` does, after the user's answers to all that the tables leave open.
+
+    raises  OpenChoice, an InputError, for a question without an answer
+    """
+    while True:
+        try:
+            return _read(sheets, given, settings, folder)
+        except OpenChoice as choice:
+            answer = None if ask is None else ask(choice.question)
+            if answer is None:
+                raise
+            given.answer(choice.settings, answer)
 
 
 def _read(

@@ -302,50 +302,80 @@ def from_document(
         system = system.with_designs(additions.designs)
     options, option_faults = _read_options(raw.get("solver", {}))
     faults += [*more, *option_faults]
-    entries: tuple[Entry, ...] = ()
-    plans: tuple[Entry, ...] = ()
-    simulation: Mapping[str, Any] = {}
-    events: Events = {}
-    make_problem: Callable[[], Any] | None = None
-    make_series: Callable[[], Series] | None = None
+    sections = _SystemSections()
     if system is not None:
-        entries, plans, more = _read_entries(system, raw, folder, additions)
+        sections, more = _read_system_sections(system, raw, name, **context)
         faults += more
-        if isinstance(raw.get("simulation", {}), dict):
-            simulation, more = _simulation(system, raw.get("simulation", {}), folder)
-            faults += more
-        if isinstance(raw.get("events", {}), dict):
-            events, more = read_events(system, raw.get("events", {}), folder)
-            faults += more
-        if isinstance(raw.get("problem", {}), dict):
-            make_problem, more = problem_factory(system, raw, folder, problem, events)
-            faults += more
-            if make_problem is not None:
-                make_problem, make_series, more = _find_series(system, raw, name, make_problem)
-                faults += more
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can be tried only in a scenario that is valid without them
         more += _sweep_faults(raw, axes, partial(from_document, name="sweep", **context))
         more += _axis_faults(raw, axes, system)
     faults += more
-    if faults or system is None or make_problem is None:
+    if faults or system is None or sections.make_problem is None:
         raise InputError(*(f"{name}: {fault}" for fault in faults))
     return Scenario(
         name=name,
         folder=folder,
         raw=raw,
         system=system,
-        designs=entries,
+        designs=sections.designs,
         options=options,
-        make_problem=make_problem,
-        make_series=make_series,
-        simulation=simulation,
+        make_problem=sections.make_problem,
+        make_series=sections.make_series,
+        simulation=sections.simulation,
         sweep=axes,
-        events=events,
+        events=sections.events,
         problem=problem,
-        plans=plans,
+        plans=sections.plans,
         additions=additions,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SystemSections:
+    """What the sections of a document say that only its system understands; fields as in `Scenario`.
+
+    make_problem  None where its section has faults
+    """
+
+    designs: tuple[Entry, ...] = ()
+    plans: tuple[Entry, ...] = ()
+    simulation: Mapping[str, Any] = field(default_factory=dict)
+    events: Events = field(default_factory=dict)
+    make_problem: Callable[[], Any] | None = None
+    make_series: Callable[[], Series] | None = None
+
+
+def _read_system_sections(
+    system: System, raw: Mapping[str, Any], name: str, *, folder: Path, problem: Any, additions: Additions
+) -> tuple[_SystemSections, list[str]]:
+    """Return the sections of a document that its system understands, and their faults."""
+    entries, plans, faults = _read_entries(system, raw, folder, additions)
+    simulation: Mapping[str, Any] = {}
+    events: Events = {}
+    make_problem: Callable[[], Any] | None = None
+    make_series: Callable[[], Series] | None = None
+    if isinstance(raw.get("simulation", {}), dict):
+        simulation, more = _simulation(system, raw.get("simulation", {}), folder)
+        faults += more
+    if isinstance(raw.get("events", {}), dict):
+        events, more = read_events(system, raw.get("events", {}), folder)
+        faults += more
+    if isinstance(raw.get("problem", {}), dict):
+        make_problem, more = problem_factory(system, raw, folder, problem, events)
+        faults += more
+    if make_problem is not None:
+        make_problem, make_series, more = _find_series(system, raw, name, make_problem)
+        faults += more
+    sections = _SystemSections(
+        designs=entries,
+        plans=plans,
+        simulation=simulation,
+        events=events,
+        make_problem=make_problem,
+        make_series=make_series,
+    )
+    return sections, faults
 
 
 def _section_faults(raw: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.contract.columns import ADDRESSES, ColumnMatch, resolve_column
 from planner.contract.notes import add_note
@@ -74,40 +74,58 @@ def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mappin
 
     raises  InputError where several fit, and where none does: with all that the nearest one lacks
     """
-    systems = [find_system(name) for name in system_names()]
-    named = {*tables, *mappings}
-    systems = [system_ for system_ in systems if named <= system_.problem.table_by_name.keys()] or systems
-    systems = [system_ for system_ in systems if _has_columns(system_, mappings)] or systems
+    systems = _select_systems(mappings, tables)
     recognition = recognize(sheets, systems, mappings)
     complete = [reading for reading in recognition.readings if _is_whole(reading, tables)]
     if recognition.system in {reading.system for reading in complete}:
         return find_system(str(recognition.system))
     if len(complete) == 1:
         return find_system(complete[0].system)
-    names = ", ".join(sheet.name for sheet in sheets)
     if complete:
-        options = " or ".join(f"--system {reading.system}" for reading in complete)
-        question = OpenQuestion(
-            parameter="system",
-            text="what shall be planned",
-            answers={item.system: f"{item.system}: {find_system(item.system).question}" for item in complete},
-        )
-        raise OpenChoice(
-            [f"{names}: may be tables of several systems; say {options}"], question, [("system", "")]
-        )
+        raise _choice_of_system(sheets, complete)
+    raise _refusal_of_sheets(sheets, systems, mappings, tables)
+
+
+def _select_systems(mappings: Mappings, tables: Mapping[str, str]) -> list[System]:
+    """Return the systems that have the named tables and columns; all systems where none has them."""
+    systems = [find_system(name) for name in system_names()]
+    named = {*tables, *mappings}
+    systems = [system for system in systems if named <= system.problem.table_by_name.keys()] or systems
+    return [system for system in systems if _has_columns(system, mappings)] or systems
+
+
+def _choice_of_system(sheets: Sequence[Sheet], complete: Sequence[Reading]) -> OpenChoice:
+    """Return the choice between the systems of which the sheets have all tables."""
+    names = ", ".join(sheet.name for sheet in sheets)
+    options = " or ".join(f"--system {reading.system}" for reading in complete)
+    question = OpenQuestion(
+        parameter="system",
+        text="what shall be planned",
+        answers={item.system: f"{item.system}: {find_system(item.system).question}" for item in complete},
+    )
+    return OpenChoice(
+        [f"{names}: may be tables of several systems; say {options}"], question, [("system", "")]
+    )
+
+
+def _refusal_of_sheets(
+    sheets: Sequence[Sheet], systems: Sequence[System], mappings: Mappings, tables: Mapping[str, str]
+) -> InputError:
+    """Return the error of sheets that are of no system, with all that the nearest one lacks."""
+    names = ", ".join(sheet.name for sheet in sheets)
     has = [f"{sheet.name}: has columns {few(sheet.widest)}" for sheet in sheets]
     nearest = _nearest_system(sheets, systems, mappings)
     if nearest is None:
         systems_text = f"say --system NAME, one of: {', '.join(system_.name for system_ in systems)}"
-        raise InputError(f"{names}: are not all tables of any system", *has, systems_text)
+        return InputError(f"{names}: are not all tables of any system", *has, systems_text)
     try:
         choose_sheets(sheets, nearest, tables, mappings)
         lacks: tuple[str, ...] = ()
     except OpenChoice as choice:
-        raise OpenChoice([*has, *choice.faults], choice.question, choice.settings) from None
+        return OpenChoice([*has, *choice.faults], choice.question, choice.settings)
     except InputError as error:
         lacks = error.faults
-    raise InputError(
+    return InputError(
         f"{names}: are not all tables of any system; nearest is {nearest.name} (--system {nearest.name})",
         *(line for line in has if not any(line.partition(": has")[0] in lack for lack in lacks)),
         *lacks,
@@ -188,36 +206,11 @@ def choose_sheets(
     remaining = [sheet for sheet in sheets if sheet not in selected.values()]
     reading = read_as(remaining, system, mappings, provided=selected)
     declared = system.problem.table_by_name
-    faults: list[str] = []
-    unused: list[Sheet] = []
-    missing = [declared[name] for name in reading.missing if name not in selected]
-    for sheet, choice in zip(remaining, reading.choices, strict=True):
-        # a sheet with the name of a required table is that table, also where another lacks fewer columns
-        table = (
-            _table_called(sheet, missing)
-            or choice.table
-            or _table_called(sheet, [item for item in declared.values() if item.name not in selected])
-        )
-        if table is not None:
-            selected[table] = sheet
-        elif len(choice.fitting) > 0:
-            options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
-            faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
-        else:
-            unused.append(sheet)
-    optional = system.problem.optional_tables
-    selected = {
-        name: selected[name]
-        for name in declared
-        if name in selected and (name in tables or name not in optional or not selected[name].is_empty)
-    }
-    open_choices: list[tuple[int, OpenQuestion, tuple[str, str]]] = []
-    for name, sheet in selected.items():
-        unit = (units or {}).get(name)
-        match = match_sheet(sheet, declared[name], mappings.get(name), unit=unit, option=OPTION)
-        faults += match.faults
-        if choice_of_table := _find_choice(declared[name], match):
-            open_choices.append((len(match.faults), *choice_of_table))
+    assigned, unused, faults = _assign_sheets(system, remaining, reading, selected)
+    selected |= assigned
+    selected = _drop_empty(system, selected, tables)
+    more, open_choices = _match_sheets(system, selected, mappings, units or {})
+    faults += more
     faults += [
         _missing_fault(system, declared[name], unused) for name in reading.missing if name not in selected
     ]
@@ -229,16 +222,100 @@ def choose_sheets(
     return selected
 
 
+class _AssignedSheets(NamedTuple):
+    """Sheets of tables that no user named.
+
+    sheets  sheet by table
+    unused  sheets that are no table
+    faults  an error for each sheet that may be several tables
+    """
+
+    sheets: dict[str, Sheet]
+    unused: list[Sheet]
+    faults: list[str]
+
+
+def _assign_sheets(
+    system: System, remaining: Sequence[Sheet], reading: Reading, named: Collection[str]
+) -> _AssignedSheets:
+    """Return the sheets of tables by what is read of the sheets that no user named.
+
+    named  tables whose sheets the user named
+    """
+    declared = system.problem.table_by_name
+    result = _AssignedSheets({}, [], [])
+    missing = [declared[name] for name in reading.missing if name not in named]
+    for sheet, choice in zip(remaining, reading.choices, strict=True):
+        others = [
+            table for name, table in declared.items() if name not in named and name not in result.sheets
+        ]
+        # a sheet with the name of a required table is that table, also where another lacks fewer columns
+        table = _table_called(sheet, missing) or choice.table or _table_called(sheet, others)
+        if table is not None:
+            result.sheets[table] = sheet
+        elif len(choice.fitting) > 0:
+            options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
+            result.faults.append(
+                f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}"
+            )
+        else:
+            result.unused.append(sheet)
+    return result
+
+
+def _drop_empty(system: System, selected: Mapping[str, Sheet], named: Collection[str]) -> dict[str, Sheet]:
+    """Return the sheets in the order of the system's tables, without empty ones of optional tables.
+
+    named  tables whose sheets the user named, which stay
+    """
+    optional = system.problem.optional_tables
+    return {
+        name: selected[name]
+        for name in system.problem.table_by_name
+        if name in selected and (name in named or name not in optional or not selected[name].is_empty)
+    }
+
+
+OpenColumns = tuple[int, OpenQuestion, tuple[str, str]]
+"""Number of faults of a table's columns, the question that decides them all, and what it sets."""
+
+
+def _match_sheets(
+    system: System, selected: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
+) -> tuple[list[str], list[OpenColumns]]:
+    """Return the faults of the columns of all sheets, and the questions that decide them."""
+    faults: list[str] = []
+    open_choices: list[OpenColumns] = []
+    for name, sheet in selected.items():
+        table = system.problem.table_by_name[name]
+        match = match_sheet(sheet, table, mappings.get(name), unit=units.get(name), option=OPTION)
+        faults += match.faults
+        if choice := _find_choice(table, match):
+            open_choices.append((len(match.faults), *choice))
+    return faults, open_choices
+
+
 def _find_choice(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[str, str]] | None:
     """Return the question that decides all faults of a table's columns, and what it sets; None for none."""
+    return _find_choice_of_unit(table, match) or _find_choice_of_column(table, match)
+
+
+def _find_choice_of_unit(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[str, str]] | None:
+    """Return the question for the unit of columns that name none, where these are all faults."""
     without_unit = [ours for ours, name in match.names.items() if name in match.ignored]
-    if without_unit and len(match.faults) == len(without_unit):
-        dimensions = {unit.dimension for ours in without_unit if (unit := unit_of(ours)[1])}
-        if len(dimensions) == 1:
-            listed = few([f"'{match.names[ours]}'" for ours in without_unit])
-            answers = {symbol: symbol for symbol in UNITS[dimensions.pop()]}
-            text = f"in which unit is {listed} of {table.name}"
-            return OpenQuestion(parameter="unit", text=text, answers=answers), ("unit", table.name)
+    if not without_unit or len(match.faults) != len(without_unit):
+        return None
+    dimensions = {unit.dimension for ours in without_unit if (unit := unit_of(ours)[1])}
+    if len(dimensions) != 1:
+        return None
+    listed = few([f"'{match.names[ours]}'" for ours in without_unit])
+    answers = {symbol: symbol for symbol in UNITS[dimensions.pop()]}
+    text = f"in which unit is {listed} of {table.name}"
+    return OpenQuestion(parameter="unit", text=text, answers=answers), ("unit", table.name)
+
+
+def _find_choice_of_column(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[str, str]] | None:
+    """Return the question for the column that is one of ours, where this is the only fault."""
     missing = [ours for ours in table.required_columns if ours not in match.names]
     if len(match.faults) != 1:
         return None
@@ -253,17 +330,13 @@ def _find_choice(table: Table, match: ColumnMatch) -> tuple[OpenQuestion, tuple[
     return question, ("column", f"{table.name}.{ours}")
 
 
-def _raise_choice(
-    faults: Sequence[str], open_choices: Sequence[tuple[int, OpenQuestion, tuple[str, str]]]
-) -> None:
+def _raise_choice(faults: Sequence[str], open_choices: Sequence[OpenColumns]) -> None:
     """Raise OpenChoice where one question decides all faults: one of columns, or one of a common unit."""
     questions = [question for _, question, _ in open_choices]
     if not questions or sum(count for count, _, _ in open_choices) < len(faults):
         return
     answers = questions[0].answers
-    if len(questions) > 1 and any(
-        question.parameter != "unit" or question.answers != answers for question in questions
-    ):
+    if len(questions) > 1 and not _have_common_unit(questions):
         return
     text = " and ".join(
         [questions[0].text, *(question.text.removeprefix("in which unit is ") for question in questions[1:])]
@@ -274,6 +347,12 @@ def _raise_choice(
         options = " ".join(f"--unit {name}={next(iter(list(answers)[1:]))}" for _, name in settings)
         more = [f"to give the unit of columns that name none, say {options} (or {', '.join(answers)})"]
     raise OpenChoice([*faults, *more], replace(questions[0], text=text), settings)
+
+
+def _have_common_unit(questions: Sequence[OpenQuestion]) -> bool:
+    """Return whether all questions are for a unit, of the same units."""
+    answers = questions[0].answers
+    return all(question.parameter == "unit" and question.answers == answers for question in questions)
 
 
 def _table_called(sheet: Sheet, tables: Sequence[Table]) -> str | None:

@@ -7,7 +7,7 @@ A source that reads files of its own formats has an attribute `suffixes`, their 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,17 +50,26 @@ def find_source(files: Sequence[Path], system: str | None) -> SourceFiles | None
             if not graphs:
                 continue
             others = [file for file in files if file != graphs[0]]
-            parameters = parameters_of(make)
-            named = {"path": graphs[0]}
-            for file in others:
-                key = "matrix" if file.suffix.lower() in MATRICES or _is_square_text(file) else "demands"
-                if key not in parameters or key in named:
-                    raise InputError(
-                        f"{file}: is nothing that source {source} of {name} reads beside {graphs[0].name}"
-                    )
-                named[key] = file
+            reader = f"source {source} of {name}"
+            named = _name_files(graphs[0], others, parameters_of(make), reader)
             return SourceFiles(system=candidate, source=source, files=named)
     return None
+
+
+def _name_files(
+    graph: Path, others: Sequence[Path], parameters: Collection[str], reader: str
+) -> dict[str, Path]:
+    """Return the file of each parameter of a source; raise InputError for one that it does not read.
+
+    reader  the source, in the error
+    """
+    named = {"path": graph}
+    for file in others:
+        key = "matrix" if file.suffix.lower() in MATRICES or _is_square_text(file) else "demands"
+        if key not in parameters or key in named:
+            raise InputError(f"{file}: is nothing that {reader} reads beside {graph.name}")
+        named[key] = file
+    return named
 
 
 def _is_of(file: Path, suffixes: Sequence[str]) -> bool:

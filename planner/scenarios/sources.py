@@ -250,22 +250,9 @@ def _from_tables(
         system.problem.table_by_name, section.get("tables", {}), section.get("columns", {})
     )
     faults += more
-    windowed = windowed_tables({"source": "tables", **section})
-    faults += [
-        f"problem.tables.{name}.window: {system.name} has no table {name} over time"
-        + did_you_mean(name, system.problem.over_time)
-        for name in windowed
-        if name not in system.problem.over_time
-    ]
-    if len(windowed) > 1:
-        faults.append(f"problem.tables: {' and '.join(windowed)} both have a window; one of them may")
-    paths = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
-    faults += [
-        f"problem.{name} and problem.tables.{name}.file both name the file of a table; keep one"
-        for name in paths
-        if name in section
-    ]
-    paths |= {name: section[name] for name in names if name in section}
+    faults += _window_faults(system, section)
+    paths, more = _paths_of_tables(section, names, layouts)
+    faults += more
     if not paths and "path" not in section:
         faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
     if faults:
@@ -293,6 +280,36 @@ def _table_key_faults(system: System, section: Mapping[str, Any], keys: Sequence
         ),
         *(f"problem.{key} is {section[key]}, must be the name of a file" for key in no_names),
     ]
+
+
+def _window_faults(system: System, section: Mapping[str, Any]) -> list[str]:
+    """Return an error for each table with windows that the system has not over time, and for several."""
+    windowed = windowed_tables({"source": "tables", **section})
+    faults = [
+        f"problem.tables.{name}.window: {system.name} has no table {name} over time"
+        + did_you_mean(name, system.problem.over_time)
+        for name in windowed
+        if name not in system.problem.over_time
+    ]
+    if len(windowed) > 1:
+        faults.append(f"problem.tables: {' and '.join(windowed)} both have a window; one of them may")
+    return faults
+
+
+def _paths_of_tables(
+    section: Mapping[str, Any], names: Sequence[str], layouts: Mapping[str, Layout]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the file of each table that has one of its own, and an error for each that is named twice.
+
+    names  tables whose file a key of [problem] may name
+    """
+    paths: dict[str, Any] = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
+    faults = [
+        f"problem.{name} and problem.tables.{name}.file both name the file of a table; keep one"
+        for name in paths
+        if name in section
+    ]
+    return paths | {name: section[name] for name in names if name in section}, faults
 
 
 def _read_named(system: System, named: Mapping[str, TableFile]) -> Any:

@@ -128,10 +128,8 @@ def _example(name: str, column: Column, frame: pd.DataFrame | None) -> str:
     """Return an example of a column's cells: of a problem, one of its words, or a likely number."""
     import pandas as pd
 
-    if frame is not None and name in frame and len(frame):
-        value = quote_formulas(frame[[name]])[name].iloc[0]
-        if pd.notna(value) and value != "":
-            return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if text := _first_cell(name, frame):
+        return text
     if column.spellings:
         return next(iter(column.spellings.values()))
     if column.kind == "text":
@@ -139,6 +137,18 @@ def _example(name: str, column: Column, frame: pd.DataFrame | None) -> str:
     numbers = [column.default, column.usual[0] if column.usual else None, 1.0, 0.5, 0.0, column.at_most]
     fitting = [number for number in numbers if number is not None and column.satisfied(pd.Series([number]))]
     return f"{fitting[0]:g}" if fitting else ""
+
+
+def _first_cell(name: str, frame: pd.DataFrame | None) -> str:
+    """Return the first cell of a column of a problem's table; "" for none, or a blank one."""
+    import pandas as pd
+
+    if frame is None or name not in frame or not len(frame):
+        return ""
+    value = quote_formulas(frame[[name]])[name].iloc[0]
+    if pd.isna(value):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _add_table(sheet: Any, table: Table) -> None:
