@@ -152,17 +152,24 @@ def generate(
         raise InputError(*faults)
     problem: Problem = make(**values)
     if out is not None:
-        folder = Path(out)
-        if table_format == "xlsx":
-            write_workbook(problem.to_tables(), make_folder(folder) / WORKBOOK)
-        else:
-            write_tables(problem.to_tables(), folder, table_format)
         settings = "".join(f" --set {key}={value}" for key, value in arguments.items())
-        path = WORKBOOK if table_format == "xlsx" else "."
         command = " ".join(f"planner generate {system} --preset {name}{settings}".split())
-        text = starter_text(system_, origin=f"Tables made by: {command}", problem={"path": path})
-        replace_text(folder / "scenario.toml", text)
+        _write_problem(system_, problem, Path(out), table_format, command)
     return problem
+
+
+def _write_problem(
+    system: System, problem: Problem, folder: Path, table_format: TableFormat, command: str
+) -> None:
+    """Write a problem's tables, and a scenario over them that names the command that made them."""
+    if table_format == "xlsx":
+        path = WORKBOOK
+        write_workbook(problem.to_tables(), make_folder(folder) / WORKBOOK)
+    else:
+        path = "."
+        write_tables(problem.to_tables(), folder, table_format)
+    text = starter_text(system, origin=f"Tables made by: {command}", problem={"path": path})
+    replace_text(folder / "scenario.toml", text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -181,33 +181,43 @@ def simulate(
         seed=seed, service=service,
     )  # fmt: skip
     loaded = as_scenario(problem, designs=designs, options=settings)
-    if loaded.system.studies.simulation is not None:
-        argument_names = [
-            *parameters_of(loaded.system.studies.simulation.run),
-            *OPTION_NAMES,
-            "designs",
-            "changes",
-            "frames",
-        ]
-        require_known("simulate", parameters, argument_names, f"the simulation of {loaded.system.name}")
-        of_simulation = {f"simulation.{name}": value for name, value in parameters.items()}
-        loaded = as_scenario(loaded, changes={**(changes or {}), **of_simulation})
-    system = loaded.system
+    loaded = _set_parameters(loaded, parameters, changes or {})
+    simulation = _simulation_of(loaded.system)
+    selected = _controllers(loaded, simulation, labels_of(designs))
+    _require_parameters(loaded, simulation)
+    made = loaded.make_problem()
+    runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in selected)
+    _report_errors(runs)
+    return SimulatedDesigns(system=loaded.system, problem=made, metrics=simulation.metrics, runs=runs)
+
+
+def _simulation_of(system: System) -> Simulation:
+    """Return the simulation in time of a system; raise InputError where it has none."""
     simulation = system.studies.simulation
     if simulation is None:
         hint = system.studies.hint("simulate")
         raise InputError(f"{system.name}: this system has no simulation in time{hint}")
-    selected = _controllers(loaded, simulation, labels_of(designs))
-    what = f"the simulation of {system.name}"
-    _, faults = check_parameters(
-        simulation.run, loaded.raw.get("simulation", {}), where="simulation", what=what
-    )
+    return simulation
+
+
+def _set_parameters(
+    scenario: Scenario, parameters: Mapping[str, Any], changes: Mapping[str, Any]
+) -> Scenario:
+    """Return the scenario with changes and parameters of the simulation; InputError for an unknown one."""
+    simulation = _simulation_of(scenario.system)
+    argument_names = [*parameters_of(simulation.run), *OPTION_NAMES, "designs", "changes", "frames"]
+    require_known("simulate", parameters, argument_names, f"the simulation of {scenario.system.name}")
+    of_simulation = {f"simulation.{name}": value for name, value in parameters.items()}
+    return as_scenario(scenario, changes={**changes, **of_simulation})
+
+
+def _require_parameters(scenario: Scenario, simulation: Simulation) -> None:
+    """Raise InputError where a scenario's parameters of the simulation are missing or wrong."""
+    section = scenario.raw.get("simulation", {})
+    what = f"the simulation of {scenario.system.name}"
+    _, faults = check_parameters(simulation.run, section, where="simulation", what=what)
     if faults:
-        raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
-    made = loaded.make_problem()
-    runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in selected)
-    _report_errors(runs)
-    return SimulatedDesigns(system=system, problem=made, metrics=simulation.metrics, runs=runs)
+        raise InputError(*(f"{scenario.name}: {fault}" for fault in faults))
 
 
 def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] | None) -> list[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
@@ -116,13 +116,7 @@ def upgrades(
     scenario = as_scenario(problem, changes=changes, designs=design, options=settings)
     buys = scenario.system.studies.budget is not None  # its plans say what to buy
     selected = [] if buys else kinds_of(scenario.system, "upgrade", kinds)
-    faults = [] if steps >= 0 else [f"steps is {steps}, must be at least 0"]
-    if budget is not None and not (0 <= budget < math.inf):
-        faults.append(f"budget is {budget}, must be a finite number of at least 0")
-    if candidates is not None and candidates < 1:
-        faults.append(f"candidates is {candidates}, must be at least 1")
-    if faults:
-        raise InputError(*faults)
+    _require_limits(steps, budget, candidates)
     if buys:
         purchase_list.refuse(
             scenario.system, {"kinds": kinds, "candidates": candidates, "exact": exact or None}
@@ -147,6 +141,17 @@ def upgrades(
         )
         result = ladder.climb(steps)
         return ladder.with_cheapest_set(result) if exact and not result.is_interrupted else result
+
+
+def _require_limits(steps: int, budget: float | None, candidates: int | None) -> None:
+    """Raise InputError for limits of the search that are no numbers of steps, costs or candidates."""
+    faults = [] if steps >= 0 else [f"steps is {steps}, must be at least 0"]
+    if budget is not None and not (0 <= budget < math.inf):
+        faults.append(f"budget is {budget}, must be a finite number of at least 0")
+    if candidates is not None and candidates < 1:
+        faults.append(f"candidates is {candidates}, must be at least 1")
+    if faults:
+        raise InputError(*faults)
 
 
 def _ignore_progress(finished: int, failed: int, total: int) -> None:
@@ -517,16 +522,11 @@ class _Ladder:
 
         limit  no upgrade gains more
         """
-        bought_keys = {
-            (candidate.kind.name, candidate.action.parameter, candidate.name) for candidate, _ in self.bought
-        }
         bounds: dict[tuple[str, str], Mapping[str, float | None] | None] = {}
         candidates: list[_Candidate] = []
         rank_of: dict[tuple[str, str], dict[str, int]] = {}
         self.without_cost = 0
-        for kind, action, name in self.trials.candidates("upgrade", self.kinds):
-            if (kind.name, action.parameter, name) in bought_keys:
-                continue
+        for kind, action, name in self._not_bought():
             key = kind.name, action.name
             if key not in bounds:
                 bounds[key] = self._bounds(kind, action)
@@ -553,6 +553,15 @@ class _Ladder:
             for rank, candidate in enumerate(candidates)
         }
         return sorted(candidates, key=lambda candidate: order[id(candidate)])
+
+    def _not_bought(self) -> Iterator[tuple[ElementKind, Action, str]]:
+        """Yield the upgrades that are not bought yet: kind, action and name of the element."""
+        bought_keys = {
+            (candidate.kind.name, candidate.action.parameter, candidate.name) for candidate, _ in self.bought
+        }
+        for kind, action, name in self.trials.candidates("upgrade", self.kinds):
+            if (kind.name, action.parameter, name) not in bought_keys:
+                yield kind, action, name
 
     def _cost(self, kind: ElementKind, action: Action, name: str) -> float | None:
         """Return the cost of an upgrade, 1 where the tables have no costs; None for one without a cost."""

@@ -239,8 +239,13 @@ def _check_optimal(model: LinearProgram, solution: Solution, optimum: float) -> 
     assert solution.seconds is not None
     assert solution.backend, "the backend is not named"
     if model.is_integer:
-        assert solution.row_duals is None, "dual values of an integer program"
-        assert solution.reduced_costs is None, "reduced costs of an integer program"
+        _check_no_duals(solution)
+
+
+def _check_no_duals(solution: Solution) -> None:
+    """Check that an integer program has neither dual values nor reduced costs."""
+    assert solution.row_duals is None, "dual values of an integer program"
+    assert solution.reduced_costs is None, "reduced costs of an integer program"
 
 
 def _check_point(model: LinearProgram, solution: Solution) -> None:

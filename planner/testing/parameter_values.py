@@ -56,13 +56,19 @@ def _numbers(schema: Mapping[str, Any], default: Any, *, is_integer: bool) -> It
     """Yield the ends of the range of a number, and numbers between them, the least first."""
     usual = default if isinstance(default, int | float) and not isinstance(default, bool) else 1
     spread = {usual / 4, usual * 2, *((1, 2) if is_integer else (0.5,))}
-    ends = {schema[key] for key in ("minimum", "maximum") if schema.get(key) is not None}
-    if is_integer and (above := schema.get("exclusiveMinimum")) is not None:
-        ends.add(above + 1)
+    ends = _find_ends(schema, is_integer=is_integer)
     numbers = {math.ceil(value) if is_integer else float(value) for value in ends | spread}
     for number in sorted(numbers):
         if _is_in_range(schema, number) and number <= max(LARGEST, 2 * usual):
             yield number
+
+
+def _find_ends(schema: Mapping[str, Any], *, is_integer: bool) -> set[float]:
+    """Return the least and the largest number of a range; none where it is open or has no limit."""
+    ends = {schema[key] for key in ("minimum", "maximum") if schema.get(key) is not None}
+    if is_integer and (above := schema.get("exclusiveMinimum")) is not None:
+        ends.add(above + 1)
+    return ends
 
 
 def _is_in_range(schema: Mapping[str, Any], number: float) -> bool:
