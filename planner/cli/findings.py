@@ -13,6 +13,8 @@ from planner.cli.output import answer, print_json, report_compiling, say, say_li
 from planner.errors import InputError
 
 if TYPE_CHECKING:
+    from planner.coordination.recipes import Measured
+    from planner.reports.document import Page
     from planner.runs.reproduction import Reproduction
 
 
@@ -70,40 +72,56 @@ def reproduce(
     raise typer.Exit(result.exit_code)
 
 
+Resources = Annotated[
+    str | None,
+    typer.Option(
+        "--resources",
+        metavar="OVERLAP",
+        help="Overlap of the controlled devices: disjoint, partial or full.",
+    ),
+]
+Information = Annotated[
+    str | None,
+    typer.Option(
+        "--information",
+        metavar="EXTENT",
+        help="Information that can be shared: none, incomplete or complete.",
+    ),
+]
+Separation = Annotated[
+    str | None,
+    typer.Option(
+        "--separation",
+        metavar="REASON",
+        help="Reason for the split: layering, companies, departments, timescale, granularity, line-rate.",
+    ),
+]
+DecideSeconds = Annotated[
+    float | None, typer.Option("--decide-s", metavar="S", help="Seconds to compute a good decision.")
+]
+ReactSeconds = Annotated[
+    float | None,
+    typer.Option("--react-s", metavar="S", help="Seconds within which events need a response."),
+]
+MeasuredSystems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="With --measure: only this system. Repeatable.",
+        autocompletion=completion.complete_system,
+    ),
+]
+
+
 @with_reports
 def recipes(
     *,
-    resources: Annotated[
-        str | None,
-        typer.Option(
-            "--resources",
-            metavar="OVERLAP",
-            help="Overlap of the controlled devices: disjoint, partial or full.",
-        ),
-    ] = None,
-    information: Annotated[
-        str | None,
-        typer.Option(
-            "--information",
-            metavar="EXTENT",
-            help="Information that can be shared: none, incomplete or complete.",
-        ),
-    ] = None,
-    separation: Annotated[
-        str | None,
-        typer.Option(
-            "--separation",
-            metavar="REASON",
-            help="Reason for the split: layering, companies, departments, timescale, granularity, line-rate.",
-        ),
-    ] = None,
-    decide_s: Annotated[
-        float | None, typer.Option("--decide-s", metavar="S", help="Seconds to compute a good decision.")
-    ] = None,
-    react_s: Annotated[
-        float | None,
-        typer.Option("--react-s", metavar="S", help="Seconds within which events need a response."),
-    ] = None,
+    resources: Resources = None,
+    information: Information = None,
+    separation: Separation = None,
+    decide_s: DecideSeconds = None,
+    react_s: ReactSeconds = None,
     measured: Annotated[
         bool, typer.Option("--measure", help="Measure the value of coordination in every system.")
     ] = False,
@@ -111,15 +129,7 @@ def recipes(
         bool,
         typer.Option("--curves", help="Measure it also with older, noisier and coarser information."),
     ] = False,
-    systems: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--system",
-            metavar="NAME",
-            help="With --measure: only this system. Repeatable.",
-            autocompletion=completion.complete_system,
-        ),
-    ] = None,
+    systems: MeasuredSystems = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="STORE", help="With --measure: keep the runs in this store."),
@@ -146,17 +156,11 @@ def recipes(
             )
         page = study_pages.coordination_page(result.systems, result.curves)
         write_files(lambda: page, reports, pictures)
-        answer(page, result.to_dict, as_json)
-        if not as_json:
-            for line in page.warnings:
-                say_line(line, "yellow", err=False)
+        _show_values(page, result, as_json=as_json)
         return
     answers = (resources, information, separation, decide_s, react_s)
     if all(answer_ is None for answer_ in answers):
-        space = mechanisms.recipes()
-        answer(study_pages.design_space_page(space.reviews), space.to_dict, as_json)
-        if not as_json:
-            say("planner recipes --resources ... --separation ... recommends one for your constraints")
+        _show_design_space(as_json=as_json)
         return
     if resources is None:
         raise InputError("--resources: is missing; one of disjoint, partial, full")
@@ -168,3 +172,22 @@ def recipes(
         react_s=react_s,
     )
     answer(study_pages.advice_page(advice), advice.to_dict, as_json)
+
+
+def _show_values(page: Page, result: Measured, *, as_json: bool) -> None:
+    """Show the measured values of coordination, with what they do not hold for."""
+    answer(page, result.to_dict, as_json)
+    if not as_json:
+        for line in page.warnings:
+            say_line(line, "yellow", err=False)
+
+
+def _show_design_space(*, as_json: bool) -> None:
+    """Show all mechanisms with the systems that they suit, and how to ask for one."""
+    from planner.coordination import recipes as mechanisms
+    from planner.reports import study_pages
+
+    space = mechanisms.recipes()
+    answer(study_pages.design_space_page(space.reviews), space.to_dict, as_json)
+    if not as_json:
+        say("planner recipes --resources ... --separation ... recommends one for your constraints")

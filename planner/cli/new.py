@@ -37,6 +37,35 @@ new = typer.Typer(
 )
 
 
+RecognizedSystem = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="Its system; default: recognized by the columns.",
+        autocompletion=completion.complete_system,
+    ),
+]
+FilesOfTables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", metavar="TABLE=FILE", help="The file or sheet of a table, where columns do not tell."
+    ),
+]
+NamesOfColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="TABLE.COLUMN=NAME", help="The name of a column in the file. Repeatable."
+    ),
+]
+UnitsOfTables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit", metavar="TABLE=UNIT", help="The unit of a matrix or columns that name none: Gbit/s."
+    ),
+]
+
+
 @new.command("scenario", epilog=examples_of("new scenario"))
 def scenario(
     files: Annotated[
@@ -47,33 +76,10 @@ def scenario(
         Path | None,
         typer.Option("--out", metavar="FILE", help="The scenario; default: scenario.toml beside the files."),
     ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            "--system",
-            metavar="NAME",
-            help="Its system; default: recognized by the columns.",
-            autocompletion=completion.complete_system,
-        ),
-    ] = None,
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table", metavar="TABLE=FILE", help="The file or sheet of a table, where columns do not tell."
-        ),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column", metavar="TABLE.COLUMN=NAME", help="The name of a column in the file. Repeatable."
-        ),
-    ] = None,
-    units: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--unit", metavar="TABLE=UNIT", help="The unit of a matrix or columns that name none: Gbit/s."
-        ),
-    ] = None,
+    system: RecognizedSystem = None,
+    tables: FilesOfTables = None,
+    columns: NamesOfColumns = None,
+    units: UnitsOfTables = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,13 +104,7 @@ def scenario(
     """
     from planner.scenarios.from_files import write_scenario
 
-    mappings: dict[str, dict[str, str]] = {}
-    for text in columns or []:
-        reference, name = _split("--column", text, "TABLE.COLUMN=NAME")
-        table, dot, column = reference.partition(".")
-        if not dot:
-            raise InputError(f"--column {text}: must be TABLE.COLUMN=NAME, such as links.tail=From")
-        mappings.setdefault(table, {})[column] = name
+    mappings = _mappings_of(columns)
     with report_notes(but=READ_NOTES):
         written = write_scenario(
             files,
@@ -119,6 +119,23 @@ def scenario(
             ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
     _show_columns(written)
+    _say_next_step(written)
+
+
+def _mappings_of(columns: list[str] | None) -> dict[str, dict[str, str]]:
+    """Return the names of columns in the files, by table and our name; InputError for another form."""
+    mappings: dict[str, dict[str, str]] = {}
+    for text in columns or []:
+        reference, name = _split("--column", text, "TABLE.COLUMN=NAME")
+        table, dot, column = reference.partition(".")
+        if not dot:
+            raise InputError(f"--column {text}: must be TABLE.COLUMN=NAME, such as links.tail=From")
+        mappings.setdefault(table, {})[column] = name
+    return mappings
+
+
+def _say_next_step(written: NewScenario) -> None:
+    """Say what was written, and the command that uses it."""
     if written.windows is None:
         over_time, then = "", f"solve with: planner compare {written.path}"
     else:
