@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.arrays import Ints32
+from planner.arrays import Floats, Ints32
 from planner.options import Service
 from planner_models.brokering.problem.problem import Brokering
 
@@ -32,22 +32,11 @@ def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteMo
     """
     import pyomo.environ as pyo  # imported late: slow to load
 
-    terms, groups, sheds = problem.terms, problem.groups, service == "best"
+    groups, sheds = problem.groups, service == "best"
     group = np.repeat(np.arange(len(groups.count)), groups.count).tolist()  # of each client
-    location = groups.location.tolist()
-    bitrate = groups.bitrate_mbps.tolist()
-    priced = problem.priced_bitrate_mbps(groups.location, groups.bitrate_mbps).tolist()
-    capacity = problem.residual_mbps.tolist()
+    bitrate, capacity = groups.bitrate_mbps.tolist(), problem.residual_mbps.tolist()
     allowed = problem.allowed & ~np.isnan(problem.price[groups.location])
     matchings = [np.flatnonzero(row).tolist() for row in allowed]  # of each group
-
-    def performance(g: int, c: int) -> float:
-        factor = bitrate[g] if terms.performance_per == "bit" else 1.0
-        return -factor * float(problem.score[location[g], c])
-
-    def cost(g: int, c: int) -> float:
-        hourly: float = terms.units_per_mbps_hour * priced[g]
-        return hourly * float(problem.price[location[g], c])
 
     def fits(m: pyo.ConcreteModel, c: int) -> Any:
         load = [bitrate[group[r]] * m.U[r, c] for r in m.Clients if (r, c) in m.RM]
@@ -65,19 +54,47 @@ def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteMo
     m.S = pyo.Var(m.Clients if sheds else [], domain=pyo.Binary)
     m.once = pyo.Constraint(m.Clients, rule=once)
     m.capacity = pyo.Constraint(m.Clusters, rule=fits)
-    wp, wc = terms.performance_weight, terms.cost_weight
-    largest = [  # cost of a client of each group in its most expensive cluster
-        max((wc * cost(g, c) - wp * performance(g, c) for c in row), default=0.0)
-        for g, row in enumerate(matchings)
-    ]
-    unserved_cost = 1.0 + float(np.dot(largest, groups.count))
+    wp, wc = problem.terms.performance_weight, problem.terms.cost_weight
+    performance, cost = _find_performance(problem), _find_cost(problem)
+    unserved_cost = _find_unserved_cost(problem, matchings, performance, cost)
     m.goal = pyo.Objective(
-        expr=wp * sum(performance(group[r], c) * m.U[r, c] for r, c in m.RM)
-        - wc * sum(cost(group[r], c) * m.U[r, c] for r, c in m.RM)
+        expr=wp * sum(performance[group[r]][c] * m.U[r, c] for r, c in m.RM)
+        - wc * sum(cost[group[r]][c] * m.U[r, c] for r, c in m.RM)
         - unserved_cost * sum(m.S.values()),
         sense=pyo.maximize,
     )
     return m
+
+
+def _find_unserved_cost(
+    problem: Brokering, matchings: list[list[int]], performance: list[list[float]], cost: list[list[float]]
+) -> float:
+    """Return a cost above that of all clients, each in the most expensive cluster of its group."""
+    wp, wc = problem.terms.performance_weight, problem.terms.cost_weight
+    largest = [
+        max((wc * cost[g][c] - wp * performance[g][c] for c in row), default=0.0)
+        for g, row in enumerate(matchings)
+    ]
+    return 1.0 + float(np.dot(largest, problem.groups.count))
+
+
+def _find_performance(problem: Brokering) -> list[list[float]]:
+    """Return the performance of a client of each group in each cluster; larger is better."""
+    groups = problem.groups
+    score: Floats = problem.score[groups.location]
+    is_per_bit = problem.terms.performance_per == "bit"
+    factor = groups.bitrate_mbps if is_per_bit else np.ones(len(groups.count))
+    performance: list[list[float]] = (-factor[:, None] * score).tolist()
+    return performance
+
+
+def _find_cost(problem: Brokering) -> list[list[float]]:
+    """Return the cost of an hour of a client of each group in each cluster."""
+    groups = problem.groups
+    priced_mbps = problem.priced_bitrate_mbps(groups.location, groups.bitrate_mbps)
+    hourly = problem.terms.units_per_mbps_hour * priced_mbps
+    cost: list[list[float]] = (hourly[:, None] * problem.price[groups.location]).tolist()
+    return cost
 
 
 def clients_by_group(problem: Brokering, m: pyo.ConcreteModel) -> Ints32:

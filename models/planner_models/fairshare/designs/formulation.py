@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -22,9 +23,7 @@ Variant = Annotated[
 LEVEL: Final = "level"
 
 
-def formulation(  # noqa: C901 - one model, constraint by constraint
-    problem: SharedStore, *, variant: Variant = "level"
-) -> pyo.ConcreteModel:
+def formulation(problem: SharedStore, *, variant: Variant = "level") -> pyo.ConcreteModel:
     """Return placement, splits and local shares of all tenants as one model.
 
     maximize    s                            level; as printed (1): sum_t x_t
@@ -43,48 +42,56 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     import pyomo.environ as pyo  # only needed for the formal model
 
     m = pyo.ConcreteModel("fairshare")
-    tenants, nodes = len(problem.tenants), len(problem.nodes)
-    partitions = len(problem.partitions)
-    owner, f = problem.tenant.tolist(), problem.demand_kops.tolist()
     z, demand = fair_share_kops(problem).tolist(), problem.demand_of_tenant.tolist()
-    capacity, per_op = problem.capacity, problem.per_op
-    forbidden, pinned = problem.is_forbidden, problem.is_pinned
-    m.T, m.P, m.N = pyo.RangeSet(0, tenants - 1), pyo.RangeSet(0, partitions - 1), pyo.RangeSet(0, nodes - 1)
+    m.T = pyo.RangeSet(0, len(problem.tenants) - 1)
+    m.P = pyo.RangeSet(0, len(problem.partitions) - 1)
+    m.N = pyo.RangeSet(0, len(problem.nodes) - 1)
     m.I = pyo.Var(m.P, m.N, domain=pyo.Binary)
     m.Q = pyo.Var(m.P, m.N, domain=pyo.NonNegativeReals)
     m.r = pyo.Var(m.T, m.N, domain=pyo.NonNegativeReals)
     m.on = pyo.Var(m.T, m.N, domain=pyo.Binary)
     m.x = pyo.Var(m.T, bounds=lambda _, t: (0.0, demand[t]))
     m.s = pyo.Var(bounds=(0.0, 1.0))
-    parts_of = {t: [p for p in range(partitions) if owner[p] == t] for t in range(tenants)}
-    domains = [
-        [n for n in range(nodes) if problem.domain[n] == d] for d in sorted(set(problem.domain.tolist()))
-    ]
-    for p in range(partitions):
-        for n in range(nodes):
+    owner = problem.tenant.tolist()
+    partitions_of = {t: [p for p in m.P if owner[p] == t] for t in m.T}
+    _fix_replicas(problem, m)
+    if variant == "as printed":
+        m.fair_share = pyo.Constraint(m.T, rule=lambda m, t: sum(m.r[t, n] for n in m.N) <= z[t])
+
+    capacity, per_op = problem.capacity, problem.per_op
+    m.node = pyo.Constraint(
+        m.N,
+        range(capacity.shape[1]),
+        rule=lambda m, n, r: sum(float(per_op[t, r]) * m.r[t, n] for t in m.T) <= float(capacity[n, r]),
+    )
+    m.local = pyo.Constraint(
+        m.T, m.N, rule=lambda m, t, n: sum(m.Q[p, n] for p in partitions_of[t]) <= m.r[t, n]
+    )
+    _place_replicas(problem, m)
+    _serve_demand(problem, m, partitions_of)
+    m.share = pyo.Constraint(m.T, rule=lambda m, t: m.x[t] >= z[t] * m.s)
+    goal = m.s if variant == LEVEL else sum(m.x[t] for t in m.T)
+    m.goal = pyo.Objective(expr=goal, sense=pyo.maximize)
+    return m
+
+
+def _fix_replicas(problem: SharedStore, m: pyo.ConcreteModel) -> None:
+    """Fix the replicas of a model that failed nodes and rules exclude, or that rules pin."""
+    forbidden, pinned = problem.is_forbidden, problem.is_pinned
+    for p in m.P:
+        for n in m.N:
             if problem.is_failed[n] or (forbidden is not None and forbidden[p, n]):
                 m.I[p, n].fix(0)
             elif pinned is not None and pinned[p, n]:
                 m.I[p, n].fix(1)
-    if variant == "as printed":
-        m.fair_share = pyo.Constraint(m.T, rule=lambda m, t: sum(m.r[t, n] for n in m.N) <= z[t])
 
-    def resource(m: pyo.ConcreteModel, n: int, r: int) -> Any:
-        return sum(float(per_op[t, r]) * m.r[t, n] for t in m.T) <= float(capacity[n, r])
 
-    def demanded(m: pyo.ConcreteModel, p: int) -> Any:
-        sent = sum(m.Q[p, n] for n in m.N)
-        if not problem.is_fixed[owner[p]]:
-            return sent <= f[p]
-        return sent == float(problem.share_of_tenant[p]) * m.x[owner[p]]
+def _place_replicas(problem: SharedStore, m: pyo.ConcreteModel) -> None:
+    """Add constraint (5) to a model: replicas of each partition, within domains, memory and most_nodes."""
+    import pyomo.environ as pyo
 
-    def summed(m: pyo.ConcreteModel, t: int) -> Any:
-        if problem.is_fixed[t] and demand[t] > 0:
-            return pyo.Constraint.Skip
-        return m.x[t] == sum(m.Q[p, n] for p in parts_of[t] for n in m.N)
-
-    m.node = pyo.Constraint(m.N, range(capacity.shape[1]), rule=resource)
-    m.local = pyo.Constraint(m.T, m.N, rule=lambda m, t, n: sum(m.Q[p, n] for p in parts_of[t]) <= m.r[t, n])
+    owner, f = problem.tenant.tolist(), problem.demand_kops.tolist()
+    domains = [[n for n in m.N if problem.domain[n] == d] for d in sorted(set(problem.domain.tolist()))]
     m.replicas = pyo.Constraint(
         m.P, rule=lambda m, p: sum(m.I[p, n] for n in m.N) == int(problem.wanted_replicas[p])
     )
@@ -102,9 +109,33 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     )
     m.present = pyo.Constraint(m.P, m.N, rule=lambda m, p, n: m.I[p, n] <= m.on[owner[p], n])
     m.most = pyo.Constraint(m.T, rule=lambda m, t: sum(m.on[t, n] for n in m.N) <= int(problem.most_nodes[t]))
+
+
+def _serve_demand(
+    problem: SharedStore, m: pyo.ConcreteModel, partitions_of: Mapping[int, Sequence[int]]
+) -> None:
+    """Add constraint (6) to a model: the demand of each partition, and the rate of each tenant.
+
+    partitions_of  partitions by tenant
+    """
+    import pyomo.environ as pyo
+
+    owner, f, demand = (
+        problem.tenant.tolist(),
+        problem.demand_kops.tolist(),
+        problem.demand_of_tenant.tolist(),
+    )
+
+    def demanded(m: pyo.ConcreteModel, p: int) -> Any:
+        sent = sum(m.Q[p, n] for n in m.N)
+        if not problem.is_fixed[owner[p]]:
+            return sent <= f[p]
+        return sent == float(problem.share_of_tenant[p]) * m.x[owner[p]]
+
+    def summed(m: pyo.ConcreteModel, t: int) -> Any:
+        if problem.is_fixed[t] and demand[t] > 0:
+            return pyo.Constraint.Skip
+        return m.x[t] == sum(m.Q[p, n] for p in partitions_of[t] for n in m.N)
+
     m.demand = pyo.Constraint(m.P, rule=demanded)
     m.rate = pyo.Constraint(m.T, rule=summed)
-    m.share = pyo.Constraint(m.T, rule=lambda m, t: m.x[t] >= z[t] * m.s)
-    goal = m.s if variant == LEVEL else sum(m.x[t] for t in m.T)
-    m.goal = pyo.Objective(expr=goal, sense=pyo.maximize)
-    return m

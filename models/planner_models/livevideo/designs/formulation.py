@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyomo.environ as pyo
 
 
-def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
+def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
     """Return the integer program of Fig. 4.8, over every link and every requested object.
 
     maximize    ws sum_{l in LAS, o} Priority_o Request_{l,o} Serves_{l,o}
@@ -41,30 +41,55 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     import pyomo.environ as pyo  # slow to import
 
     m = pyo.ConcreteModel("live video")
-    tail, head = problem.tail.tolist(), problem.head.tolist()
-    level, clusters = problem.level.tolist(), range(len(problem.clusters))
-    group = problem.group.tolist()
     steps = {
         (q, o): value for q, o, value in zip(*(column.tolist() for column in problem.steps), strict=True)
     }
-    at_source = {
-        int(s): set(np.flatnonzero(problem.is_at_source[:, i]).tolist())
-        for i, s in enumerate(problem.sources)
-    }
-
     m.L = pyo.Set(initialize=range(len(problem.links)))
     m.R = pyo.Set(initialize=range(len(problem.requests)))
     m.steps = pyo.Set(dimen=2, initialize=list(steps))  # requests and the objects that they accept
     pinned_objects = [int(o) for o in problem.pinned_links[:, 0]]
     m.O = pyo.Set(initialize=sorted({*(o for _, o in steps), *pinned_objects}))
-    bitrate, cost = problem.bitrate_mbps.tolist(), problem.cost.tolist()
-    capacity = problem.capacity_mbps.tolist()
-    into: dict[int, list[int]] = {v: [] for v in clusters}
-    for link, v in enumerate(head):
-        into[v].append(link)
-
     m.serves = pyo.Var(m.L, m.O, domain=pyo.Binary)
     m.takes = pyo.Var(m.steps, domain=pyo.Binary)
+    into = _list_links_in(problem)
+    bitrate, capacity = problem.bitrate_mbps.tolist(), problem.capacity_mbps.tolist()
+    m.capacity = pyo.Constraint(
+        m.L, rule=lambda m, link: sum(bitrate[o] * m.serves[link, o] for o in m.O) <= capacity[link]
+    )
+    _send_only_received(problem, m, into)
+    _serve_requests(problem, m, into)
+    m.once = pyo.Constraint(
+        range(len(problem.clusters)),
+        m.O,
+        rule=lambda m, v, o: (
+            sum(m.serves[link, o] for link in into[v]) <= 1 if len(into[v]) > 1 else pyo.Constraint.Skip
+        ),
+    )
+    _keep_rules(problem, m)
+    cost = problem.cost.tolist()
+    service = sum(value * m.takes[r, o] for (r, o), value in steps.items())
+    spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
+    m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
+    return m
+
+
+def _list_links_in(problem: LiveVideo) -> list[list[int]]:
+    """Return the links into each cluster."""
+    into: list[list[int]] = [[] for _ in range(len(problem.clusters))]
+    for link, v in enumerate(problem.head.tolist()):
+        into[v].append(link)
+    return into
+
+
+def _send_only_received(problem: LiveVideo, m: pyo.ConcreteModel, into: list[list[int]]) -> None:
+    """Add to a model that a cluster sends an object only where it receives it, or is a source of it."""
+    import pyomo.environ as pyo
+
+    tail, level = problem.tail.tolist(), problem.level.tolist()
+    at_source = {
+        int(s): set(np.flatnonzero(problem.is_at_source[:, i]).tolist())
+        for i, s in enumerate(problem.sources)
+    }
 
     def received(m: pyo.ConcreteModel, link: int, o: int) -> Any:
         v = tail[link]
@@ -72,28 +97,33 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
             return pyo.Constraint.Skip if o in at_source[v] else m.serves[link, o] == 0
         return sum(m.serves[other, o] for other in into[v]) >= m.serves[link, o]
 
-    def once(m: pyo.ConcreteModel, v: int, o: int) -> Any:
-        return sum(m.serves[link, o] for link in into[v]) <= 1 if len(into[v]) > 1 else pyo.Constraint.Skip
+    m.received = pyo.Constraint(m.L, m.O, rule=received)
+
+
+def _serve_requests(problem: LiveVideo, m: pyo.ConcreteModel, into: list[list[int]]) -> None:
+    """Add to a model that a request takes one bitrate at most, which its group receives."""
+    import pyomo.environ as pyo
+
+    group = problem.group.tolist()
+    accepted: list[list[int]] = [[] for _ in group]
+    for r, o in m.steps:
+        accepted[r].append(o)
 
     def at_group(m: pyo.ConcreteModel, r: int, o: int) -> Any:
         return sum(m.serves[link, o] for link in into[group[r]]) >= m.takes[r, o]
-
-    accepted: list[list[int]] = [[] for _ in group]
-    for r, o in steps:
-        accepted[r].append(o)
 
     def one_bitrate(m: pyo.ConcreteModel, r: int) -> Any:
         if len(accepted[r]) == 1:
             return pyo.Constraint.Skip
         return sum(m.takes[r, o] for o in accepted[r]) <= 1
 
-    m.capacity = pyo.Constraint(
-        m.L, rule=lambda m, link: sum(bitrate[o] * m.serves[link, o] for o in m.O) <= capacity[link]
-    )
-    m.received = pyo.Constraint(m.L, m.O, rule=received)
     m.at_group = pyo.Constraint(m.steps, rule=at_group)
     m.one_bitrate = pyo.Constraint(m.R, rule=one_bitrate)
-    m.once = pyo.Constraint(clusters, m.O, rule=once)
+
+
+def _keep_rules(problem: LiveVideo, m: pyo.ConcreteModel) -> None:
+    """Add the rules of the problem to a model: pinned objects and links are 1, forbidden ones 0."""
+    import pyomo.environ as pyo
 
     m.rules = pyo.ConstraintList()
     for o, link in problem.pinned_links.tolist():
@@ -104,11 +134,6 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
         for o, link in np.argwhere(problem.forbidden_pairs).tolist():
             if o in m.O:
                 m.rules.add(m.serves[link, o] == 0)
-
-    service = sum(value * m.takes[r, o] for (r, o), value in steps.items())
-    spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
-    m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
-    return m
 
 
 def read_plan(problem: LiveVideo, m: pyo.ConcreteModel) -> Trees:
