@@ -10,12 +10,12 @@ for fractional ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from planner import backends
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.design import Decision
@@ -135,92 +135,163 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     receivers, inverse = np.unique(receives, return_inverse=True)
     inverse = inverse.ravel()
 
-    value = np.zeros(len(receivers))
-    steps = problem.steps
-    accepted = steps.object * clusters + problem.group[steps.request]
-    where = np.minimum(np.searchsorted(receivers, accepted), max(len(receivers) - 1, 0))
-    can_reach = receivers[where] == accepted if len(receivers) else np.zeros(len(accepted), dtype=bool)
-    has_choice_of_step = np.bincount(steps.request, minlength=len(problem.requests))[steps.request] > 1
-    single, step = (
-        np.flatnonzero(can_reach & ~has_choice_of_step),
-        np.flatnonzero(can_reach & has_choice_of_step),
-    )
-    np.add.at(value, where[single], steps.value[single])
-
-    inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
-    sends = np.searchsorted(receivers, item[inner] * clusters + problem.tail[link[inner]])
-    usable, on_link = np.unique(link, return_inverse=True)
-    rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
-    capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
-    has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
-
-    lower = np.zeros(count)
-    for o, pinned in problem.pinned_links.tolist():
-        lower[(item == o) & (link == pinned)] = 1.0
-    must = problem.pinned_requests
-    where_must = problem.object[must] * clusters + problem.group[must]
-    needed = np.isin(receivers, where_must)
-    absent = ~np.isin(where_must, receivers)
-    pinned_absent = [
-        (o, pinned)
-        for o, pinned in problem.pinned_links.tolist()
-        if not ((item == o) & (link == pinned)).any()
-    ]
-    impossible = int(absent.sum()) + len(pinned_absent)
-    labels = problem.link_labels
-
-    def place_labels(which: Ints) -> list[str]:
-        names, objects = problem.clusters["cluster"].to_numpy(), problem.object_labels
-        return [f"{objects[key // clusters]} at {names[key % clusters]}" for key in which.tolist()]
-
-    def variable_labels(which: Ints) -> list[str]:
-        objects = problem.object_labels
-        return [f"{objects[item[j]]} on {labels[link[j]]}" for j in which.tolist()]
-
-    def step_labels(which: Ints) -> list[str]:
-        names = [f"request {q + 1}" for q in steps.request[which].tolist()]
-        return [
-            f"{problem.object_labels[o]} for {q}" for o, q in zip(steps.object[which], names, strict=True)
-        ]
-
-    ladders, ladder = np.unique(steps.request[step], return_inverse=True)
+    value, step, receiver_of_step = _find_steps(problem, receivers)
+    pins = _find_pins(problem, pairs, receivers)
     m = ProgramBuilder(sense="maximize", name="live video")
     serves = m.variables(
         "serves",
         count,
-        lower=lower,
+        lower=pins.lower,
         upper=1.0,
         cost=value[inverse] - problem.cost_weight * problem.cost[link] * bitrate,
         integer=True,
-        labels=lambda: variable_labels(np.arange(count)),
+        labels=lambda: _label_links(problem, pairs),
     )
     takes = m.variables(
-        "takes", len(step), upper=1.0, cost=steps.value[step], labels=lambda: step_labels(step)
+        "takes",
+        len(step),
+        upper=1.0,
+        cost=problem.steps.value[step],
+        labels=lambda: _label_steps(problem, step),
     )
     receives_at = serves.sum_by(inverse, len(receivers))
+    usable = _limit_links(problem, m, serves, pairs)
+    _send_only_received(problem, m, serves, receives_at, pairs, receivers)
+    has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
+    m.constrain(
+        "once",
+        receives_at[has_choice],
+        upper=1.0,
+        labels=lambda: _label_receivers(problem, receivers[has_choice]),
+    )
+    m.constrain(
+        "pinned",
+        receives_at[pins.needed],
+        lower=1.0,
+        labels=lambda: _label_receivers(problem, receivers[pins.needed]),
+    )
+    _take_received_steps(problem, m, takes, receives_at[receiver_of_step], step)
+    # pinned requests or links without a variable
+    m.constrain("unreachable", Expression.zero(pins.impossible), lower=1.0)
+    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step)
+
+
+def _limit_links(problem: LiveVideo, m: ProgramBuilder, serves: Expression, pairs: Ints) -> Ints:
+    """Constrain a program by the capacities of links, rounded to whole streams; return the link of each."""
+    item, link = pairs[:, 0], pairs[:, 1]
+    usable, on_link = np.unique(link, return_inverse=True)
+    rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
+    labels = problem.link_labels
     m.constrain(
         "capacity",
-        (serves * bitrate).sum_by(on_link, len(usable)),
-        upper=capacity_mbps,
+        (serves * problem.bitrate_mbps[item]).sum_by(on_link, len(usable)),
+        upper=round_capacities(problem.capacity_mbps[usable], rates, objects),
         labels=lambda: [labels[i] for i in usable],
     )
+    return usable
+
+
+def _send_only_received(
+    problem: LiveVideo,
+    m: ProgramBuilder,
+    serves: Expression,
+    receives_at: Expression,
+    pairs: Ints,
+    receivers: Ints,
+) -> None:
+    """Constrain a program to send an object over links below a source's only where it is received."""
+    item, link = pairs[:, 0], pairs[:, 1]
+    inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
+    sends = np.searchsorted(receivers, item[inner] * len(problem.clusters) + problem.tail[link[inner]])
     m.constrain(
-        "received", receives_at[sends] - serves[inner], lower=0.0, labels=lambda: variable_labels(inner)
+        "received",
+        receives_at[sends] - serves[inner],
+        lower=0.0,
+        labels=lambda: _label_links(problem, pairs[inner]),
     )
-    m.constrain(
-        "once", receives_at[has_choice], upper=1.0, labels=lambda: place_labels(receivers[has_choice])
-    )
-    m.constrain("pinned", receives_at[needed], lower=1.0, labels=lambda: place_labels(receivers[needed]))
-    m.constrain("takes", receives_at[where[step]] - takes, lower=0.0, labels=lambda: step_labels(step))
+
+
+def _take_received_steps(
+    problem: LiveVideo, m: ProgramBuilder, takes: Expression, received: Expression, step: Ints
+) -> None:
+    """Constrain a program to take steps that are received, and one for each request at most.
+
+    received  what is delivered to the group of each step
+    """
+    ladders, ladder = np.unique(problem.steps.request[step], return_inverse=True)
+    m.constrain("takes", received - takes, lower=0.0, labels=lambda: _label_steps(problem, step))
     m.constrain(
         "one_bitrate",
         takes.sum_by(ladder, len(ladders)),
         upper=1.0,
         labels=lambda: [f"request {q + 1}" for q in ladders],
     )
-    # pinned requests or links without a variable
-    m.constrain("unreachable", Expression.zero(impossible), lower=1.0)
-    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step)
+
+
+def _find_steps(problem: LiveVideo, receivers: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return the value of each receiver, the steps that are variables, and the receiver of each of these.
+
+    Steps of requests that accept one bitrate are no variables: their value is that of the receiver.
+
+    receivers  objects at clusters where a variable delivers them, as object * clusters + cluster, sorted
+    """
+    steps = problem.steps
+    accepted = steps.object * len(problem.clusters) + problem.group[steps.request]
+    where = np.minimum(np.searchsorted(receivers, accepted), max(len(receivers) - 1, 0))
+    can_reach = receivers[where] == accepted if len(receivers) else np.zeros(len(accepted), dtype=bool)
+    has_choice = np.bincount(steps.request, minlength=len(problem.requests))[steps.request] > 1
+    single, step = np.flatnonzero(can_reach & ~has_choice), np.flatnonzero(can_reach & has_choice)
+    value = np.zeros(len(receivers))
+    np.add.at(value, where[single], steps.value[single])
+    return value, step, where[step]
+
+
+class _Pins(NamedTuple):
+    """What pinned objects and links require.
+
+    lower       lower limit of each variable, 1 where it is pinned
+    needed      whether each receiver is pinned
+    impossible  number of pinned links and requests that have no variable
+    """
+
+    lower: Floats
+    needed: Bools
+    impossible: int
+
+
+def _find_pins(problem: LiveVideo, pairs: Ints, receivers: Ints) -> _Pins:
+    """Return what is pinned of the variables (n, 2), objects and links, and of the receivers."""
+    lower, impossible = np.zeros(len(pairs)), 0
+    for pin in problem.pinned_links:
+        matches = (pairs == pin).all(axis=1)
+        lower[matches] = 1.0
+        impossible += not matches.any()
+    must = problem.pinned_requests
+    where = problem.object[must] * len(problem.clusters) + problem.group[must]
+    impossible += int((~np.isin(where, receivers)).sum())
+    return _Pins(lower, np.isin(receivers, where), impossible)
+
+
+def _label_receivers(problem: LiveVideo, receivers: Ints) -> list[str]:
+    """Return labels of objects at clusters."""
+    names, objects, clusters = (
+        problem.clusters["cluster"].to_numpy(),
+        problem.object_labels,
+        len(problem.clusters),
+    )
+    return [f"{objects[key // clusters]} at {names[key % clusters]}" for key in receivers.tolist()]
+
+
+def _label_links(problem: LiveVideo, pairs: Ints) -> list[str]:
+    """Return labels of objects on links, (n, 2)."""
+    objects, links = problem.object_labels, problem.link_labels
+    return [f"{objects[o]} on {links[link]}" for o, link in pairs.tolist()]
+
+
+def _label_steps(problem: LiveVideo, step: Ints) -> list[str]:
+    """Return labels of steps: the object and the request."""
+    objects, requests = problem.steps.object[step].tolist(), problem.steps.request[step].tolist()
+    return [f"{problem.object_labels[o]} for request {q + 1}" for o, q in zip(objects, requests, strict=True)]
 
 
 def count_links(problem: LiveVideo) -> int:
