@@ -62,10 +62,7 @@ def read_paths(
     names  of the nodes
     """
     count = len(frame)
-    columns = {
-        name: frame[name].tolist() if name in frame else [""] * count
-        for name in ("source", "target", "kind", "parallel", "name")
-    }
+    columns = _list_columns(frame)
     node_of = {name: node for node, name in enumerate(names)}
     faults = RowFaults(frame, "tunnels")
     nodes: list[tuple[int, ...]] = []
@@ -76,20 +73,10 @@ def read_paths(
         listed.append(path)
         node_rows = tuple(node_of.get(name, -1) for name in path)
         nodes.append(node_rows)
-        for text_fault in _path_faults(path, node_rows, columns, row):
-            faults.add(row, text_fault)
-        for name, node in zip(path, node_rows, strict=True):
-            if node < 0:
-                faults.add_unknown_node(row, name, "path", names)
-        kind = columns["kind"][row]
-        if kind not in ("", *KINDS):
-            faults.add(row, f"kind '{kind}' is not explicit or segments{did_you_mean(kind, KINDS)}")
-        is_explicit = kind != "segments"
-        if faults.lines.get(row) is None and is_explicit:
+        _add_row_faults(faults, row, path, node_rows, columns, names)
+        if columns["kind"][row] != "segments" and faults.lines.get(row) is None:
             links.append(_find_steps(links_known, path, node_rows, columns["parallel"][row], faults, row))
         else:
-            if not is_explicit and columns["parallel"][row]:
-                faults.add(row, "parallel is given, but a list of segments names no links")
             links.append(())
     tunnel_names = _name_tunnels(columns["name"], listed)
     _add_repeats(tunnel_names, columns, nodes, links, faults)
@@ -105,6 +92,14 @@ def read_paths(
     return tunnels, faults.report()
 
 
+def _list_columns(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the texts of each column but the path and the weight; empty texts where it is not there."""
+    return {
+        name: frame[name].tolist() if name in frame else [""] * len(frame)
+        for name in ("source", "target", "kind", "parallel", "name")
+    }
+
+
 def _name_tunnels(stated: list[str], paths: list[list[str]]) -> list[str]:
     """Return the given names, and for the others their paths, numbered where several have the same."""
     taken = Counter(name for name in stated if name)
@@ -116,6 +111,27 @@ def _name_tunnels(stated: list[str], paths: list[list[str]]) -> list[str]:
             name = text if taken[text] == 1 else f"{text} ({taken[text]})"
         names.append(name)
     return names
+
+
+def _add_row_faults(
+    faults: RowFaults,
+    row: int,
+    path: list[str],
+    node_rows: tuple[int, ...],
+    columns: dict[str, list[str]],
+    names: Sequence[str],
+) -> None:
+    """Add the faults of a row in itself: of its path, its nodes, its kind and its parallel links."""
+    for text_fault in _path_faults(path, node_rows, columns, row):
+        faults.add(row, text_fault)
+    for name, node in zip(path, node_rows, strict=True):
+        if node < 0:
+            faults.add_unknown_node(row, name, "path", names)
+    kind = columns["kind"][row]
+    if kind not in ("", *KINDS):
+        faults.add(row, f"kind '{kind}' is not explicit or segments{did_you_mean(kind, KINDS)}")
+    if kind == "segments" and columns["parallel"][row]:
+        faults.add(row, "parallel is given, but a list of segments names no links")
 
 
 def _path_faults(

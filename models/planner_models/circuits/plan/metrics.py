@@ -71,10 +71,6 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
     if problem.dark == "changed":  # a circuit that is kept works at night too
         working += float(carried.dark_us[np.diff(carried.switch, prepend=-1) == 0].sum())
     available = working * float(problem.racks.loc[~problem.is_failed, "circuit_mbps"].sum())
-    ends: NDArray[np.float64] = np.zeros(0)
-    if problem.coflows is not None:
-        ends = np.asarray(completion_times_us(problem, plan, carried), dtype=np.float64)
-    complete = len(ends) > 0 and bool(np.isfinite(ends).all())
     window = problem.window_us
     return {
         "served_mbps": served_rate(problem, float(served.sum()), end or np.inf),
@@ -87,6 +83,17 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
         "configurations": float(len(carried.start_us)),
         "duty_cycle": up / (duration * problem.switches) if duration else None,
         "circuit_utilization": float(carried.circuit_bits.sum()) / available if available > 0 else None,
+        **_measure_coflows(problem, plan, carried),
+    }
+
+
+def _measure_coflows(problem: Circuits, plan: Schedule, carried: Carried) -> dict[str, float | None]:
+    """Return the mean and the 95th percentile of completion times; None where a coflow does not complete."""
+    ends: NDArray[np.float64] = np.zeros(0)
+    if problem.coflows is not None:
+        ends = np.asarray(completion_times_us(problem, plan, carried), dtype=np.float64)
+    complete = len(ends) > 0 and bool(np.isfinite(ends).all())
+    return {
         "coflow_mean_us": float(ends.mean()) if complete else None,
         "coflow_p95_us": float(np.quantile(ends, 0.95)) if complete else None,
     }

@@ -92,25 +92,28 @@ def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFram
     The time to live is 64. Where NORMAL learns by addresses of Ethernet, each connection has another one.
     """
     where = file_name(frame, "flows")
-    fields_used = {token.partition("=")[0] for text in set(frame["header"]) for token in text.split()}
-    absent = [name for name in fields["field"].tolist() if name not in fields_used]
     headers = frame["header"].tolist()
+    absent = _list_absent(headers, fields["field"].tolist())
     steps = [step for action in rules["action"] for step in str(action).split()]
     if "nw_ttl" in absent and "set:dec_ttl" in steps:
         add_note(f"assumed: no header of {where} has nw_ttl, which dec_ttl reads; all have 64")
         headers = [f"{text} nw_ttl=64" for text in headers]
-    macs = [name for name in ("eth_src", "eth_dst") if name in absent]
+    macs: list[str] = [name for name in ("eth_src", "eth_dst") if name in absent]
     is_normal = NORMAL.upper() in map(str.upper, steps)
     if macs and is_normal:
         headers = _number_macs(headers, macs, where)
-    for name in ("in_port", "eth_type"):
-        if name in absent:
-            add_note(f"assumed: no header of {where} has {name}, which every entry matches; all have 0")
+    _note_zeros(absent, where)
     if not is_normal:
         _note_equal_macs(steps, macs, where)
     made = frame.assign(header=headers)
     made.attrs |= frame.attrs
     return made
+
+
+def _list_absent(headers: list[str], fields: list[str]) -> list[str]:
+    """Return the fields that no header has."""
+    fields_used = {token.partition("=")[0] for text in set(headers) for token in text.split()}
+    return [name for name in fields if name not in fields_used]
 
 
 def _number_macs(headers: list[str], macs: list[str], where: str) -> list[str]:
@@ -128,6 +131,13 @@ def _number_macs(headers: list[str], macs: list[str], where: str) -> list[str]:
     return headers
 
 
+def _note_zeros(absent: list[str], where: str) -> None:
+    """Add a note for each field that no header has and every entry matches."""
+    for name in ("in_port", "eth_type"):
+        if name in absent:
+            add_note(f"assumed: no header of {where} has {name}, which every entry matches; all have 0")
+
+
 def _note_equal_macs(steps: list[str], macs: list[str], where: str) -> None:
     """Add a note where actions change addresses of Ethernet that no header has."""
     written = sorted(name for name in macs if any(f"set:{name}=" in step for step in steps))
@@ -143,11 +153,8 @@ def _draw_macs(
 ) -> pd.DataFrame:
     """Return drawn connections with addresses of Ethernet and a time to live where actions read them."""
     layout = make_layout(fields)
-    full_layout = make_layout(fields, with_registers=True)
-    masks = (mask for text in rules["match"] for _, mask in full_layout.parse(text))
-    matched = reduce(operator.or_, masks, 0)
     full = layout.full_mask(layout.by_name)
-    unmatched = {name for name in full_layout.by_name if not matched & full_layout.full_mask([name])}
+    unmatched = _find_unmatched(rules, fields)
     drawn = [name for name in ("eth_src", "eth_dst") if name in unmatched & layout.by_name.keys()]
     if "in_port" in unmatched:
         add_note("assumed: connections come from one port, as rules name none; every entry matches it")
@@ -168,6 +175,14 @@ def _draw_macs(
     if lives:
         add_note(f"assumed: connections have nw_ttl={TTL}, as rules name none")
     return frame.assign(header=headers)
+
+
+def _find_unmatched(rules: pd.DataFrame, fields: pd.DataFrame) -> set[str]:
+    """Return the fields, registers included, of which no entry matches a bit."""
+    layout = make_layout(fields, with_registers=True)
+    masks = (mask for text in rules["match"] for _, mask in layout.parse(text))
+    matched = reduce(operator.or_, masks, 0)
+    return {name for name in layout.by_name if not matched & layout.full_mask([name])}
 
 
 def format_mac(host: int) -> str:
@@ -275,18 +290,23 @@ def _read_filter(text: str) -> list[str]:
     ports = [*_read_ports("tp_src", parts[2]), *_read_ports("tp_dst", parts[3])]
     protocol = _read_protocol(parts[4])
     flags = _read_flags(parts[5]) if len(parts) > FLAGS_COLUMN else ""
-    if flags and protocol not in (None, TCP):
-        raise ValueError(f"matches flags of protocol {protocol}, must be TCP, 0x06/0xFF")
+    _require_protocol(protocol, flags=flags != "", ports=len(ports) > 0)
     if flags:
         return [" ".join([*tokens, f"ip_proto={TCP}", flags, *ports])]
+    if protocol is None and not ports:
+        return [" ".join(tokens)]
     if protocol is None:
-        if not ports:
-            return [" ".join(tokens)]
         return [" ".join([*tokens, word, *ports]) for word in WITH_PORTS.values()]
-    if ports and protocol not in WITH_PORTS:
+    return [" ".join([*tokens, f"ip_proto={protocol}", *ports])]
+
+
+def _require_protocol(protocol: int | None, *, flags: bool, ports: bool) -> None:
+    """Raise ValueError for a protocol without the flags or ports that a filter matches."""
+    if flags and protocol not in (None, TCP):
+        raise ValueError(f"matches flags of protocol {protocol}, must be TCP, 0x06/0xFF")
+    if ports and not flags and protocol is not None and protocol not in WITH_PORTS:
         protocols = ", ".join(f"{number} ({name})" for number, name in WITH_PORTS.items())
         raise ValueError(f"matches ports of protocol {protocol}, must be one with ports: {protocols}")
-    return [" ".join([*tokens, f"ip_proto={protocol}", *ports])]
 
 
 def _read_range(text: str) -> tuple[int, int]:

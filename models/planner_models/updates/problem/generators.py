@@ -210,13 +210,11 @@ def policy(
     after: list[list[int] | None] = []
     asks, ways = [], []
     for path in paths:
-        kind = int(random.integers(4))
-        through = _walk(hops, path[0], wall)[:-1] + _walk(hops, wall, path[-1])
-        goes = len(set(through)) == len(through) and wall not in path
-        now.append(None if kind == 0 else path)
-        after.append(None if kind == 1 else through if kind == 2 and goes else path)
+        before, then, passes = _change_policy(path, wall, hops, kind=int(random.integers(4)))
+        now.append(before)
+        after.append(then)
         asks.append(PER_PACKET)
-        ways.append(network.names[wall] if kind == 2 and goes else "")
+        ways.append(network.names[wall] if passes else "")
     names = _name_pairs(network, source, target)
     table = pd.DataFrame(
         {
@@ -229,6 +227,22 @@ def policy(
         }
     )
     return make_update(network, table, _rules_of(now), _rules_of(after), Extras(headroom=headroom), random)
+
+
+def _change_policy(
+    path: list[int], wall: int, hops: Ints, *, kind: int
+) -> tuple[list[int] | None, list[int] | None, bool]:
+    """Return the path of a class now and after a change, None for none, and whether it is sent to a firewall.
+
+    kind  0: the class is added, 1: it ends, 2: it goes through the firewall, where it can; else it stays
+    """
+    through = _walk(hops, path[0], wall)[:-1] + _walk(hops, wall, path[-1])
+    if kind == 0:
+        return None, path, False
+    if kind == 1:
+        return path, None, False
+    passes = kind == 2 and wall not in path and len(set(through)) == len(through)
+    return path, through if passes else path, passes
 
 
 def zigzag(

@@ -266,18 +266,8 @@ def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
 def _find_bad_guarantee(problem: UpdateTables, row: int, guarantee: str) -> str:
     """Return why the guarantee of a class cannot hold; nothing where it can."""
     name, life_s = problem.class_index[row], problem.classes.get("flow_life_s")
-    if guarantee in (NO_BLACK_HOLE, WAYPOINT):
-        if not (problem.enters_now[row] and problem.enters_next[row]):
-            table = "next" if problem.enters_now[row] else "now"
-            return (
-                f"guarantee of class '{name}' is {guarantee}, but it has no path in {table}: its packets are "
-                f"lost without the update too; use {PER_PACKET}"
-            )
-        if problem.loses_ingress[row]:
-            return (
-                f"guarantee of class '{name}' is {guarantee}, but packets enter at a switch whose rule ends; "
-                f"use {PER_PACKET}"
-            )
+    if guarantee in (NO_BLACK_HOLE, WAYPOINT) and (loss := _find_loss(problem, row)):
+        return f"guarantee of class '{name}' is {guarantee}, but {loss}; use {PER_PACKET}"
     if guarantee == PER_FLOW and (life_s is None or not np.isfinite(float(life_s.iloc[row]))):
         return f"guarantee of class '{name}' is per_flow, which needs flow_life_s"
     if guarantee == WAYPOINT and not problem.waypoints[row]:
@@ -286,6 +276,16 @@ def _find_bad_guarantee(problem: UpdateTables, row: int, guarantee: str) -> str:
         if not _passes(problem, row, waypoint):
             switch = problem.switch_index[waypoint]
             return f"waypoint '{switch}' of class '{name}' is on no path of it, neither now nor next"
+    return ""
+
+
+def _find_loss(problem: UpdateTables, row: int) -> str:
+    """Return why packets of a class are lost whatever the order of the update; nothing where they are not."""
+    if not (problem.enters_now[row] and problem.enters_next[row]):
+        table = "next" if problem.enters_now[row] else "now"
+        return f"it has no path in {table}: its packets are lost without the update too"
+    if problem.loses_ingress[row]:
+        return "packets enter at a switch whose rule ends"
     return ""
 
 
