@@ -21,14 +21,14 @@ from planner_models.traffic.simulation.packet_network import PACKET_FLOWS, PACKE
 
 
 def run(
-    name: str | None = "ecmp_hash", problem: Traffic | None = None, decision: Any = None, **parameters: Any
+    name: str | None = "ecmp_hash", problem: Traffic | None = None, **parameters: Any
 ) -> SimulationResult:
     """Simulate a design by packets, 4 ms unless `parameters` say otherwise."""
     return simulation.run(
         generators.fat_tree(k=4, capacity_mbps=100.0, seed=1) if problem is None else problem,
         design=None if name is None else SYSTEM.design(name),
         information={},
-        decision_parameters=decision or {},
+        decision_parameters={},
         options=Options(),
         **{"model": "packets", "until_s": 0.004, "interval_s": 0.002, "median_bytes": 5e3, **parameters},
     )
@@ -135,10 +135,7 @@ def test_plans_of_every_kind_carry_packets_between_routers(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [design.name for design in SYSTEM.designs])
 def test_every_design_carries_packets_and_survives_a_failure(name: str) -> None:
-    needed = {"oblivious": {"demands": "box"}}
-    result = run(
-        name, ring(), needed.get(name), decides="once", until_s=0.2, fails=["a<->b"], fails_at_s=0.05
-    )
+    result = run(name, ring(), decides="once", until_s=0.2, fails=["a<->b"], fails_at_s=0.05)
     progress = result.tables["progress"]
     later = np.interp([0.15, 0.2], progress["at_s"], progress["sent_mbit"])
     assert later[1] - later[0] > 0.3
