@@ -86,6 +86,7 @@ from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust, ask_directions
 from planner_models.traffic.problem.drawing import draw as draw_problem
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.readers import flow_records
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
@@ -104,7 +105,7 @@ SYSTEM = System(
         from_tables=Traffic.from_tables,
         proportions=(Proportion(column="demands.rate_mbps", to="links.capacity_mbps", at_most=20),),
         sources={**SOURCES, "link_loads": tomogravity.read},
-        series={"matrices": series.read_matrices},
+        series={"matrices": series.read_matrices, "flow_record_series": flow_records.read_series},
         over_time={"demands": series.over_windows},
         presets=generators.PRESETS,
         sample=generators.sample,

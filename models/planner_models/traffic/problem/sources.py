@@ -9,7 +9,15 @@ from typing import Any, Final
 
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.readers import graphml, graphs, net2plan, repetita, sndlib, topohub
+from planner_models.traffic.problem.readers import (
+    flow_records,
+    graphml,
+    graphs,
+    net2plan,
+    repetita,
+    sndlib,
+    topohub,
+)
 
 
 def _source(read: Callable[..., Any], suffixes: Sequence[str] = ()) -> Callable[..., Traffic]:
@@ -35,4 +43,5 @@ SOURCES: Final = {
     "net2plan": _source(net2plan.read, (".n2p",)),
     "repetita": _source(repetita.read),
     "percentile": series.read_percentile,
+    "flow_records": flow_records.read,
 }

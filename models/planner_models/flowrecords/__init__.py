@@ -1,0 +1,1 @@
+"""Flow records of routers and captures: read, scaled, deduplicated, and mapped to nodes and times."""

@@ -1,0 +1,476 @@
+"""Demands in flow records: rates by pair of nodes, class and bucket, and a report on each byte."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.notes import add_note
+from planner.contract.tables import SHOWN_ROWS
+from planner.errors import InputError
+from planner.formatting import counted
+from planner_models.flowrecords.cleaning import (
+    Buckets,
+    Duplicates,
+    Pieces,
+    find_sampling,
+    keep_once,
+    make_buckets,
+    spread_records,
+)
+from planner_models.flowrecords.prefixes import NO_NODE, Match, PrefixMap, make_prefix_map
+from planner_models.flowrecords.protocols import NUMBERS
+from planner_models.flowrecords.reading import ReadFile, read_records
+from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text
+from planner_models.flowrecords.tables import (
+    EXPORTERS,
+    PORTS,
+    PREFIXES,
+    ExporterFile,
+    PortFile,
+    PrefixFile,
+    read_optional,
+)
+
+Statistic = Literal["mean", "p95", "max"]
+Unmapped = Literal["error", "drop", "outside"]
+MBIT_PER_BYTE: Final = 8e-6
+WHOLE_SHARE: Final = 0.5
+"""Share of a bucket that the records must cover, for its rate to count."""
+MAX_CELLS: Final = 50_000_000
+MAX_NAMED: Final = 10
+OTHER: Final = "other"
+MAX_BUCKETS: Final = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFiles:
+    """The files of flow records, and the tables that say what is in them."""
+
+    path: Annotated[
+        Path,
+        Field(
+            description="flow records of nfdump, goflow2 or pmacct (CSV, JSON), pcap, pcapng; or their folder"
+        ),
+    ]
+    prefixes: PrefixFile
+    exporters: ExporterFile = None
+    ports: PortFile = None
+    record_columns: Annotated[
+        str | None,
+        Field(description="columns of other files: 'start=when, source=from, target=to, bytes=volume'"),
+    ] = None
+    time_zone: Annotated[str, Field(description="of times that do not say theirs")] = "UTC"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaning:
+    """How records are scaled, counted once and mapped."""
+
+    sampling: Annotated[
+        Annotated[int, Field(ge=1)] | None,
+        Field(description="one packet of so many is counted, where neither records nor exporters say"),
+    ] = None
+    duplicates: Annotated[
+        Duplicates,
+        Field(
+            description="exporter: of each flow the exporter with most bytes; boundary, direction, or none"
+        ),
+    ] = "exporter"
+    unmapped: Annotated[
+        Unmapped,
+        Field(description="traffic without a prefix: error above max_unmapped, drop, or a node `outside`"),
+    ] = "error"
+    outside: Annotated[str | None, Field(description="node of addresses without a prefix")] = None
+    max_unmapped: Annotated[
+        float, Field(ge=0, le=1, description="share of bytes that may have no prefix")
+    ] = 0.05
+    match: Annotated[Match, Field(description="which prefix counts where several have an address")] = (
+        "longest"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What became of the bytes of flow records, scaled by their sampling.
+
+    Of all bytes, those of duplicates are removed first; the others are mapped (between two nodes), local
+    (within one), or without a prefix.
+
+    unmapped   bytes by /24 or /48 without a prefix, the largest first
+    samplings  exporters by their sampling, in words
+    """
+
+    records: int
+    files: int
+    octets: float
+    removed: float
+    mapped: float
+    local: float
+    dropped: float
+    unmapped: Mapping[str, float]
+    samplings: Mapping[str, str]
+    flows: int
+
+    @property
+    def ratio(self) -> float:
+        """How often a byte was counted in the mean before duplicates were removed."""
+        remaining = self.octets - self.removed
+        return self.octets / remaining if remaining > 0 else np.nan
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text."""
+        total = max(self.octets, 1.0)
+        rows = [
+            f"{self.records:,} records of {self.flows:,} flows, {self.octets / 1e9:,.4g} GB",
+            f"duplicates: {self.removed / total:.1%} of bytes; a byte was counted {self.ratio:.2f} times",
+            (
+                f"between nodes: {self.mapped / total:.1%} of bytes; within one: {self.local / total:.1%}; "
+                f"without a prefix: {self.dropped / total:.1%}"
+            ),
+        ]
+        if self.unmapped:
+            shown = ", ".join(f"{name} {octets / total:.1%}" for name, octets in self.unmapped.items())
+            rows.append(f"addresses without a prefix: {shown}")
+        rows += [f"sampling {rate}: {exporters}" for rate, exporters in self.samplings.items()]
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Demands:
+    """Rates between nodes in buckets of time.
+
+    source, target   (K,) row of `nodes` of each demand
+    demand_class     (K,) row of `classes`
+    octets           (K, B) bytes in each bucket, scaled
+    variance         (K,) of the bytes in all, by sampling
+    covered_s        (B,) time of each bucket that the records cover, s
+    is_missing       (B,) whether no record has a share in the bucket
+    """
+
+    nodes: tuple[str, ...]
+    classes: tuple[str, ...]
+    source: Ints
+    target: Ints
+    demand_class: Ints
+    octets: Floats
+    variance: Floats
+    buckets: Buckets
+    covered_s: Floats
+    is_missing: Bools
+    report: Report
+    files: Sequence[ReadFile]
+
+    @property
+    def used(self) -> Ints:
+        """The buckets with records whose rates count: covered by half or more, or all where none is."""
+        is_present = ~self.is_missing
+        is_whole = is_present & (self.covered_s >= WHOLE_SHARE * self.buckets.length_s)
+        return np.flatnonzero(is_whole if is_whole.any() else is_present)
+
+    @property
+    def rates_mbps(self) -> Floats:
+        """(K, U) rate of each demand in each used bucket, Mbit/s."""
+        used = self.used
+        return self.octets[:, used] * MBIT_PER_BYTE / self.covered_s[used]
+
+    def labels(self) -> list[str]:
+        """Return the begin of each used bucket in UTC."""
+        begins = self.buckets.first_s + self.used * self.buckets.length_s
+        return [str(text) for text in np.datetime_as_string(begins.astype("datetime64[s]"))]
+
+    def frame(self, rate_mbps: Floats) -> pd.DataFrame:
+        """Return a table of demands with these rates, (K,); with a class where there are several."""
+        names = np.array(self.nodes, dtype=object)
+        table = pd.DataFrame(
+            {"source": names[self.source], "target": names[self.target], "rate_mbps": rate_mbps}
+        )
+        if len(self.classes) > 1:
+            table["class"] = np.array(self.classes, dtype=object)[self.demand_class]
+        return table
+
+    def relative_error(self) -> Floats:
+        """Return the standard error of each demand by sampling, over the demand, shape (K,)."""
+        total = self.octets.sum(axis=1)
+        return np.sqrt(self.variance) / np.where(total > 0, total, 1.0)
+
+
+def read_demands(
+    files: RecordFiles,
+    cleaning: Cleaning,
+    *,
+    bucket_s: float | None,
+    names: Sequence[str] | None = None,
+) -> Demands:
+    """Return the demands of files of flow records, after cleaning; notes say what became of them.
+
+    bucket_s  length of a bucket; None for one bucket of all
+    names     nodes of the network; None for those of the prefixes
+
+    raises    InputError where files or tables are faulty, sampling is unknown, or too many bytes have no
+              prefix
+    """
+    prefixes = read_optional(PREFIXES, files.prefixes)
+    assert prefixes is not None
+    exporters, ports = read_optional(EXPORTERS, files.exporters), read_optional(PORTS, files.ports)
+    prefix_map = make_prefix_map(prefixes, match=cleaning.match, names=names)
+    records, read = read_records(
+        list_files(files.path), columns=parse_columns(files.record_columns), time_zone=files.time_zone
+    )
+    demands = find_demands(
+        records, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=read
+    )
+    note_demands(demands, files.path.name)
+    return demands
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the files of flow records that a path names: itself, or those in its folder."""
+    if not path.is_dir():
+        return [path]
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and file.name[0] != "."]
+    if not files:
+        raise InputError(f"{path}: has no file of flow records")
+    return files
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Return the column of each field in `field=column, ...`; None without a text."""
+    if text is None:
+        return None
+    pairs = [share.partition("=") for share in text.split(",")]
+    wrong = [share for share in pairs if not all(part.strip() for part in share)]
+    if wrong:
+        raise InputError(f"record_columns is '{text[:60]}', must be field=column, and so on, with commas")
+    return {field.strip(): column.strip() for field, _, column in pairs}
+
+
+def find_demands(
+    records: FlowRecords,
+    prefix_map: PrefixMap,
+    cleaning: Cleaning,
+    *,
+    bucket_s: float | None,
+    exporters: pd.DataFrame | None = None,
+    ports: pd.DataFrame | None = None,
+    files: Sequence[ReadFile] = (),
+) -> Demands:
+    """Return the demands of records (see `read_demands`)."""
+    rate = find_sampling(records, exporters=exporters, sampling=cleaning.sampling)
+    octets = records.octets * rate.astype(float)
+    buckets = make_buckets(records, bucket_s)
+    if buckets.length_s <= 0:
+        raise InputError("records: are all of one instant, which has no rate; set bucket_s")
+    if buckets.count > MAX_BUCKETS:
+        raise InputError(
+            f"bucket_s is {bucket_s:g}, which makes {buckets.count:,} buckets, "
+            f"must be at most {MAX_BUCKETS:,}"
+        )
+    pieces = spread_records(records, buckets)
+    counts_once = keep_once(records, pieces, octets, cleaning.duplicates, exporters)
+    removed = float((octets[pieces.record] * pieces.share)[~counts_once].sum())
+    pieces = pieces.select(counts_once)
+    source, target = _nodes(records, prefix_map, cleaning)
+    is_mapped = (source != NO_NODE) & (target != NO_NODE)
+    code, classes = _classes(records, ports)
+    piece_octets = octets[pieces.record] * pieces.share
+    report = _report(
+        records, rate, piece_octets, pieces, source, target, removed, float(octets.sum()), len(files)
+    )
+    if cleaning.unmapped == "error" and report.dropped > cleaning.max_unmapped * max(
+        report.octets - removed, 1.0
+    ):
+        shown = ", ".join(report.unmapped)
+        raise InputError(
+            f"prefixes: {report.dropped / max(report.octets - removed, 1.0):.1%} of bytes have an address "
+            f"without a prefix, must be at most {cleaning.max_unmapped:.1%}: {shown}; add prefixes, or set "
+            "unmapped"
+        )
+    is_used = (is_mapped & (source != target))[pieces.record]
+    demand, table = _pairs(source, target, code, pieces.record[is_used], len(prefix_map.nodes), len(classes))
+    if len(table[0]) * buckets.count > MAX_CELLS:
+        raise InputError(
+            f"records: make {len(table[0]):,} demands in {buckets.count:,} buckets, must be at most "
+            f"{MAX_CELLS:,} rates; take longer buckets or shorter prefixes"
+        )
+    if not len(table[0]):
+        raise InputError(
+            "records: have no traffic from one node to another; are the prefixes of this network?"
+        )
+    cell = demand * buckets.count + pieces.bucket[is_used]
+    sums = np.bincount(cell, weights=piece_octets[is_used], minlength=len(table[0]) * buckets.count)
+    spread = rate * (rate - 1.0) * records.octets.astype(float) ** 2 / np.maximum(records.packets, 1)
+    variance = np.bincount(
+        demand, weights=(spread[pieces.record] * pieces.share)[is_used], minlength=len(table[0])
+    )
+    return Demands(
+        nodes=prefix_map.nodes,
+        classes=classes,
+        source=table[0],
+        target=table[1],
+        demand_class=table[2],
+        octets=sums.astype(float).reshape(len(table[0]), buckets.count),
+        variance=variance.astype(float),
+        buckets=buckets,
+        covered_s=_covered(records, buckets),
+        is_missing=np.bincount(pieces.bucket, minlength=buckets.count) == 0,
+        report=report,
+        files=files,
+    )
+
+
+def _nodes(records: FlowRecords, prefix_map: PrefixMap, cleaning: Cleaning) -> tuple[Ints, Ints]:
+    """Return the nodes of the source and target of each record."""
+    source = prefix_map.find(records.source_high, records.source_low)
+    target = prefix_map.find(records.target_high, records.target_low)
+    if cleaning.unmapped != "outside":
+        return source, target
+    if cleaning.outside is None or cleaning.outside not in prefix_map.nodes:
+        shown = "is missing" if cleaning.outside is None else f"is '{cleaning.outside}'"
+        raise InputError(f"outside {shown}, must be the node of addresses without a prefix")
+    node = prefix_map.nodes.index(cleaning.outside)
+    return np.where(source == NO_NODE, node, source), np.where(target == NO_NODE, node, target)
+
+
+def _classes(records: FlowRecords, ports: pd.DataFrame | None) -> tuple[Ints, tuple[str, ...]]:
+    """Return the class of each record, by its target port, else its source port, and the names of classes."""
+    if ports is None:
+        return np.zeros(len(records), dtype=np.int64), (OTHER,)
+    names = tuple(dict.fromkeys([*ports["class"].astype(str), OTHER]))
+    code = np.full(len(records), names.index(OTHER), dtype=np.int64)
+    for port_of in (records.source_port, records.target_port):
+        for protocol, port, name in zip(ports["protocol"], ports["target_port"], ports["class"], strict=True):
+            text = str(protocol).strip()
+            number = (
+                int(text)
+                if text.isascii() and text.isdecimal() and len(text) < 4
+                else NUMBERS.get(text.upper())
+            )
+            if number is None:
+                raise InputError(f"ports: protocol is '{text[:40]}', must be a number or a name such as tcp")
+            code[(records.protocol == number) & (port_of == int(port))] = names.index(str(name))
+    return code, names
+
+
+def _pairs(
+    source: Ints, target: Ints, code: Ints, record: Ints, nodes: int, classes: int
+) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Return the demand of each piece, and source, target and class of each demand, in the order of nodes."""
+    key = (source[record] * nodes + target[record]) * classes + code[record]
+    distinct, demand = np.unique(key, return_inverse=True)
+    return demand, (distinct // classes // nodes, distinct // classes % nodes, distinct % classes)
+
+
+def _covered(records: FlowRecords, buckets: Buckets) -> Floats:
+    """Return the time of each bucket between the first start and the last end, s, shape (B,)."""
+    begin = buckets.first_s + np.arange(buckets.count) * buckets.length_s
+    first, last = records.start_s.min(), records.end_s.max()
+    covered = np.minimum(begin + buckets.length_s, last) - np.maximum(begin, first)
+    # records of instants in one bucket cover it
+    return np.where(covered > 0, covered, buckets.length_s)
+
+
+def _report(
+    records: FlowRecords,
+    rate: Ints,
+    piece_octets: Floats,
+    pieces: Pieces,
+    source: Ints,
+    target: Ints,
+    removed: float,
+    total: float,
+    files: int,
+) -> Report:
+    by_record = np.bincount(pieces.record, weights=piece_octets, minlength=len(records))
+    is_mapped = (source != NO_NODE) & (target != NO_NODE)
+    is_local = is_mapped & (source == target)
+    without: dict[str, float] = {}
+    for high, low, node in (
+        (records.source_high, records.source_low, source),
+        (records.target_high, records.target_low, target),
+    ):
+        rows = np.flatnonzero((node == NO_NODE) & (by_record > 0))
+        frame = pd.DataFrame({"high": high[rows], "low": low[rows] >> 8 << 8, "octets": by_record[rows]})
+        is_long = frame["high"] != -(1 << 63)
+        frame.loc[is_long, "high"] = frame.loc[is_long, "high"] // 65536 * 65536
+        frame.loc[is_long, "low"] = -(1 << 63)
+        sums = frame.groupby(["high", "low"])["octets"].sum().nlargest(MAX_NAMED)
+        for halves, octets in zip(sums.index.tolist(), sums.tolist(), strict=True):
+            name = _prefix_name(*halves)
+            without[name] = without.get(name, 0.0) + octets
+    largest = dict(sorted(without.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_NAMED])
+    return Report(
+        records=len(records),
+        files=files,
+        octets=total,
+        removed=removed,
+        mapped=float(by_record[is_mapped & ~is_local].sum()),
+        local=float(by_record[is_local].sum()),
+        dropped=float(by_record[~is_mapped].sum()),
+        unmapped=largest,
+        samplings=_samplings(records, rate),
+        flows=_count_flows(records),
+    )
+
+
+def _prefix_name(high: int, low: int) -> str:
+    """Return the /24 of an IPv4 address, or the /48 of an IPv6 address."""
+    address = address_text(high, low)
+    length = 24 if ":" not in address else 48
+    return str(ipaddress.ip_network(f"{address}/{length}", strict=False))
+
+
+def _samplings(records: FlowRecords, rate: Ints) -> dict[str, str]:
+    """Return the exporters of each sampling rate in words, of the first rates."""
+    result = {}
+    for value in np.unique(rate)[:MAX_NAMED].tolist():
+        codes = np.unique(records.exporter[rate == value])
+        names = [
+            records.exporters[code] if code != UNKNOWN else "no exporter named" for code in codes[:SHOWN_ROWS]
+        ]
+        more = f" and {len(codes) - SHOWN_ROWS} more" if len(codes) > SHOWN_ROWS else ""
+        result["none" if value == 1 else f"1 in {value:,}"] = ", ".join(names) + more
+    return result
+
+
+def _count_flows(records: FlowRecords) -> int:
+    names = (
+        "source_high",
+        "source_low",
+        "target_high",
+        "target_low",
+        "protocol",
+        "source_port",
+        "target_port",
+    )
+    return len(pd.DataFrame({name: getattr(records, name) for name in names}).drop_duplicates())
+
+
+def note_demands(demands: Demands, where: str) -> None:
+    """Add notes on what was understood and assumed, and warnings of what is doubtful."""
+    for file in demands.files:
+        add_note(f"{file.path.name}: is read as {file.form}, {file.records:,} records")
+    for line in demands.report.lines():
+        add_note(f"{where}: {line}")
+    missing = np.flatnonzero(demands.is_missing)
+    if len(missing):
+        begins = demands.buckets.first_s + missing[:3] * demands.buckets.length_s
+        shown = ", ".join(str(text) for text in np.datetime_as_string(begins.astype("datetime64[s]")))
+        add_note(
+            f"warning: {where}: {len(missing):,} of {demands.buckets.count:,} buckets have no record and are "
+            f"left out: {shown}" + (", ..." if len(missing) > 3 else "")
+        )
+    short = demands.buckets.count - len(missing) - len(demands.used)
+    if short:
+        add_note(
+            f"assumed: {where}: {counted(short, 'buckets')} at the ends, covered by less than half, "
+            "count in means only"
+        )
