@@ -130,7 +130,7 @@ def _write_over_source(
     """Write a scenario over files that a source of a system reads, such as a graph and a matrix."""
     problem, keys = make_problem(found, settings, out.parent)
     _write_text(out, starter_text(found.system, origin=_origin_of(paths), problem=keys, source=found.source))
-    return NewScenario(path=out, system=found.system, problem=problem, sheets={}, columns=[])
+    return NewScenario(path=out, system=found.system, problem=problem, sheets={}, columns=found.columns)
 
 
 def _folders_of(paths: Sequence[Path]) -> set[Path]:

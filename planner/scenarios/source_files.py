@@ -1,7 +1,9 @@
 """Files that a source of a system reads, such as graphs of other tools: recognized by their endings.
 
 A source that reads files of its own formats has an attribute `suffixes`, their endings; a parameter
-`demands` or `matrix` takes a further file.
+`demands` or `matrix` takes a further file. One that finds its files by their content has an attribute
+`recognize`, a function (files, whether the system is given) -> parameters that name files, and columns (file,
+column, field), or None where none is of the source.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planner.contract.parameters import parameters_of
 from planner.errors import InputError
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.read_columns import ReadColumn
 from planner.scenarios.scenario import from_document
 
 if TYPE_CHECKING:
@@ -31,11 +34,12 @@ BEGIN: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFiles:
-    """Files of a source: its name, and its parameters that name them."""
+    """Files of a source: its name, its parameters that name them, and what is read of their columns."""
 
     system: System
     source: str
     files: Mapping[str, Path]
+    columns: Sequence[ReadColumn] = ()
 
 
 def find_source(files: Sequence[Path], system: str | None) -> SourceFiles | None:
@@ -46,6 +50,17 @@ def find_source(files: Sequence[Path], system: str | None) -> SourceFiles | None
     for name in [system] if system is not None else system_names():
         candidate = find_system(name)
         for source, make in candidate.problem.sources.items():
+            recognize = getattr(make, "recognize", None)
+            if recognize is not None and (recognized := recognize(files, system is not None)) is not None:
+                return SourceFiles(
+                    system=candidate,
+                    source=source,
+                    files=recognized.files,
+                    columns=[
+                        ReadColumn(sheet=sheet, given=given, ours=ours and f"records.{ours}")
+                        for sheet, given, ours in recognized.columns
+                    ],
+                )
             graphs = [file for file in files if _is_of(file, getattr(make, "suffixes", ()))]
             if not graphs:
                 continue

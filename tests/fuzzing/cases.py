@@ -25,6 +25,7 @@ from tests import hostile
 from tests.fuzzing.bases import SCENARIOS, bases, chosen_readers, documents, has_chosen_systems
 from tests.fuzzing.crafted import OF_BYTES, craft_tables
 from tests.fuzzing.faults import MAX_LINE, find_text_faults
+from tests.models.flowrecords import exports
 from tests.models.flowtables.problem import test_openflow
 from tests.models.flowtables.problem import test_readers as test_classbench
 from tests.models.traffic.problem.readers import test_graphml, test_graphs, test_repetita, test_sndlib
@@ -48,6 +49,8 @@ OWN_FOLDERS: Final = {
 COFLOWS: Final = "4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n"
 FLOWS: Final = "start_us,source_rack,target_rack,bytes\n0,a,b,1000\n5,b,a,9000\n2500,a,c,100\n"
 STEPS: Final = "step,source,target,rate_mbps\n0,a,b,1\n0,b,c,2\n1,a,b,3\n"
+PREFIX_FILE: Final = "prefixes.csv"
+PREFIXES: Final = "prefix,node\n" + "".join(f"{text},{node}\n" for text, node in exports.PREFIXES.items())
 NETWORK: Final = {
     "links.csv": "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\nb,a,10\n",
     "demands.csv": "source,target,rate_mbps\na,c,5\n",
@@ -147,6 +150,8 @@ def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Rando
         content = damage(draw, content)
     (folder / name).write_bytes(content)
     document = {"system": problem.pop("system"), "problem": {**problem, "path": name}}
+    if document["problem"].get("prefixes") == PREFIX_FILE:
+        (folder / PREFIX_FILE).write_text(PREFIXES)
     if name == "net.graph":
         demands = test_repetita.DEMANDS.encode()
         (folder / "net.demands").write_bytes(
@@ -157,7 +162,13 @@ def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Rando
         np.save(matrix, test_graphs.MATRIX)
         (folder / "matrix.npy").write_bytes(hostile.damage_bytes(draw, matrix.getvalue()))
     (folder / "s.toml").write_text(tomli_w.dumps(document))
-    if document["problem"]["source"] in ("matrices", "coflow_windows", "flow_windows", "sessions"):
+    if document["problem"]["source"] in (
+        "matrices",
+        "coflow_windows",
+        "flow_windows",
+        "flow_record_series",
+        "sessions",
+    ):
         return ["roll", "s.toml", "--out", "out", "--time-limit", 1]
     return ["check", "s.toml"]
 
@@ -205,7 +216,15 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
         ("rules.txt", test_openflow.DUMP.encode(), {**switch, "source": "openflow"}),
         ("filters.txt", test_classbench.FILTERS.encode(), {**switch, "source": "classbench"}),
     ]
-    return result
+    packets = [(ms, flow, 100) for flow in exports.FLOWS for ms in (0, 10)]
+    records = {"source": "flow_records", "prefixes": PREFIX_FILE, "sampling": 1}
+    series = {**traffic, **records, "source": "flow_record_series", "network": "."}
+    captures = {"c.pcap": exports.pcap(packets), "c.pcapng": exports.pcapng(packets)}
+    texts = {name: write(exports.FLOWS) for name, write in exports.WRITERS.values()}
+    for file, content in {**texts, **captures}.items():
+        result.append((file, content, {**traffic, **records, "network": "."}))
+        result.append((file, content, {**circuits, **records}))
+    return [*result, ("day.csv", exports.nfdump_old(), series)]
 
 
 def of_scenarios(draw: random.Random, folder: Path) -> Command:

@@ -61,12 +61,13 @@ from planner_models.circuitflows.plan.drawing import draw
 from planner_models.circuitflows.plan.elements import ELEMENTS
 from planner_models.circuitflows.plan.metrics import METRICS, measure
 from planner_models.circuitflows.plan.plan import PLAN_TABLES, Operation, from_tables
-from planner_models.circuitflows.problem import generators
+from planner_models.circuitflows.problem import flow_records, generators
 from planner_models.circuitflows.problem.adjustments import adjust
 from planner_models.circuitflows.problem.drawing import draw_flows
 from planner_models.circuitflows.problem.generators import from_flows
 from planner_models.circuitflows.problem.problem import TABLES, FlowsInTime
 from planner_models.circuitflows.published import TARGETS
+from planner_models.flowrecords.recognition import recognized_by
 
 COORDINATION = Coordination(
     scenario="circuitflows/coordination",
@@ -108,6 +109,7 @@ SYSTEM = System(
         type=FlowsInTime,
         tables=TABLES,
         from_tables=FlowsInTime.from_tables,
+        sources={"flow_records": recognized_by(flow_records.read_records, needs_network=False)},
         presets={
             "mixed": generators.mixed,
             "etalon": generators.etalon,

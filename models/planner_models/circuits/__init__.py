@@ -54,10 +54,11 @@ from planner_models.circuits.plan.drawing import draw
 from planner_models.circuits.plan.elements import ELEMENTS
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import PLAN_TABLES, Schedule, from_tables
-from planner_models.circuits.problem import generators, readers
+from planner_models.circuits.problem import flow_records, generators, readers
 from planner_models.circuits.problem.adjustments import adjust
 from planner_models.circuits.problem.drawing import draw_demand
 from planner_models.circuits.problem.problem import OPTIONAL_TABLES, TABLES, Circuits
+from planner_models.flowrecords.recognition import recognized_by
 
 COORDINATION = Coordination(
     scenario="circuits/coordination",
@@ -104,8 +105,13 @@ SYSTEM = System(
             "edges": readers.read_pairs,
             "flows": readers.read_flows,
             "coflow": readers.read_coflows,
+            "flow_records": recognized_by(flow_records.read_records, needs_network=False),
         },
-        series={"coflow_windows": readers.read_coflow_windows, "flow_windows": readers.read_flow_windows},
+        series={
+            "coflow_windows": readers.read_coflow_windows,
+            "flow_windows": readers.read_flow_windows,
+            "flow_record_windows": flow_records.read_record_windows,
+        },
         presets={make.__name__: make for make in generators.PRESETS},
         adjust=adjust,
         draw=draw_demand,

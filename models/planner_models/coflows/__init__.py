@@ -56,10 +56,11 @@ from planner_models.coflows.plan.drawing import draw
 from planner_models.coflows.plan.elements import ELEMENTS
 from planner_models.coflows.plan.metrics import METRICS, measure
 from planner_models.coflows.plan.plan import PLAN_TABLES, Service, from_tables
-from planner_models.coflows.problem import generators, readers
+from planner_models.coflows.problem import flow_records, generators, readers
 from planner_models.coflows.problem.adjustments import adjust
 from planner_models.coflows.problem.drawing import draw_flows
 from planner_models.coflows.problem.problem import TABLES, CoflowsInTime
+from planner_models.flowrecords.recognition import recognized_by
 
 COORDINATION = Coordination(
     scenario="coflows/coordination",
@@ -99,7 +100,10 @@ SYSTEM = System(
         type=CoflowsInTime,
         tables=TABLES,
         from_tables=CoflowsInTime.from_tables,
-        sources={"trace": readers.read_trace},
+        sources={
+            "trace": readers.read_trace,
+            "flow_records": recognized_by(flow_records.read_records, needs_network=False),
+        },
         presets={"mapreduce": generators.mapreduce},
         adjust=adjust,
         draw=draw_flows,

@@ -107,12 +107,11 @@ def _read(path: Path) -> Bytes:
     return np.frombuffer(b"".join(blocks), dtype=np.uint8)
 
 
-def _u32(data: Bytes, at: Ints, is_big: bool) -> Ints:
+def _u32(data: Bytes, position: Ints, is_big: bool) -> Ints:
     """Return the 32-bit integers at positions."""
-    places = range(4) if is_big else range(3, -1, -1)
-    value = np.zeros(len(at), dtype=np.int64)
-    for offset in places:
-        value = (value << 8) | data[at + offset]
+    value = np.zeros(len(position), dtype=np.int64)
+    for offset in range(4) if is_big else range(3, -1, -1):
+        value = (value << 8) | data[position + offset]
     return value
 
 
@@ -158,7 +157,7 @@ def _of_pcapng(data: Bytes, name: str) -> _Packets:
     is_interface = kind == INTERFACE
     links, units = _interfaces(data, block_at[is_interface], length[is_interface], is_big, name)
     is_packet = kind == ENHANCED
-    at, length = block_at[is_packet], length[is_packet]
+    header_at, length = block_at[is_packet], length[is_packet]
     number = np.flatnonzero(is_packet) + 1
     if (short := length < 32).any():
         raise InputError(f"{name} block {number[short.argmax()]:,}: is shorter than the header of a packet")
@@ -166,22 +165,22 @@ def _of_pcapng(data: Bytes, name: str) -> _Packets:
     before_section = np.concatenate([[0], np.cumsum(is_interface)])[np.flatnonzero(kind == SECTION)]
     first = before_section[(np.cumsum(kind == SECTION) - 1)[is_packet]]
     so_far = np.cumsum(is_interface)[is_packet]
-    interface = _u32(data, at + 8, is_big) + first
+    interface = _u32(data, header_at + 8, is_big) + first
     if (unknown := interface >= so_far).any():
         block = int(unknown.argmax())
         raise InputError(
             f"{name} block {number[block]:,}: is of interface {interface[block]:,}, which is not described"
         )
-    captured = _u32(data, at + 20, is_big)
+    captured = _u32(data, header_at + 20, is_big)
     if (long := captured > length - 32).any():
         raise InputError(
             f"{name} block {number[long.argmax()]:,}: has a packet that is longer than the block"
         )
-    high, low = _u32(data, at + 12, is_big), _u32(data, at + 16, is_big)
+    high, low = _u32(data, header_at + 12, is_big), _u32(data, header_at + 16, is_big)
     return _Packets(
-        packet_at=at + 28,
+        packet_at=header_at + 28,
         captured=captured,
-        original=_u32(data, at + 24, is_big),
+        original=_u32(data, header_at + 24, is_big),
         link=links[interface] if len(links) else np.empty(0, dtype=np.int64),
         time_s=(high * 2.0**32 + low) / units[interface] if len(links) else np.empty(0),
     )

@@ -192,8 +192,8 @@ def read_times(  # noqa: C901
             position = behind
         if position != end:
             return row
-        whole = _days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second
-        times_s[row] = (whole - offset_s) + fraction
+        seconds = _days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second
+        times_s[row] = (seconds - offset_s) + fraction
     return -1
 
 

@@ -73,7 +73,7 @@ class RecordFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaning:
-    """How records are scaled, counted once and mapped."""
+    """Settings of the scaling, the counting and the mapping of records."""
 
     sampling: Annotated[
         Annotated[int, Field(ge=1)] | None,
@@ -100,7 +100,7 @@ class Cleaning:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What became of the bytes of flow records, scaled by their sampling.
+    """Bytes of flow records by use, scaled by their sampling.
 
     Of all bytes, those of duplicates are removed first; the others are mapped (between two nodes), local
     (within one), or without a prefix.
@@ -122,7 +122,7 @@ class Report:
 
     @property
     def ratio(self) -> float:
-        """How often a byte was counted in the mean before duplicates were removed."""
+        """Mean number of times that a byte was counted before duplicates were removed."""
         remaining = self.octets - self.removed
         return self.octets / remaining if remaining > 0 else np.nan
 
@@ -210,7 +210,7 @@ def read_demands(
     bucket_s: float | None,
     names: Sequence[str] | None = None,
 ) -> Demands:
-    """Return the demands of files of flow records, after cleaning; notes say what became of them.
+    """Return the demands of files of flow records after cleaning, with notes on the use of each byte.
 
     bucket_s  length of a bucket; None for one bucket of all
     names     nodes of the network; None for those of the prefixes
@@ -247,7 +247,7 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [share.partition("=") for share in text.split(",")]
-    wrong = [share for share in pairs if not all(part.strip() for part in share)]
+    wrong = [share for share in pairs if not all(word.strip() for word in share)]
     if wrong:
         raise InputError(f"record_columns is '{text[:60]}', must be field=column, and so on, with commas")
     return {field.strip(): column.strip() for field, _, column in pairs}
@@ -455,7 +455,7 @@ def _count_flows(records: FlowRecords) -> int:
 
 
 def note_demands(demands: Demands, where: str) -> None:
-    """Add notes on what was understood and assumed, and warnings of what is doubtful."""
+    """Add notes on the forms, the uses of bytes, assumptions and doubts."""
     for file in demands.files:
         add_note(f"{file.path.name}: is read as {file.form}, {file.records:,} records")
     for line in demands.report.lines():

@@ -37,8 +37,8 @@ class Dialect:
 
     def recognizes(self, keys: Iterable[str]) -> bool:
         """Return whether columns or keys have every required field."""
-        given = set(keys)
-        return all(given.intersection(self.names[field]) for field in REQUIRED)
+        names = set(keys)
+        return all(names.intersection(self.names[field]) for field in REQUIRED)
 
 
 NFDUMP_OLD: Final = Dialect(
@@ -188,8 +188,8 @@ DIALECTS: Final = (NFDUMP_OLD, NFDUMP_NEW, PMACCT_CSV, NFDUMP_JSON, GOFLOW, GOFL
 
 def find_dialect(keys: Iterable[str], form: Form) -> Dialect | None:
     """Return the dialect whose required fields are among columns or keys; None where there is none."""
-    given = list(keys)
-    return next((dialect for dialect in DIALECTS if dialect.form == form and dialect.recognizes(given)), None)
+    names = list(keys)
+    return next((dialect for dialect in DIALECTS if dialect.form == form and dialect.recognizes(names)), None)
 
 
 def dialect_of_columns(columns: Mapping[str, str], form: Form, where: str) -> Dialect:
@@ -212,11 +212,11 @@ def dialect_of_columns(columns: Mapping[str, str], form: Form, where: str) -> Di
 
 def describe_unknown(keys: Iterable[str], form: Form) -> str:
     """Return the columns found, and those of each dialect, for a file of none of them."""
-    found = ", ".join(list(keys)[:12]) or "nothing"
+    shown = ", ".join(list(keys)[:12]) or "nothing"
     expected = "; ".join(
         f"{dialect.name}: {', '.join(dialect.names[field][0] for field in REQUIRED)}"
         for dialect in DIALECTS
         if dialect.form == form
     )
     noun = "columns" if form == "csv" else "keys"
-    return f"has the {noun} {found[:300]}, which are of no flow records; expected {expected}"
+    return f"has the {noun} {shown[:300]}, which are of no flow records; expected {expected}"

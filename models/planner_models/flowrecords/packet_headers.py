@@ -49,7 +49,7 @@ def _u32(data: Bytes, position: int, is_big: bool) -> Any:
 @run_small_in_python(max_elements=20_000)
 @kernel
 def list_packets(data: Bytes, is_big: bool, header_at: Ints) -> tuple[int, int]:
-    """List where the header of each packet of a pcap file is; return their number and the end of the last.
+    """List the positions of packet headers of a pcap file; return their number and the end of the last.
 
     header_at  (P,) result; with no entry, packets are only counted
     """
@@ -68,7 +68,7 @@ def list_packets(data: Bytes, is_big: bool, header_at: Ints) -> tuple[int, int]:
 @run_small_in_python(max_elements=20_000)
 @kernel
 def list_blocks(data: Bytes, is_big: bool, block_at: Ints) -> tuple[int, int]:
-    """List where each block of a pcapng file is; return their number and the end of the last whole one.
+    """List the positions of blocks of a pcapng file; return their number and the end of the last one.
 
     block_at  (B,) result; with no entry, blocks are only counted
     """

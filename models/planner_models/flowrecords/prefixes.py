@@ -83,7 +83,7 @@ def make_prefix_map(
     """
     faults: list[str] = []
     ranges: dict[tuple[int, int], tuple[int, str]] = {}
-    known = None if names is None else set(names)
+    valid = None if names is None else set(names)
     columns = zip(prefixes["prefix"].astype(str), prefixes["node"].astype(str), strict=True)
     for row, (text, node) in enumerate(columns):
         where = row_name(prefixes, "prefixes", row)
@@ -92,8 +92,8 @@ def make_prefix_map(
         except ValueError as error:
             faults.append(f"{where}: prefix is '{text[:60]}', {error}")
             continue
-        if known is not None and node not in known:
-            near = did_you_mean(node, known) if len(faults) < 3 else ""
+        if valid is not None and node not in valid:
+            near = did_you_mean(node, valid) if len(faults) < 3 else ""
             faults.append(f"{where}: node '{node}' is no node of the network{near}")
         other = ranges.setdefault(limits, (row, node))
         if other[1] != node:

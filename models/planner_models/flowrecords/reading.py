@@ -7,7 +7,7 @@ import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -16,19 +16,18 @@ from planner.contract.tables import SHOWN_ROWS
 from planner.errors import InputError
 from planner_models.flowrecords.blocks import open_expanded
 from planner_models.flowrecords.captures import is_capture, read_capture
-from planner_models.flowrecords.dialects import find_dialect
+from planner_models.flowrecords.dialects import Form, find_dialect
 from planner_models.flowrecords.records import FlowRecords, join_records
 from planner_models.flowrecords.text_records import read_text_records, text_form
 
 BEGIN_BYTES: Final = 1 << 16
 MAX_RECORDS: Final = 20_000_000
 DAY_S: Final = 86_400.0
-FormOption = Literal["csv", "json", "capture"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile:
-    """What is read of a file: its form in words, its records, and the field of each column."""
+    """A file that was read: its form in words, its records, and the field of each column."""
 
     path: Path
     form: str
@@ -105,28 +104,37 @@ def _require_one_time(records: FlowRecords, name: str) -> None:
     )
 
 
-def recognize_file(path: Path) -> str | None:
-    """Return the form of a file of flow records in words; None where its first bytes are of no such file."""
+def recognize_file(path: Path) -> tuple[str, dict[str, str]] | None:
+    """Return the form of a file of flow records in words, and the field of each column, "" for none.
+
+    None where its first bytes are of no such file.
+    """
     try:
         with open_expanded(path) as file:
             begin = file.read(BEGIN_BYTES)
     except InputError:
         return None
     if is_capture(begin[:4]):
-        return "capture of packets"
+        return "capture of packets", {}
     if b"\0" in begin or not begin:
         return None
-    if text_form(begin) == "json":
-        position = begin.find(b"{")
-        try:
-            first, _ = json.JSONDecoder().raw_decode(
-                begin[max(position, 0) :].decode("utf-8", errors="replace")
-            )
-        except (ValueError, RecursionError):
-            return None
-        dialect = find_dialect(first, "json") if isinstance(first, dict) else None
-    else:
-        line = begin.partition(b"\n")[0].strip().decode("utf-8", errors="replace").lstrip("\ufeff")
-        delimiter = max(",;\t|", key=line.count)
-        dialect = find_dialect([part.strip().strip('"') for part in line.split(delimiter)], "csv")
-    return None if dialect is None else dialect.name
+    form = text_form(begin)
+    keys = _keys(begin, form)
+    dialect = find_dialect(keys, form)
+    if dialect is None:
+        return None
+    field_of = {name: field for field, names in dialect.names.items() for name in names}
+    return dialect.name, {key: field_of.get(key, "") for key in keys}
+
+
+def _keys(begin: bytes, form: Form) -> list[str]:
+    """Return the columns of the header, or the keys of the first object, at the begin of a text."""
+    text = begin.decode("utf-8", errors="replace").lstrip("\ufeff")
+    if form == "csv":
+        line = text.partition("\n")[0].strip()
+        return [cell.strip().strip('"') for cell in line.split(max(",;\t|", key=line.count))]
+    try:
+        first, _ = json.JSONDecoder().raw_decode(text[max(text.find("{"), 0) :])
+    except (ValueError, RecursionError):
+        return []
+    return list(first) if isinstance(first, dict) else []

@@ -132,7 +132,7 @@ def _delimited(path: Path, columns: Mapping[str, str] | None) -> Scanned:
             begin_at = len(first) + len(newline)
             text = first.removeprefix(SURROUNDING).removesuffix(b"\r").decode("utf-8", errors="replace")
             delimiter = ord(max(",;\t|", key=text.count))
-            header = [part.strip().strip('"') for part in text.split(chr(delimiter))]
+            header = [word.strip().strip('"') for word in text.split(chr(delimiter))]
             if len(header) > MAX_COLUMNS:
                 raise InputError(
                     f"{name} row 1: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}"
@@ -176,9 +176,9 @@ def _cells_of_rows(
     fields = _fields(header, dialect)
     for low in range(0, len(begins), ROWS):
         rows = lines[low : low + ROWS]
-        found = [np.full((len(fields), len(rows)), -1, dtype=np.int32) for _ in range(2)]
+        limits = [np.full((len(fields), len(rows)), -1, dtype=np.int32) for _ in range(2)]
         wrong = split_rows(
-            text, begins[low : low + ROWS], ends[low : low + ROWS], delimiter, slots, found[0], found[1]
+            text, begins[low : low + ROWS], ends[low : low + ROWS], delimiter, slots, limits[0], limits[1]
         )
         if wrong >= 0:
             content = text[begins[low + wrong] : ends[low + wrong]].tobytes()
@@ -191,8 +191,8 @@ def _cells_of_rows(
             _Cells(
                 name=name,
                 text=text,
-                begins={field: found[0][slot] for slot, field in enumerate(fields)},
-                ends={field: found[1][slot] for slot, field in enumerate(fields)},
+                begins={field: limits[0][slot] for slot, field in enumerate(fields)},
+                ends={field: limits[1][slot] for slot, field in enumerate(fields)},
                 rows=rows,
                 given=fields,
             ),
@@ -213,22 +213,22 @@ def _summary(block: bytes, text: Bytes, begins: Ints) -> int:
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
     """Yield a file in blocks of whole lines."""
-    rest = b""
+    tail = b""
     is_first = True
     for block in read_blocks(path):
         if b"\0" in block:
             raise InputError(f"{path.name}: is a binary file, must be text")
         end = block.rfind(b"\n") + 1
         if not end:
-            rest += block
-            if len(rest) > MAX_LINE_BYTES:
+            tail += block
+            if len(tail) > MAX_LINE_BYTES:
                 raise InputError(f"{path.name}: has a line of over {MAX_LINE_BYTES:,} bytes; is it a table?")
             continue
-        yield rest + block[:end]
+        yield tail + block[:end]
         is_first = False
-        rest = block[end:]
-    if rest:
-        yield rest
+        tail = block[end:]
+    if tail:
+        yield tail
     elif is_first:
         raise InputError(f"{path.name}: is empty")
 
@@ -238,17 +238,17 @@ def _objects(path: Path, columns: Mapping[str, str] | None) -> Scanned:
     name = path.name
     dialect: Dialect | None = None
     keys: list[str] = []
-    rest, row, offset = b"", 0, 0
+    tail, row, offset = b"", 0, 0
     fields: dict[str, str] = {}
     table = (np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
     for block in _with_end(read_blocks(path)):
         is_last = block is None
-        content = rest + (block or b"")
+        content = tail + (block or b"")
         if dialect is None:
             content = content.removeprefix(SURROUNDING)
             first = _first_object(content, name, is_last)
             if first is None:
-                rest = content
+                tail = content
                 continue
             keys = list(first)
             dialect = _dialect(keys, "json", columns, name)
@@ -278,12 +278,12 @@ def _objects(path: Path, columns: Mapping[str, str] | None) -> Scanned:
             if result == CUT:
                 break
         offset += position
-        rest = content[position:]
-        if len(rest) > MAX_LINE_BYTES:
+        tail = content[position:]
+        if len(tail) > MAX_LINE_BYTES:
             raise InputError(f"{name} row {row + 1:,}: has over {MAX_LINE_BYTES:,} bytes, is no flow record")
-        if is_last and result == CUT and rest:
+        if is_last and result == CUT and tail:
             raise InputError(
-                f"{name} row {row + 1:,}: is cut, at byte {offset + len(rest):,}; is the file whole?"
+                f"{name} row {row + 1:,}: is cut, at byte {offset + len(tail):,}; is the file whole?"
             )
 
 
@@ -331,10 +331,10 @@ def _dialect(keys: list[str], form: Form, columns: Mapping[str, str] | None, nam
         if absent:
             raise InputError(*absent)
         return dialect
-    found = find_dialect(keys, form)
-    if found is None:
+    recognized = find_dialect(keys, form)
+    if recognized is None:
         raise InputError(f"{name} row 1: {describe_unknown(keys, form)}")
-    return found
+    return recognized
 
 
 def _fields(header: list[str], dialect: Dialect) -> dict[str, str]:
@@ -421,9 +421,9 @@ def _in_utc(times_s: Floats, has_zone: Bools, time_zone: str, name: str) -> Floa
         raise InputError(
             f"{name}: a time has no single reading in {time_zone} ({str(error)[:80]}); export in UTC"
         ) from None
-    whole = in_zone.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy("datetime64[s]").astype(np.int64)
+    utc_s = in_zone.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy("datetime64[s]").astype(np.int64)
     result = times_s.copy()
-    result[local] = whole + (times_s[local] - np.floor(times_s[local]))
+    result[local] = utc_s + (times_s[local] - np.floor(times_s[local]))
     return result
 
 
@@ -521,10 +521,12 @@ def _exporters(cells: _Cells) -> tuple[Ints, tuple[str, ...]]:
     names = [address_text(high[row], low[row]) for row in order[is_new]]
     rows[present] = code
     absent = {"0.0.0.0", "::"}
-    known = [name for name in names if name not in absent]
-    new_row = np.array([known.index(name) if name in known else UNKNOWN for name in names], dtype=np.int64)
+    present_names = [name for name in names if name not in absent]
+    new_row = np.array(
+        [present_names.index(name) if name in present_names else UNKNOWN for name in names], dtype=np.int64
+    )
     rows[present] = new_row[code] if len(names) else UNKNOWN
-    return rows, tuple(known)
+    return rows, tuple(present_names)
 
 
 def text_form(begin: bytes) -> Form:

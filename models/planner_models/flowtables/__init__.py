@@ -66,6 +66,7 @@ from planner_models.flowtables.plan.check import check
 from planner_models.flowtables.plan.drawing import draw
 from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.flowtables.plan.plan import PLAN_TABLES, Cache, from_tables
+from planner_models.flowtables.problem import flow_records
 from planner_models.flowtables.problem.adjustments import adjust
 from planner_models.flowtables.problem.generators import PRESETS, small
 from planner_models.flowtables.problem.logical_networks import pipeline
@@ -88,7 +89,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=FlowTables.from_tables,
         presets={**PRESETS, "pipeline": pipeline},
-        sources=SOURCES,
+        sources={**SOURCES, "flow_records": flow_records.read_records},
         series={"day": day},
         adjust=adjust,
         sample=small,

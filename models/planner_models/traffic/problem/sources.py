@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from planner_models.flowrecords.recognition import recognized_by
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import (
@@ -43,5 +44,5 @@ SOURCES: Final = {
     "net2plan": _source(net2plan.read, (".n2p",)),
     "repetita": _source(repetita.read),
     "percentile": series.read_percentile,
-    "flow_records": flow_records.read,
+    "flow_records": recognized_by(flow_records.read, needs_network=True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -11,13 +12,16 @@ from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Headline, Metric
 from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
+from planner.errors import InputError
 from planner_models.packets.hops.network import PacketSettings
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_arrivals import (
     ClosedLoop,
     Lognormal,
     Poisson,
+    SizeDistribution,
 )
+from planner_models.traffic.simulation.flow_arrivals import read as read_sizes
 from planner_models.traffic.simulation.flow_level_simulation import simulate
 from planner_models.traffic.simulation.flow_network import FlowDynamics, FlowSettings, LinkFrames
 from planner_models.traffic.simulation.flow_scheduler import ControlTiming, Scheduler
@@ -69,12 +73,21 @@ class OfferedFlows:
     sigma: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="standard deviation of the logarithm of sizes")
     ] = 2.0
+    sizes: Annotated[
+        Path | None,
+        Field(description="file of sizes in place of lognormal ones: bytes and probability in each line"),
+    ] = None
 
     def dynamics(self, settings: FlowSettings) -> FlowDynamics:
         """Return the flows with their sizes and arrivals."""
         poisson, loop = Poisson(load=self.load), ClosedLoop(flows_per_source=self.flows_per_source)
+        sizes: SizeDistribution = Lognormal(median_bytes=self.median_bytes, sigma=self.sigma)
+        if self.sizes is not None:
+            if (self.median_bytes, self.sigma) != (OfferedFlows.median_bytes, OfferedFlows.sigma):
+                raise InputError("sizes is a file, which excludes median_bytes and sigma")
+            sizes = read_sizes(self.sizes)
         return FlowDynamics(
-            sizes=Lognormal(median_bytes=self.median_bytes, sigma=self.sigma),
+            sizes=sizes,
             arrivals=poisson if self.arrivals == "poisson" else loop,
             **vars(settings),
         )

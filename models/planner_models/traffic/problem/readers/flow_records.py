@@ -88,8 +88,8 @@ def _read(
     """Return the tables of the network, and the demands between its nodes."""
     if not network.is_dir():
         raise InputError(f"{network}: must be a folder with a table links")
-    found = find_tables((NODES, LINKS, CLASSES), network, ("nodes", "classes"))
-    tables = dict(read_tables((NODES, LINKS, CLASSES), found))
+    files_of_network = find_tables((NODES, LINKS, CLASSES), network, ("nodes", "classes"))
+    tables = dict(read_tables((NODES, LINKS, CLASSES), files_of_network))
     links = tables["links"]
     names = list(dict.fromkeys([*links["tail"].astype(str), *links["head"].astype(str)]))
     if "nodes" in tables:

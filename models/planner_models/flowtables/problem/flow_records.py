@@ -1,0 +1,87 @@
+"""Connections of a switch from flow records of routers and captures, beside a filter set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.contract.notes import add_note
+from planner.errors import InputError
+from planner_models.flowrecords.demands import list_files, parse_columns
+from planner_models.flowrecords.flows import KEY, join_records_of_flows
+from planner_models.flowrecords.reading import read_records as read_files
+from planner_models.flowrecords.records import HALF, MAPPED_LOW, UNKNOWN, FlowRecords, address_text
+from planner_models.flowtables.problem.fields import WITH_PORTS
+from planner_models.flowtables.problem.generators import Accept, Seed
+from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.readers import read_classbench
+
+MAX_FLOWS: Final = 2_000_000
+"""Connections of a problem."""
+
+
+def read_records(
+    *,
+    path: Annotated[
+        Path, Field(description="flow records of nfdump, goflow2 or pmacct, pcap, pcapng; or their folder")
+    ],
+    filters: Annotated[Path, Field(description="filter set of ClassBench, as source classbench reads it")],
+    accept: Accept = 0.5,
+    idle_s: Annotated[
+        float, Field(gt=0, le=1e6, description="gap between records of one key that ends a flow, s")
+    ] = 30.0,
+    record_columns: Annotated[
+        str | None,
+        Field(description="columns of other files: 'start=when, source=from, target=to, bytes=volume'"),
+    ] = None,
+    time_zone: Annotated[str, Field(description="of times that do not say theirs")] = "UTC",
+    seed: Seed = 0,
+) -> FlowTables:
+    """Read the flows in flow records as connections, each with its header, packets and start.
+
+    Records that are not of IPv4 are left out, as filter sets are of IPv4.
+
+    raises  InputError for files that cannot be read, and without a record of IPv4
+    """
+    rules = read_classbench(path=filters, accept=accept, connections=1, seed=seed)
+    records, _ = read_files(
+        list_files(path), columns=parse_columns(record_columns), time_zone=time_zone, idle_s=idle_s
+    )
+    is_ipv4 = (records.source_high == -HALF) & (records.source_low >> 32 == (MAPPED_LOW - HALF) >> 32)
+    if not is_ipv4.any():
+        raise InputError(f"{path.name}: has no record of IPv4")
+    if others := int((~is_ipv4).sum()):
+        add_note(f"assumed: {path.name}: {others:,} of {len(records):,} records are of IPv6, and left out")
+    flows, packets = join_records_of_flows(records.select(is_ipv4), idle_s)
+    if len(flows) > MAX_FLOWS:
+        raise InputError(f"{path.name}: has {len(flows):,} flows, must have at most {MAX_FLOWS:,}")
+    order = np.lexsort((*(getattr(flows, name) for name in KEY), flows.start_s))
+    flows, packets = flows.select(order), packets[order]
+    table = pd.DataFrame(
+        {
+            "header": _headers(flows),
+            "packets": np.clip(packets, 1, 1e9).astype(float),
+            "start_s": flows.start_s - flows.start_s.min(),
+        }
+    )
+    return FlowTables(rules=rules.rules, fields=rules.fields, flows=table)
+
+
+def _headers(flows: FlowRecords) -> list[str]:
+    """Return the header of each flow in text."""
+    headers = []
+    columns = (getattr(flows, name).tolist() for name in KEY)
+    for source_high, source_low, target_high, target_low, protocol, source_port, target_port in zip(
+        *columns, strict=True
+    ):
+        source, target = address_text(source_high, source_low), address_text(target_high, target_low)
+        words = [f"ip_src={source}", f"ip_dst={target}"]
+        words += [f"ip_proto={protocol}"] if protocol != UNKNOWN else []
+        if protocol in WITH_PORTS and UNKNOWN not in (source_port, target_port):
+            words += [f"tp_src={source_port}", f"tp_dst={target_port}"]
+        headers.append(" ".join(words))
+    return headers
