@@ -38,30 +38,34 @@ ClusterOption = Annotated[
 ]
 
 
+FailureSets = Annotated[
+    str | None,
+    typer.Option(
+        "--failures",
+        metavar="A,B",
+        help="Sets of failures: table, links, nodes, double_links; default: the table of failures where "
+        "there is one, else each element alone.",
+    ),
+]
+RestorationOption = Annotated[
+    Restoration | None,
+    typer.Option(
+        "--restoration",
+        help="After a failure: none, local (to routes that survive), reconverge (new shortest paths), "
+        "reroute (what the plan sends), reoptimize (all demands); default: what the design is made for, "
+        "else it decides again.",
+    ),
+]
+
+
 @on_scenario()
 @with_reports
 def failures(
     *,
     scenario: Scenario,
     design: DesignOption = None,
-    sets: Annotated[
-        str | None,
-        typer.Option(
-            "--failures",
-            metavar="A,B",
-            help="Sets of failures: table, links, nodes, double_links; default: the table of failures where "
-            "there is one, else each element alone.",
-        ),
-    ] = None,
-    restoration: Annotated[
-        Restoration | None,
-        typer.Option(
-            "--restoration",
-            help="After a failure: none, local (to routes that survive), reconverge (new shortest paths), "
-            "reroute (what the plan sends), reoptimize (all demands); default: what the design is made for, "
-            "else it decides again.",
-        ),
-    ] = None,
+    sets: FailureSets = None,
+    restoration: RestorationOption = None,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", metavar="DIR", help="Examine the plan in this folder, not a design's."),
