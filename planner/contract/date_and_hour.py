@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
-from planner.contract.periods import DATE, UnclearTimes
 from planner.contract.units import LONGEST_NAME, plain
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from planner.contract.table import Table
 
 NAMES_OF_DATES: Final = frozenset({"date", "day", "datum", "tag", "fecha", "dia", "jour", "giorno", "data"})
@@ -63,6 +62,10 @@ def join_date_and_hour(dates: pd.Series, hours: pd.Series) -> pd.Series | None:
 
     raises  UnclearTimes where an hour is no time of day, or 24 is beside 0
     """
+    import pandas as pd  # slow to load
+
+    from planner.contract.periods import UnclearTimes
+
     days = [_day_of(date) for date in dates]
     if None in days or not days:
         return None
@@ -104,6 +107,8 @@ def _day_of(value: object) -> str | int | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, str):
+        from planner.contract.periods import DATE  # loads pandas
+
         text = value.strip()
         if DATE.fullmatch(text):
             return text
