@@ -54,6 +54,8 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "traffic/abilene_classes": {},
     "traffic/figure_8": {},
     "traffic/flow_simulation": {},
+    "traffic/from_records": {},
+    "traffic/from_records_day": {},
     "traffic/germany50": {},
     "traffic/hose": {},
     "traffic/localflow": {},
