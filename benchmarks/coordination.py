@@ -1,10 +1,10 @@
 """Value of coordination in every system, with true information and with worse information.
 
-python -m benchmarks.coordination [--system S]... [--out STORE] [--workers N]
+python -m benchmarks.coordination [--system S]... [--draws N] [--only-designs] [--out STORE] [--workers N]
 
 Writes data/coordination/designs.csv and curves.csv, with planner's version, for the dashboard and
 `planner.coordination.measurement.load_release`. Systems that are not measured keep their rows. With a store,
-a stopped measurement continues.
+a stopped measurement continues. `--only-designs` keeps the rows of curves.csv.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -23,14 +24,19 @@ FOLDER = Path(__file__).parents[1] / "data" / "coordination"
 TOLERANCE = 1e-6
 
 
-def check(one: measurement.Curves) -> None:
-    """Check invariants of any measurement; raise AssertionError."""
+def check_designs(one: measurement.Measurement) -> None:
+    """Check invariants of measured designs; raise AssertionError."""
     name = one.system.name
-    shares = one.measured.frame["share"]
-    assert not one.measured.failed, one.measured.failed
-    assert one.measured.bound is not None, f"{name}: no bound is proven"
+    shares = one.frame["share"]
+    assert not one.failed, one.failed
+    assert one.bound is not None, f"{name}: no bound is proven"
     assert shares.iloc[0] == 0, f"{name}: shares must start at the first design"
-    assert (shares <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
+    assert (one.frame["share_high"].fillna(shares) <= 1 + TOLERANCE).all(), f"{name}: better than the bound"
+
+
+def check(one: measurement.Curves) -> None:
+    """Check invariants of any measured curves; raise AssertionError."""
+    name = one.system.name
     finite = one.frame["share"].dropna()
     assert (finite <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
     counts = one.frame.groupby(["parameter", "design"])["value"].nunique()
@@ -58,21 +64,32 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--system", action="append", help="measure only this one; repeatable")
+    parser.add_argument("--draws", type=int, default=10, help="seeds of each instance")
+    parser.add_argument("--only-designs", action="store_true", help="no curves of worse information")
     parser.add_argument("--out", type=Path, help="store of the runs")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     print(machine(), flush=True)
     start = time.monotonic()
-    curves = measurement.curves(arguments.system, out=arguments.out, workers=arguments.workers)
-    FOLDER.mkdir(exist_ok=True)
-    frames = {
-        "designs": pd.concat([curve.measured.frame for curve in curves], ignore_index=True),
-        "curves": pd.concat([curve.frame for curve in curves], ignore_index=True),
+    inputs: dict[str, Any] = {
+        "out": arguments.out,
+        "draws": arguments.draws,
+        "workers": arguments.workers,
     }
+    FOLDER.mkdir(exist_ok=True)
+    curves = [] if arguments.only_designs else measurement.curves(arguments.system, **inputs)
+    measured = [curve.measured for curve in curves] or measurement.measure(arguments.system, **inputs)
+    for one in measured:
+        check_designs(one)
+        for sentence in one.sentences():
+            print(f"- {sentence}")
     for curve in curves:
         check(curve)
-        for sentence in (*curve.measured.sentences(), *curve.sentences()):
+        for sentence in curve.sentences():
             print(f"- {sentence}")
+    frames = {"designs": pd.concat([one.frame for one in measured], ignore_index=True)}
+    if curves:
+        frames["curves"] = pd.concat([curve.frame for curve in curves], ignore_index=True)
     for name, frame in frames.items():
         path = FOLDER / f"{name}.csv"
         merge(path, frame).to_csv(path, index=False, lineterminator="\n")

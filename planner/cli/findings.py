@@ -130,6 +130,15 @@ def recipes(
         typer.Option("--curves", help="Measure it also with older, noisier and coarser information."),
     ] = False,
     systems: MeasuredSystems = None,
+    draws: Annotated[
+        int,
+        typer.Option(
+            "--draws",
+            metavar="N",
+            min=0,
+            help="With --measure: N seeds of each of a study's instances, for ranges; default: 0.",
+        ),
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="STORE", help="With --measure: keep the runs in this store."),
@@ -152,7 +161,13 @@ def recipes(
     if measured or curves:
         with terminal.progress("runs") as advance:
             result = mechanisms.recipes(
-                measure=True, curves=curves, systems=systems, out=out, workers=workers, advance=advance
+                measure=True,
+                curves=curves,
+                systems=systems,
+                draws=draws,
+                out=out,
+                workers=workers,
+                advance=advance,
             )
         page = study_pages.coordination_page(result.systems, result.curves)
         write_files(lambda: page, reports, pictures)

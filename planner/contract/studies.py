@@ -23,6 +23,8 @@ class Coordination:
     cost            the metric of its cost; None where there is none
     responsiveness  the metric of the time to respond to events; None: seconds to decide
     degradations    age, noise and granularity values to try on observations
+    instances       changes of the scenario, dotted keys and values, that make other problems for draws
+    seed_key        key of the scenario whose values draw the problem again
     """
 
     scenario: str
@@ -30,6 +32,8 @@ class Coordination:
     cost: str | None = None
     responsiveness: str | None = None
     degradations: tuple[Degradation, ...] = ()
+    instances: tuple[Mapping[str, Any], ...] = ()
+    seed_key: str = "problem.seed"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

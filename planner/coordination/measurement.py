@@ -3,7 +3,8 @@
 Each system names a scenario with designs from no coordination to all information. Performance is stated as
 a share of the possible gain: 0 for the first design, without coordination, and 1 for the proven bound with
 all information. It is compared with cost: money, response time, messages and bytes. Curves show how
-performance falls with the age, noise and granularity of information.
+performance falls with the age, noise and granularity of information. One problem proves little: draws repeat
+the comparison on other instances, each with several seeds, and give every share a range.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from planner.sweeps.grid import Grid, lay_out
 from planner.sweeps.sweep import run_grid
 
 COLUMNS: Final = (
-    "system", "design", "mechanism", "performance", "share", "cost", "answers_in_s", "messages", "bytes",
+    "system", "design", "mechanism", "performance", "share", "share_low", "share_high", "draws",
+    "cost", "answers_in_s", "messages", "bytes", "bound",
 )  # fmt: skip
 CURVE_COLUMNS: Final = (
     "system", "design", "mechanism", "kind", "parameter", "has_parameter", "value", "unit",
-    "performance", "least", "most", "share", "seeds",
+    "performance", "least", "most", "seeds", "share", "share_low", "share_high", "draws",
 )  # fmt: skip
 TOLERANCE: Final = 1e-6  # relative difference below which two designs perform equally
 
@@ -54,8 +56,9 @@ class Measurement:
     """Measured designs of one system, in the order of the information they have.
 
     frame   system, design, mechanism, performance, share (of the possible gain: 0 no coordination, 1 the
-            proven bound, negative worse than no coordination), cost, answers_in_s (response time),
-            messages, bytes; None for unknown
+            proven bound, negative worse than no coordination), cost, answers_in_s (response time, without
+            compiling), messages, bytes, bound; None for unknown. With draws the share is their median, with
+            share_low and share_high their range; all other columns are of the scenario itself
     bound   proven bound on performance, None where none is proven
     failed  designs without a result, with the reason
     """
@@ -76,12 +79,13 @@ class Measurement:
         if self.bound is not None and first["share"] is not None:
             best = max(rows, key=lambda row: row["share"])
             sentences.append(
-                f"{name}: {best['design']} ({best['mechanism']}) achieves {best['share']:.1%} of the "
-                f"possible gain in {what} over {first['design']}"
+                f"{name}: {best['design']} ({best['mechanism']}) achieves {best['share']:.1%}"
+                f"{describe_range(best)} of the possible gain in {what} over {first['design']}"
             )
         sentences += [
             f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {what} "
             f"{number(row['performance'])} against {number(first['performance'])}"
+            + (f", {row['share']:.0%} of the possible gain{describe_range(row)}" if row["draws"] > 1 else "")
             for row in rows
             if row["share"] is not None and row["share"] < -1e-6
         ]
@@ -95,8 +99,9 @@ class Curves:
 
     frame     system, design, mechanism, kind (age, noise or granularity), parameter (of `information`),
               has_parameter (whether the design has it; if not, its performance is constant), value, unit,
-              performance (median over seeds), least, most (over seeds), share (of the median, as in
-              `measured`), seeds (number of seeds with a plan); None for unknown
+              performance (median over seeds), least, most (over seeds), seeds (number of seeds with a
+              plan), share (as in `measured`: of the median; with draws their median), share_low,
+              share_high, draws (range of the share over so many seeds or draws); None for unknown
     measured  the designs with the information of their scenario
     failed    further runs without a result, with the reason
     """
@@ -135,6 +140,7 @@ def measure(
     *,
     out: Path | None = None,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: int = 0,
     workers: int | None = None,
     advance: Callable[[int, int, int], None] | None = None,
 ) -> list[Measurement]:
@@ -143,12 +149,17 @@ def measure(
     names    of systems; default: all that can be measured
     out      store of the runs, which are not repeated; default: a temporary one
     changes  of each system's scenario: dotted keys and values, such as a smaller problem
+    draws    seeds of each instance of a system's study; 0: the scenario alone
     advance  called with the numbers of finished, failed and all runs
     raises   InputError for a system that is unknown or cannot be measured; Stopped
     """
     asked = _load_scenarios(names, changes)
-    runs = _run([lay_out([scenario], plans=False) for _, scenario in asked], out, workers, advance)
-    return [_measure_designs(system, runs[runs["system"] == system.name]) for system, _ in asked]
+    grids = [grid for system, scenario in asked for grid in _plain_grids(system, scenario, draws)]
+    runs = _run(grids, out, workers, advance)
+    return [
+        _measure_designs(system, runs[runs["system"] == system.name], _draw_keys(system, draws))
+        for system, _ in asked
+    ]
 
 
 def curves(
@@ -156,6 +167,7 @@ def curves(
     *,
     out: Path | None = None,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: int = 0,
     workers: int | None = None,
     advance: Callable[[int, int, int], None] | None = None,
 ) -> list[Curves]:
@@ -164,8 +176,12 @@ def curves(
     One kind of degradation is applied at a time. Arguments are those of `measure`; both can share a store.
     """
     asked = _load_scenarios(names, changes)
-    runs = _run([grid for request in asked for grid in _grids(*request)], out, workers, advance)
-    return [_measure_curves(system, runs[runs["system"] == system.name]) for system, _ in asked]
+    grids = [grid for system, scenario in asked for grid in _grids(system, scenario, draws)]
+    runs = _run(grids, out, workers, advance)
+    return [
+        _measure_curves(system, runs[runs["system"] == system.name], _draw_keys(system, draws))
+        for system, _ in asked
+    ]
 
 
 def load_release() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -211,9 +227,33 @@ def _load_scenarios(
     ]
 
 
-def _grids(system: System, scenario: Scenario) -> Iterator[Grid]:
-    """Yield the scenario itself, then each design with each value of each information parameter."""
+def _draw_keys(system: System, draws: int) -> tuple[str, ...]:
+    """Return the keys that differ between the draws of a system; none without draws."""
+    keys = [key for axes in _draw_axes(system, draws) for key in axes]
+    return tuple(dict.fromkeys(keys))
+
+
+def _draw_axes(system: System, draws: int) -> Iterator[dict[str, list[Any]]]:
+    """Yield the axes of each instance of a system's study: its changes, and the seeds of the problem."""
+    study = _coordination(system)
+    for instance in ({}, *study.instances) if draws else ():
+        seeds: list[Any] = list(range(1, draws + 1))
+        yield {**{key: [value] for key, value in instance.items()}, study.seed_key: seeds}
+
+
+def _plain_grids(system: System, scenario: Scenario, draws: int) -> Iterator[Grid]:
+    """Yield the scenario itself, then its draws, with the information of the scenario."""
     yield lay_out([scenario], plans=False)
+    for axes in _draw_axes(system, draws):
+        yield lay_out([scenario], axes=axes, plans=False)
+
+
+def _grids(system: System, scenario: Scenario, draws: int = 0) -> Iterator[Grid]:
+    """Yield the plain grids, then each design with each value of each information parameter.
+
+    The information of a draw has the seed of its problem.
+    """
+    yield from _plain_grids(system, scenario, draws)
     for degradation in _coordination(system).degradations:
         exact, *degraded = (
             int(value) if float(value).is_integer() else value for value in degradation.values
@@ -226,6 +266,17 @@ def _grids(system: System, scenario: Scenario) -> Iterator[Grid]:
                 if degradation.seeds > 1:
                     axes[f"designs.{entry.label}.information.seed"] = list(range(degradation.seeds))
                 yield lay_out([scenario], axes=axes, designs=[entry.label], plans=False)
+                for drawn in _draw_axes(system, draws):
+                    seed_key = _coordination(system).seed_key
+                    pairs = list(itertools.product(degraded, drawn[seed_key]))
+                    axes = {
+                        **drawn,
+                        seed_key: [seed for _, seed in pairs],
+                        key: [value for value, _ in pairs],
+                    }
+                    if degradation.seeds > 1:
+                        axes[f"designs.{entry.label}.information.seed"] = axes[seed_key]
+                    yield lay_out([scenario], axes=axes, designs=[entry.label], zipped=True, plans=False)
 
 
 def _run(
@@ -249,11 +300,16 @@ def _run(
 # --- shares -------------------------------------------------------------------------------
 
 
-def _measure_designs(system: System, runs: pd.DataFrame) -> Measurement:
-    """Return the performance of a system's runs, with shares of the possible gain."""
+def _measure_designs(system: System, runs: pd.DataFrame, draw_keys: Sequence[str] = ()) -> Measurement:
+    """Return the performance of a system's runs, with shares of the possible gain and their range.
+
+    draw_keys  columns that are unknown in runs of the scenario itself, and known in those of draws
+    """
     study = _coordination(system)
     metric = system.metric(study.performance)
     performance = column_of(metric.name)
+    runs, drawn = _split_draws(runs, draw_keys)
+    shares = _shares_of_draws(drawn, _scales_of_draws(drawn, metric), metric)
     bound = _find_bound(runs, metric.name, metric.better)
     start = _read_figure(runs.iloc[0], performance) if len(runs) else None
     rows, failed = [], {}
@@ -264,6 +320,7 @@ def _measure_designs(system: System, runs: pd.DataFrame) -> Measurement:
         if run["exit_code"] != 0 or value is None:
             failed[str(run["label"])] = _failure_reason(run, metric)
             continue
+        of_draws = shares[shares["label"] == run["label"]]["share"].dropna()
         response = _read_figure(run, column_of(study.responsiveness) if study.responsiveness else "seconds")
         if study.responsiveness is not None and system.metric(study.responsiveness).unit == "ms":
             response = None if response is None else response / 1000
@@ -273,15 +330,74 @@ def _measure_designs(system: System, runs: pd.DataFrame) -> Measurement:
                 "design": run["label"],
                 "mechanism": run["mechanism"],
                 "performance": value,
-                "share": _share(value, start, bound),
+                "share": float(of_draws.median()) if len(of_draws) else _share(value, start, bound),
+                "share_low": float(of_draws.min()) if len(of_draws) else None,
+                "share_high": float(of_draws.max()) if len(of_draws) else None,
+                "draws": max(len(of_draws), 1),
                 "cost": _read_figure(run, column_of(study.cost)) if study.cost else None,
                 "answers_in_s": response,
                 "messages": _read_figure(run, "messages"),
                 "bytes": _read_figure(run, "signalling_bytes"),
+                "bound": bound,
             }
         )
+    failed |= _failures_of_draws(drawn, metric)
     frame = _replace_missing(pd.DataFrame(rows, columns=list(COLUMNS)))
     return Measurement(system=system, frame=frame, bound=bound, failed=failed)
+
+
+def _split_draws(runs: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs of the scenario itself, and those of draws with a column `draw` that names each."""
+    if not keys:
+        return runs, runs.iloc[:0].assign(draw="")
+    drawn = runs[runs[list(keys)].notna().any(axis=1)]
+    columns = {key.removeprefix("problem."): drawn[key] for key in keys}
+    names = [
+        ", ".join(f"{name} {row[name]}" for name in columns if pd.notna(row[name]))
+        for row in pd.DataFrame(columns).to_dict(orient="records")
+    ]
+    return runs.drop(index=drawn.index), drawn.assign(draw=pd.array(names, dtype=object))
+
+
+def _scales_of_draws(drawn: pd.DataFrame, metric: Metric) -> dict[str, tuple[float | None, float | None]]:
+    """Return the performance of the first design and the bound of each draw."""
+    performance = column_of(metric.name)
+    return {
+        str(name): (_read_figure(runs.iloc[0], performance), _find_bound(runs, metric.name, metric.better))
+        for name, runs in drawn.groupby("draw", sort=False)
+    }
+
+
+def _shares_of_draws(
+    drawn: pd.DataFrame, scales: Mapping[str, tuple[float | None, float | None]], metric: Metric
+) -> pd.DataFrame:
+    """Return the runs of draws with a column `share`, on the scale of the draw; None without a plan."""
+    values = [
+        None if run["exit_code"] != 0 else _read_figure(run, column_of(metric.name))
+        for _, run in drawn.iterrows()
+    ]
+    shares = [
+        None if value is None else _share(value, *scales[str(name)])
+        for value, name in zip(values, drawn["draw"], strict=True)
+    ]
+    return drawn.assign(share=pd.array(shares, dtype="Float64"))
+
+
+def _failures_of_draws(drawn: pd.DataFrame, metric: Metric) -> dict[str, str]:
+    """Return the designs that have no result in some draws, with the last reason."""
+    return {
+        f"{run['label']} ({run['draw']})": _failure_reason(run, metric)
+        for _, run in drawn.iterrows()
+        if (run["exit_code"] != 0 or _read_figure(run, column_of(metric.name)) is None)
+        and not (run["status"] == "bound only" and run["exit_code"] == 0)
+    }
+
+
+def describe_range(row: Mapping[Any, Any]) -> str:
+    """Return the range of a share over draws, such as ` (40% to 60% in 30 draws)`; "" for one draw."""
+    if row["draws"] < 2 or row["share_low"] is None:
+        return ""
+    return f" ({row['share_low']:.0%} to {row['share_high']:.0%} in {row['draws']} draws)"
 
 
 def _failure_reason(run: Any, metric: Metric) -> str:
@@ -325,12 +441,16 @@ def _replace_missing(frame: pd.DataFrame) -> pd.DataFrame:
 # --- curves -------------------------------------------------------------------------------
 
 
-def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
+def _measure_curves(system: System, runs: pd.DataFrame, draw_keys: Sequence[str] = ()) -> Curves:
     """Return the curves of a system from its runs over the axes of `_grids`."""
     axes = [str(name) for name in runs if str(name).startswith("designs.")]
     plain = runs[runs[axes].isna().all(axis=1)]
-    measured = _measure_designs(system, plain)
+    measured = _measure_designs(system, plain, draw_keys)
     metric = system.metric(_coordination(system).performance)
+    plain, drawn_plain = _split_draws(plain, draw_keys)
+    scales = _scales_of_draws(drawn_plain, metric)
+    runs, drawn = _split_draws(runs, draw_keys)
+    shares = _shares_of_draws(drawn, scales, metric)
     bound = _find_bound(runs, metric.name, metric.better)
     exact = {row["design"]: row for row in measured.frame.to_dict(orient="records")}
     start = exact.get(plain["label"].iloc[0], {}).get("performance") if len(plain) else None
@@ -349,6 +469,7 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
                     failed[f"{label} at {_name_value(degradation, value)}"] = reason
             else:
                 values = [exact[label]["performance"]] if label in exact else []
+            of_draws = _shares_at(shares[shares["label"] == label], key, float(value), axes)
             rows.append(
                 {
                     "system": system.name,
@@ -359,7 +480,7 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
                     "has_parameter": key in axes,
                     "value": float(value),
                     "unit": degradation.unit,
-                    **_summarize_values(values, start, bound),
+                    **_summarize_values(values, start, bound, of_draws),
                 }
             )
     frame = _replace_missing(pd.DataFrame(rows, columns=list(CURVE_COLUMNS)))
@@ -367,17 +488,35 @@ def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
 
 
 def _summarize_values(
-    values: Sequence[float], start: float | None, bound: float | None
+    values: Sequence[float], start: float | None, bound: float | None, of_draws: Sequence[float]
 ) -> dict[str, float | int | None]:
-    """Return the median performance of runs, its range and share, and their number, by column."""
+    """Return the median performance of runs, its range and share, and their numbers, by column.
+
+    of_draws  shares of draws, which replace those of the runs; empty without draws
+    """
     median = float(np.median(values)) if values else None
+    ends = [_share(end, start, bound) for end in (min(values), max(values))] if values else []
+    shares = of_draws or [end for end in ends if end is not None]
+    share = None if median is None else _share(median, start, bound)
     return {
         "performance": median,
         "least": min(values, default=None),
         "most": max(values, default=None),
-        "share": None if median is None else _share(median, start, bound),
         "seeds": len(values),
+        "share": float(np.median(of_draws)) if of_draws else share,
+        "share_low": min(shares, default=None),
+        "share_high": max(shares, default=None),
+        "draws": len(of_draws) or len(values),
     }
+
+
+def _shares_at(shares: pd.DataFrame, key: str, value: float, axes: Sequence[str]) -> list[float]:
+    """Return the shares of a design's draws at a value of its information, the plain ones without the key."""
+    if key not in axes or value == 0:
+        shares = shares[shares[list(axes)].isna().all(axis=1)]
+    else:
+        shares = shares[np.isclose(shares[key].astype(float), value)]
+    return shares["share"].dropna().astype(float).tolist()
 
 
 def _read_values(runs: pd.DataFrame, metric: Metric) -> tuple[list[float], str | None]:
@@ -411,7 +550,8 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
         if design not in constant:
             rivals = [*designs[:index], *(other for other in designs[index + 1 :] if other in everywhere)]
             lead = _compare_with_rivals(performance, design, rivals, degradation)
-            sentences.append(f"{name}: {design} ({mechanism[design]}) is {lead}")
+            spread = _describe_last(rows[rows["design"] == design], degradation)
+            sentences.append(f"{name}: {design} ({mechanism[design]}) is {lead}{spread}")
     unaffected = [design for design in designs[1:] if design in constant]
     if unaffected:
         sentences.append(f"{name}: {degradation.kind} has no effect on {', '.join(unaffected)}")
@@ -421,16 +561,24 @@ def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, be
 def _tabulate_performance(
     rows: pd.DataFrame, designs: Sequence[str], degradation: Degradation, better: str
 ) -> pd.DataFrame:
-    """Return the performance by design and value of the parameter; larger is better."""
-    sign = 1.0 if better == "more" else -1.0
+    """Return the share, or else the performance, by design and value of the parameter; larger is better."""
+    column = "share" if rows["share"].notna().any() else "performance"
+    sign = 1.0 if column == "share" or better == "more" else -1.0
     return pd.DataFrame(
-        [
-            sign * rows.loc[rows["design"] == design, "performance"].astype(float).to_numpy()
-            for design in designs
-        ],
+        [sign * rows.loc[rows["design"] == design, column].astype(float).to_numpy() for design in designs],
         index=list(designs),
         columns=list(degradation.values),
     )
+
+
+def _describe_last(rows: pd.DataFrame, degradation: Degradation) -> str:
+    """Return the share at the last value with a result, with its range; "" for a single draw."""
+    known = rows[rows["share"].notna()].to_dict(orient="records")
+    if not known or not describe_range(known[-1]):
+        return ""
+    last = known[-1]
+    when = _name_value(degradation, last["value"])
+    return f"; at {when} it achieves {last['share']:.0%}{describe_range(last)} of the possible gain"
 
 
 def _compare_with_rivals(

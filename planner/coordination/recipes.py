@@ -74,6 +74,7 @@ def recipes(
     curves: bool = False,
     systems: str | Sequence[str] | None = None,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: int = 0,
     out: str | Path | None = None,
     workers: int | None = None,
     advance: Callable[[int, int, int], None] | None = None,
@@ -92,6 +93,7 @@ def recipes(
     curves: bool = False,
     systems: str | Sequence[str] | None = None,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: int = 0,
     out: str | Path | None = None,
     workers: int | None = None,
     advance: Callable[[int, int, int], None] | None = None,
@@ -120,6 +122,9 @@ def recipes(
         Names of the systems to measure; default: all.
     changes
         Of each system's scenario: {system: {dotted key: value}}; default: none.
+    draws
+        Seeds of each instance of a system's study, whose range is measured too; default: 0, its scenario
+        alone.
     out
         Store of the measured runs, which are not repeated; default: a temporary one.
     workers
@@ -141,12 +146,14 @@ def recipes(
         store = None if out is None else Path(out)
         if curves:
             curves_found = measurement.curves(
-                names, out=store, changes=changes, workers=workers, advance=advance
+                names, out=store, changes=changes, draws=draws, workers=workers, advance=advance
             )
             return Measured(
                 systems=tuple(curve.measured for curve in curves_found), curves=tuple(curves_found)
             )
-        measured = measurement.measure(names, out=store, changes=changes, workers=workers, advance=advance)
+        measured = measurement.measure(
+            names, out=store, changes=changes, draws=draws, workers=workers, advance=advance
+        )
         return Measured(systems=tuple(measured))
     if all(answer is None for answer in (resources, information, separation, decide_s, react_s)):
         return design_space.review()

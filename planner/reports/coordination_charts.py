@@ -34,7 +34,9 @@ MIN_SHARE: Final = -1.0
 def coordination(frame: pd.DataFrame) -> go.Figure:
     """Return a chart of the share of the possible gain that each design achieves, one row per design.
 
-    frame  system, design, mechanism and share, as `planner.coordination.measurement` has them
+    A thin line behind a point is the range of the share over draws.
+
+    frame  system, design, mechanism and share with its range, as `planner.coordination.measurement` has them
     """
     finite = frame[frame["share"].notna()]
     systems = list(dict.fromkeys(finite["system"]))
@@ -57,6 +59,8 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
             "mechanism": finite["mechanism"].to_numpy(),
             "percent": 100 * share,
             "shown": shown,
+            "low": 100 * np.maximum(finite["share_low"].fillna(finite["share"]).astype(float), lowest),
+            "high": 100 * np.maximum(finite["share_high"].fillna(finite["share"]).astype(float), lowest),
             "height": ticks,
         }
     )
@@ -122,7 +126,7 @@ def _add_system_names(
 def _add_points(figure: go.Figure, points: pd.DataFrame, mechanism: str, colour: str) -> None:
     """Add a point on a stem for each design of a mechanism; those below the axis point to the left.
 
-    points  system, design, percent, shown (as far as the axis goes) and height
+    points  system, design, percent, height, and as far as the axis goes: shown, low and high
     """
     heights = points["height"].tolist()
     figure.add_trace(
@@ -143,6 +147,15 @@ def _add_points(figure: go.Figure, points: pd.DataFrame, mechanism: str, colour:
             mode="markers",
             showlegend=False,
             customdata=points[["system", "design", "percent"]].to_numpy(dtype=object).tolist(),
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": (points["high"] - points["shown"]).to_numpy(),
+                "arrayminus": (points["shown"] - points["low"]).to_numpy(),
+                "color": colour,
+                "thickness": 1,
+                "width": 5,
+            },
             marker={
                 "size": 11,
                 "color": colour,
@@ -238,6 +251,7 @@ def _add_panel(
                     for height, text, value in zip(heights, spread, values, strict=True)
                 ],
                 hovertemplate=hover + "%{customdata[1]}<extra>" + mechanism + "</extra>",
+                error_y=_range_of_curve(curve, drawn, low, scale) if shares else None,
                 **_line_style(mechanism, number, outside),
             ),
             *cell,
@@ -268,6 +282,22 @@ def _add_panel(
         range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=cell[0], col=cell[1]
     )
     return shown
+
+
+def _range_of_curve(curve: pd.DataFrame, drawn: np.ndarray, low: float, scale: float) -> dict[str, Any]:
+    """Return the range of the shares of a curve over its draws, as far as the axis goes, as error bars."""
+    ends = [
+        np.maximum(scale * curve[name].fillna(curve["share"]).astype(float).to_numpy(), low)
+        for name in ("share_low", "share_high")
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": np.maximum(ends[1] - drawn, 0.0),
+        "arrayminus": np.maximum(drawn - ends[0], 0.0),
+        "thickness": 1,
+        "width": 3,
+    }
 
 
 def _line_style(mechanism: str, number: int, is_outside: np.ndarray) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
@@ -113,12 +113,19 @@ def _coordination_table(measurement: Measurement) -> Table:
             str(row["design"]),
             str(row["mechanism"]),
             Text(percent(row["share"]), "bad" if (row["share"] or 0.0) < 0 else ""),
+            _range_of(row),
             *(short_number(row[name], 4) for name in ("performance", "cost")),
             *(short_number(row[name], 3) for name in ("answers_in_s", "messages", "bytes")),
         ]
         for row in measurement.frame.to_dict(orient="records")
     ]
-    numeric = (("share of gain", ""), (metric.label, metric.unit), ("cost", ""), ("responds in", "s"))
+    numeric = (
+        ("share of gain", ""),
+        ("range", ""),
+        (metric.label, metric.unit),
+        ("cost", ""),
+        ("responds in", "s"),
+    )
     return Table(
         title=f"{measurement.system.name}: {metric.label} {better(metric)}",
         columns=[
@@ -131,9 +138,23 @@ def _coordination_table(measurement: Measurement) -> Table:
         rows=rows,
         caption="share of the gain from the first design to the best that is proven possible, "
         + number(measurement.bound)
+        + _say_draws(measurement.frame)
         + (f"; cost: {measurement.system.metric(study.cost).label}" if study.cost else ""),
         row_headers=1,
     )
+
+
+def _say_draws(frame: pd.DataFrame) -> str:
+    """Return what the share and its range are where there are draws; "" without."""
+    draws = int(frame["draws"].max()) if len(frame) else 1
+    return f"; share: median, and range, of {draws} draws" if draws > 1 else ""
+
+
+def _range_of(row: Mapping[Any, Any]) -> str:
+    """Return the range of a share over draws; - for one draw."""
+    if row["draws"] < 2 or row["share_low"] is None:
+        return "-"
+    return f"{row['share_low']:.0%} to {row['share_high']:.0%}"
 
 
 def _curves_part(curves: Sequence[Curves], rows: pd.DataFrame, kind: str) -> Part:

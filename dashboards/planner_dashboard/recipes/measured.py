@@ -11,14 +11,14 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from planner.coordination import measurement
+from planner.coordination import measured_examples, measurement
+from planner.coordination.measured_examples import Example
 from planner.coordination.measurement import Curves, Measurement
 from planner.reports import study_pages
 from planner.reports.document import Part
 from planner.scenarios.catalogue import find_system
 from planner_dashboard import rendering, session, worker
 from planner_dashboard.recipes import examples
-from planner_dashboard.recipes.examples import Example
 from planner_dashboard.worker import SystemMeasurement
 
 KINDS: Final = {"age": "Age of information", "noise": "Measurement noise", "granularity": "Granularity"}
@@ -40,7 +40,7 @@ def show_designs() -> None:
         (figure,) = section.charts
         card = st.container()
         clicked = rendering.show_chart(figure, "coordination", is_selectable=True)
-        every = examples.of_designs(designs[designs["system"].isin(selected)])
+        every = measured_examples.of_designs(designs[designs["system"].isin(selected)])
         with card:
             _show_example("design", every, _clicked_design(clicked))
         rendering.show_lines(section.notes)
@@ -99,7 +99,7 @@ def show_curves() -> None:
             panel_click = _show_panels(section, selected)
             clicked = clicked or panel_click
         with card:
-            _show_example("curve", examples.of_curves(rows[rows["system"].isin(selected)]), clicked)
+            _show_example("curve", measured_examples.of_curves(rows[rows["system"].isin(selected)]), clicked)
         for section in page.parts[1:]:
             rendering.show_lines(section.notes)
             with st.expander("Tables"):
@@ -177,21 +177,17 @@ def _select_system(name: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Cu
         measured=Measurement(
             system=system,
             frame=system_designs,
-            bound=_derive_bound(system_designs) if fresh is None else fresh.bound,
+            bound=_read_bound(system_designs) if fresh is None else fresh.bound,
             failed={} if fresh is None else fresh.failed_designs,
         ),
         failed={} if fresh is None else fresh.failed_runs,
     )
 
 
-def _derive_bound(designs: pd.DataFrame) -> float | None:
-    """Return the bound that the shares of shipped designs refer to: share 1 on the line of performance."""
-    rows: list[dict[Any, Any]] = designs[designs["share"].notna()].to_dict(orient="records")
-    if not rows:
-        return None
-    best = max(rows, key=lambda row: abs(row["share"]))
-    start = rows[0]["performance"]  # shares begin at the first design
-    return float(start + (best["performance"] - start) / best["share"]) if best["share"] else None
+def _read_bound(designs: pd.DataFrame) -> float | None:
+    """Return the bound that the shares of shipped designs refer to."""
+    bounds = designs["bound"].dropna()
+    return float(bounds.iloc[0]) if len(bounds) else None
 
 
 # --- measuring again ----------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Final
 import streamlit as st
 from plotly import graph_objects as go
 
-from planner.coordination import design_space, measurement
+from planner.coordination import design_space, measured_examples, measurement
 from planner.coordination.design_space import SPACE, Information, Resources, Separation
 from planner.errors import PlannerError
 from planner.formatting import counted
@@ -166,7 +166,7 @@ def _show_advice(advice: design_space.Recommendation, age_s: float | None = None
         rendering.show_lines(section.sentences)
     with right:
         designs, curves = measurement.load_release()
-        example = examples.nearest(
+        example = measured_examples.nearest(
             [str(mechanism) for mechanism in advice.mechanisms], designs, curves, age_s
         )
         if example is None:

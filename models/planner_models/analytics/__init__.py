@@ -97,6 +97,7 @@ COORDINATION = Coordination(
     performance="value",
     cost="sent_gb",
     responsiveness="freshness_p99_s",
+    instances=({"problem.bandwidth": 0.25}, {"problem.sites": 40}),
     degradations=(
         Degradation(
             kind="age",

@@ -176,6 +176,7 @@ SYSTEM = System(
             scenario="brokering/coordination",
             performance="objective",
             cost="cost_per_hour",
+            instances=({"problem.clients": 10_000}, {"problem.clients": 20_000}),
             degradations=(
                 Degradation(
                     kind="age",

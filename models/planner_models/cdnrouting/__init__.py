@@ -107,6 +107,7 @@ SYSTEM = System(
             scenario="cdnrouting/coordination",
             performance="mean_delay_ms",
             cost="isp_cost",
+            instances=({"problem.link_mbps": 10_000}, {"problem.clusters": 6, "problem.cdn_share": 0.7}),
             degradations=(
                 Degradation(
                     kind="age",

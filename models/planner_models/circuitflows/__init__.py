@@ -74,6 +74,7 @@ COORDINATION = Coordination(
     performance="delivered_gb",
     cost="small_p99_ms",
     responsiveness="small_median_ms",
+    instances=({"problem.rings": 1}, {"problem.rings": 3}),
     degradations=(
         Degradation(
             kind="age",

@@ -64,6 +64,7 @@ COORDINATION = Coordination(
     scenario="circuits/coordination",
     performance="served_mbps",
     cost="configurations",
+    instances=({"problem.racks": 32}, {"problem.load": 0.6}),
     degradations=(
         Degradation(
             kind="age",

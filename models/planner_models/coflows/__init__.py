@@ -66,6 +66,7 @@ COORDINATION = Coordination(
     scenario="coflows/coordination",
     performance="mean_completion_ms",
     cost="setups",
+    instances=({"problem.racks": 8}, {"problem.coflows": 20}),
     degradations=(
         Degradation(
             kind="age",

@@ -86,6 +86,7 @@ from planner_models.fairshare.simulation.study import SIMULATION
 COORDINATION = Coordination(
     scenario="fairshare/coordination",
     performance="min_share",
+    instances=({"problem.tenants": 50}, {"problem.nodes": 10}),
     degradations=(
         Degradation(
             kind="age",

@@ -120,6 +120,7 @@ SYSTEM = System(
             scenario="flowtables/coordination",
             performance="cpu_per_connection_us",
             cost="signalling_bytes",
+            instances=({"problem.rules": 150}, {"problem.connections": 1_500}),
             degradations=(
                 Degradation(
                     kind="age",

@@ -155,6 +155,7 @@ SYSTEM = System(
             performance="service_minus_cost",
             cost="cost_per_satisfied",
             responsiveness="join_s",
+            instances=({"problem.videos": 3_000}, {"problem.requests_per_video": 0.8}),
             degradations=(
                 Degradation(
                     kind="age",

@@ -137,6 +137,7 @@ SYSTEM = System(
             scenario="multicast/coordination",
             performance="host_traffic_mbps",
             cost="overhead_mbps",
+            instances=({"problem.tenants": 40}, {"problem.groups": 500}),
             degradations=(
                 Degradation(
                     kind="age",

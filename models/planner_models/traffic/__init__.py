@@ -142,6 +142,10 @@ SYSTEM = System(
         coordination=Coordination(
             scenario="traffic/coordination",
             performance="concurrent_flow",
+            instances=(
+                {"problem.demands": "gravity"},
+                {"problem.demands": "gravity", "problem.name": "sndlib/abilene"},
+            ),
             degradations=(
                 Degradation(
                     kind="age",

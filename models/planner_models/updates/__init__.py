@@ -72,6 +72,7 @@ COORDINATION = Coordination(
     scenario="updates/coordination",
     performance="lost_traffic_mbit",
     cost="extra_rules_share",
+    instances=({"problem.count": 300}, {"problem.headroom": 0.4}),
     degradations=(
         Degradation(
             kind="age",

@@ -146,6 +146,81 @@ def test_a_plan_without_the_metric_has_no_result() -> None:
     assert result.failed == {"odd": "its plan has no concurrent_flow"}
 
 
+# --- draws --------------------------------------------------------------------------------
+
+
+DRAW_KEYS = ("problem.seed", "problem.size")
+
+
+def drawn_runs(**performance: list[float | None]) -> pd.DataFrame:
+    """Runs of designs in draws: on the first instance with seeds 1 and 2, on another with seed 1."""
+    axes = [{"problem.seed": 1.0}, {"problem.seed": 2.0}, {"problem.seed": 1.0, "problem.size": 5.0}]
+    frames = [
+        runs(
+            **{
+                label: {
+                    "concurrent_flow": values[index],
+                    **({"exit_code": 4, "message": "too slow"} if values[index] is None else {}),
+                    **({"objective_metric": "concurrent_flow", "bound": 2.0} if label == "best" else {}),
+                }
+                for label, values in performance.items()
+            }
+        ).assign(**draw)
+        for index, draw in enumerate(axes)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_a_share_is_the_median_of_draws_each_on_its_own_scale() -> None:
+    drawn = drawn_runs(alone=[1.0, 0.0, 1.5], local=[1.2, 1.0, 1.6], best=[2.0, 1.8, 2.0])
+    result = measurement._measure_designs(traffic(), all_runs(PLAIN, drawn), DRAW_KEYS)
+    rows = result.frame.set_index("design")
+    assert rows["share"].tolist() == pytest.approx([0.0, 0.2, 1.0])
+    assert rows.loc["local", ["share_low", "share_high"]].tolist() == pytest.approx([0.2, 0.5])
+    assert rows["draws"].tolist() == [3, 3, 3]
+    assert rows["performance"].tolist() == [1.0, 1.2, 2.0], "of the scenario itself"
+    assert result.sentences()[0] == (
+        "traffic: best (transparency) achieves 100.0% (90% to 100% in 3 draws) of the possible gain in "
+        "concurrent flow over alone"
+    )
+
+
+def test_a_draw_without_a_plan_is_listed_and_not_counted() -> None:
+    drawn = drawn_runs(alone=[1.0, 1.0, 1.0], local=[1.2, None, 1.4], best=[2.0, 2.0, 2.0])
+    result = measurement._measure_designs(traffic(), all_runs(PLAIN, drawn), DRAW_KEYS)
+    assert result.frame.set_index("design").loc["local", "draws"] == 2
+    assert result.failed == {"local (seed 2.0)": "too slow"}
+
+
+def test_curves_have_the_draws_of_each_value() -> None:
+    drawn = drawn_runs(alone=[1.0, 0.0, 1.5], local=[1.2, 1.0, 1.6], best=[2.0, 2.0, 2.0])
+    key = "designs.best.information.noise"
+    noisy = drawn[drawn["label"] == "best"].assign(
+        **{key: 0.5, "concurrent_flow": [1.5, 1.2, 1.7], "omniscient": False}
+    )
+    exact = degraded_runs("best", {0: [2.0], 0.5: [1.3], 1: [1.2]})
+    study = traffic(degradations=(NOISE,))
+    result = measurement._measure_curves(study, all_runs(PLAIN, drawn, exact, noisy), DRAW_KEYS)
+    rows = result.frame.set_index(["design", "value"])
+    figures = ["share", "share_low", "share_high", "draws"]
+    assert rows.loc[("best", 0.5), figures].tolist() == pytest.approx([0.5, 0.4, 0.6, 3])
+    assert rows.loc[("best", 0.0), figures].tolist() == pytest.approx([1.0, 1.0, 1.0, 3])
+    assert rows.loc[("local", 0.5), figures].tolist() == pytest.approx([0.2, 0.2, 0.5, 3])
+    assert rows.loc[("best", 0.5), "performance"] == 1.3
+
+
+@pytest.mark.parametrize("name", measurement.measurable_systems())
+def test_every_study_has_three_instances_that_draw_other_problems(name: str) -> None:
+    system, scenario = measurement._load_scenarios([name], None)[0]
+    assert system.studies.coordination is not None
+    assert len(system.studies.coordination.instances) >= 2
+    grids = list(measurement._plain_grids(system, scenario, 10))
+    points = [point for grid in grids[1:] for point in grid.points]
+    problems = {point.request.problem_key for point in points}
+    assert len(points) == 30 * len(scenario.designs)
+    assert len(problems) == 30
+
+
 # --- curves -------------------------------------------------------------------------------
 
 NOISE = Degradation(kind="noise", parameter="noise", values=(0, 0.5, 1), seeds=3)
@@ -206,6 +281,8 @@ def test_a_curve_is_the_median_over_seeds_and_constant_for_a_design_without_the_
         3,
         True,
     ]
+    assert rows.loc[("best", 0.5), ["share_low", "share_high"]].tolist() == pytest.approx([0.3, 0.9])
+    assert rows.loc[("best", 0.5), "draws"] == 3
     assert rows.loc["local", "performance"].tolist() == [1.2] * 3
     assert set(rows.loc["local", "has_parameter"]) == {False}
     assert result.measured.frame["share"].tolist() == pytest.approx([0.0, 0.2, 1.0])
@@ -213,7 +290,8 @@ def test_a_curve_is_the_median_over_seeds_and_constant_for_a_design_without_the_
     assert result.sentences() == [
         (
             "traffic: best (transparency) is better than alone and all others with less information up to "
-            "noise 0.5; at noise 1, local is as good or better"
+            "noise 0.5; at noise 1, local is as good or better; at noise 1 it achieves -30% (-50% to -10% in "
+            "3 draws) of the possible gain"
         ),
         "traffic: noise has no effect on local",
     ]

@@ -1,0 +1,51 @@
+"""Measured examples: the nearest one for constraints, its words with the range of draws, and its command."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from planner.coordination import measured_examples, measurement
+from planner.coordination.measured_examples import Example
+
+LATE = Example(
+    system="traffic",
+    design="optimum",
+    mechanism="transparency",
+    share=0.5,
+    performance=1.1,
+    parameter="age_s",
+    kind="age",
+    value=900.0,
+    unit="s",
+)
+
+
+def test_the_nearest_example_has_the_mechanism_and_the_age() -> None:
+    designs, curves = measurement.load_release()
+    best = measured_examples.nearest(["transparency"], designs, curves, None)
+    assert best is not None
+    assert best.mechanism == "transparency"
+    shares = designs.loc[designs["mechanism"] == "transparency", "share"].dropna()
+    assert best.share == max(shares)
+    aged = measured_examples.nearest(["transparency"], designs, curves, 290.0)
+    assert aged is not None
+    assert (aged.kind, aged.value, aged.unit) == ("age", 300.0, "s")
+    assert "with age 5 min" in aged.words()
+    assert measured_examples.nearest(["none of them"], designs, curves, 1.0) is None
+
+
+def test_words_have_the_range_of_several_draws() -> None:
+    assert LATE.words().startswith(
+        "traffic, optimum (transparency) with age 15 min: 50.0% of the possible gain;"
+    )
+    spread = dataclasses.replace(LATE, low=0.25, high=0.75, draws=30)
+    assert "50.0% of the possible gain (25.0% to 75.0% in 30 draws);" in spread.words()
+
+
+def test_the_command_compares_with_the_design_without_coordination() -> None:
+    assert LATE.command() == (
+        "planner compare traffic/coordination --designs ecmp,optimum "
+        "--set designs.optimum.information.age_s=900"
+    )
+    exact = dataclasses.replace(LATE, parameter="", value=0.0)
+    assert exact.command() == "planner compare traffic/coordination --designs ecmp,optimum"
