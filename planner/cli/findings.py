@@ -103,6 +103,23 @@ ReactSeconds = Annotated[
     float | None,
     typer.Option("--react-s", metavar="S", help="Seconds within which events need a response."),
 ]
+InformationFlow = Annotated[
+    str | None,
+    typer.Option("--flow", metavar="WAYS", help="Flow of information: none, one-way or two-way."),
+]
+AgeSeconds = Annotated[
+    float | None,
+    typer.Option("--age-s", metavar="S", help="Seconds that information is old when it is used."),
+]
+Draws = Annotated[
+    int,
+    typer.Option(
+        "--draws",
+        metavar="N",
+        min=0,
+        help="With --measure: N seeds of each of a study's instances, for ranges; default: 0.",
+    ),
+]
 MeasuredSystems = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,8 +137,10 @@ def recipes(
     resources: Resources = None,
     information: Information = None,
     separation: Separation = None,
+    flow: InformationFlow = None,
     decide_s: DecideSeconds = None,
     react_s: ReactSeconds = None,
+    age_s: AgeSeconds = None,
     measured: Annotated[
         bool, typer.Option("--measure", help="Measure the value of coordination in every system.")
     ] = False,
@@ -130,15 +149,7 @@ def recipes(
         typer.Option("--curves", help="Measure it also with older, noisier and coarser information."),
     ] = False,
     systems: MeasuredSystems = None,
-    draws: Annotated[
-        int,
-        typer.Option(
-            "--draws",
-            metavar="N",
-            min=0,
-            help="With --measure: N seeds of each of a study's instances, for ranges; default: 0.",
-        ),
-    ] = 0,
+    draws: Draws = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="STORE", help="With --measure: keep the runs in this store."),
@@ -173,7 +184,7 @@ def recipes(
         write_files(lambda: page, reports, pictures)
         _show_values(page, result, as_json=as_json)
         return
-    answers = (resources, information, separation, decide_s, react_s)
+    answers = (resources, information, separation, flow, decide_s, react_s, age_s)
     if all(answer_ is None for answer_ in answers):
         _show_design_space(as_json=as_json)
         return
@@ -183,8 +194,10 @@ def recipes(
         resources=resources,
         information=information,
         separation=separation,
+        flow=flow,
         decide_s=decide_s,
         react_s=react_s,
+        age_s=age_s,
     )
     answer(study_pages.advice_page(advice), advice.to_dict, as_json)
 

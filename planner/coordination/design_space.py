@@ -3,7 +3,8 @@
 Two control planes that decide independently lose performance, money or responsiveness. Four mechanisms
 reduce this loss. The suitable mechanism follows from two constraints: how much information the control
 planes *can* share, and whether they decide over the same resources (1.2.3, Fig. 1.6). The information that
-a system shares today is not a constraint.
+a system shares today is not a constraint. A third axis says who decides: where information flows one way,
+the control plane that receives it; where it flows both ways, both together (Table 1.1).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any, Final, TypeVar
 import pandas as pd
 
 from planner.contract.design import Mechanism
+from planner.coordination import measured_examples, measurement
+from planner.coordination.measured_examples import Example
 from planner.errors import InputError, did_you_mean
 from planner.runs.result import Result
 from planner.scenarios.catalogue import find_system, system_names
@@ -62,6 +65,14 @@ class Resources(Word):
     DISJOINT = "disjoint"
     PARTIAL = "partial"
     FULL = "full"
+
+
+class Flow(Word):
+    """Ways in which information flows between the control planes."""
+
+    NONE = "none"
+    ONE_WAY = "one-way"
+    TWO_WAY = "two-way"
 
 
 class Separation(Word):
@@ -125,6 +136,14 @@ WHY: Final[Mapping[Mechanism, str]] = {
     "decision has priority, fast or fine local decisions use its slack",
 }
 
+FLOWS: Final[Mapping[Flow, str]] = {
+    Flow.NONE: "nothing is sent: each control plane observes only the effects of the other's decisions",
+    Flow.ONE_WAY: "information flows one way: the control plane that receives it decides, and relies on what "
+    "it receives",
+    Flow.TWO_WAY: "information flows both ways: both state their preferences, and decide together",
+}
+"""Who decides, by the flow of information (Table 1.1, information flow and decision making)."""
+
 OUTSIDE: Final = (
     "line-rate systems such as ECN, which may have to send a message with every packet, are outside the "
     "recipes (Mukerjee 2018, 5.2): they can share so little information that it is close to reaction"
@@ -133,7 +152,14 @@ OUTSIDE: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class PriorSystem:
-    """A system of Table 1.1, with all separations and resources that the table names."""
+    """A system of Table 1.1, with all separations, resources and flows that the table names.
+
+    assumptions  about the other control plane, which may be wrong
+    decides      who decides
+    problems     that bad decisions cause
+    command      that runs an example of it; "" where planner has none
+    reason       why planner has none; "" where it has one
+    """
 
     id: str
     name: str
@@ -142,7 +168,19 @@ class PriorSystem:
     separations: tuple[Separation, ...]
     information: Information
     resources: tuple[Resources, ...]
+    flows: tuple[Flow, ...]
+    control_planes: str
+    assumptions: str
+    decides: str
+    problems: str
+    command: str
+    reason: str
     row: Mapping[str, str]
+
+    @property
+    def runs(self) -> str:
+        """The command of an example, or the reason why there is none."""
+        return self.command or f"text only: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -153,6 +191,7 @@ class Recommendation(Result):
     why         reasons, from the constraints to the mechanism
     known       systems of Table 1.1 with the same constraints, those that use the mechanism first
     designs     (system, design) of this toolkit that implement it
+    example     measured design with this mechanism, nearest to the stated age of information; None without
     """
 
     information: Information | None
@@ -161,6 +200,7 @@ class Recommendation(Result):
     why: tuple[str, ...]
     known: tuple[PriorSystem, ...]
     designs: tuple[tuple[str, str], ...]
+    example: Example | None = None
 
     @property
     def verdict(self) -> str:
@@ -173,7 +213,10 @@ class Recommendation(Result):
 
     def summary(self) -> list[str]:
         """Return the mechanisms and the reasons."""
-        return [self.verdict, *(f"- {reason}" for reason in self.why)]
+        example = (
+            [] if self.example is None else [f"measured: {self.example.words()}", self.example.command()]
+        )
+        return [self.verdict, *(f"- {reason}" for reason in self.why), *example]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -184,6 +227,7 @@ class Recommendation(Result):
             "why": list(self.why),
             "known": [system.name for system in self.known],
             "designs": [f"{system}/{design}" for system, design in self.designs],
+            "example": None if self.example is None else self.example.to_dict(),
         }
 
 
@@ -192,17 +236,21 @@ def recommend(
     resources: Resources | str,
     information: Information | str | None = None,
     separation: Separation | str | None = None,
+    flow: Flow | str | None = None,
     decide_s: float | None = None,
     react_s: float | None = None,
+    age_s: float | None = None,
 ) -> Recommendation:
     """Return the mechanism that suits given constraints.
 
     resources    overlap of the resources of the control planes
     information  information that they can share; None: what `separation` allows
     separation   reason for separate control planes
+    flow         ways in which information can flow; "none" leaves reaction; None: not stated
     decide_s     time to compute a good decision, and
     react_s      time to respond to events: if shorter than `decide_s`, information comes too late, which
                  is a separation by timescale
+    age_s        age of the information when it is used, for the measured example
 
     raises  InputError for unknown words, or if no argument determines the information
     source  Mukerjee 2018, 1.2.3, 1.4 and 5.2
@@ -214,6 +262,10 @@ def recommend(
             information=None, resources=where, mechanisms=(), why=(OUTSIDE,), known=(), designs=()
         )
     can, why = _information_to_share(information, split)
+    way = None if flow is None else Flow.of(flow, "flow")
+    if way is Flow.NONE and can is not Information.NONE:
+        can = Information.NONE
+        why.append("no information is shared: none flows, as stated")
     slow = _too_slow(decide_s, react_s)
     if slow is not None and (can is None or _rank(can) > _rank(Information.INCOMPLETE)):
         can = Information.INCOMPLETE
@@ -223,9 +275,12 @@ def recommend(
             "information: how much can be shared is unknown; give information, separation, or the times to "
             "decide and to react"
         )
+    if age_s is not None and not age_s >= 0:
+        raise InputError(f"age_s is {age_s}, must be at least 0")
     mechanisms = SPACE[can, where]
     why += [f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms]
-    systems = _systems_with(can, where)
+    systems = _systems_with(can, where, way)
+    why += [] if way is None else [FLOWS[way]]
     if not any(system.information is can for system in systems):
         why.append("no prior work in Table 1.1 shares this much information over such resources")
     if len(mechanisms) > 1:
@@ -237,15 +292,22 @@ def recommend(
         why=tuple(why),
         known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
         designs=tuple(designs_of(mechanisms)),
+        example=measured_examples.nearest(
+            [str(mechanism) for mechanism in mechanisms], *measurement.load_release(), age_s or decide_s
+        ),
     )
 
 
-def _systems_with(information: Information, resources: Resources) -> list[PriorSystem]:
-    """Return the systems of Table 1.1 with such resources that can share this information."""
+def _systems_with(
+    information: Information, resources: Resources, flow: Flow | None = None
+) -> list[PriorSystem]:
+    """Return the systems of Table 1.1 with such resources, and flow, that can share this information."""
     return [
         system
         for system in table_1_1()
-        if information in _shareable_information(system) and resources in system.resources
+        if information in _shareable_information(system)
+        and resources in system.resources
+        and (flow is None or flow in system.flows)
     ]
 
 
@@ -300,10 +362,23 @@ def table_1_1() -> tuple[PriorSystem, ...]:
             separations=_separations(row["separation"]),
             information=Information(row["information_sharing"]),
             resources=tuple(Resources(resource.strip()) for resource in row["shared_resources"].split("/")),
+            flows=_flows(row["information_flow"]),
+            control_planes=row["control_planes"],
+            assumptions=row["incorrect_assumptions"],
+            decides=row["decision_making"],
+            problems=row["problems_from_bad_decisions"],
+            command=row["command"],
+            reason=row["reason"],
             row=row,
         )
         for row in csv.DictReader(io.StringIO(text))
     )
+
+
+def _flows(text: str) -> tuple[Flow, ...]:
+    """Parse a cell of the table, such as `One- or Two-way`."""
+    words = {"one-": Flow.ONE_WAY, "two-": Flow.TWO_WAY}
+    return tuple(flow for word, flow in words.items() if word in text.lower()) or (Flow.NONE,)
 
 
 def _separations(text: str) -> tuple[Separation, ...]:
@@ -336,6 +411,13 @@ class Review:
             "information": str(self.system.information),
             "resources": [str(resource) for resource in self.system.resources],
             "separation": [str(separation) for separation in self.system.separations],
+            "information_flow": [str(flow) for flow in self.system.flows],
+            "control_planes": self.system.control_planes,
+            "incorrect_assumptions": self.system.assumptions,
+            "decision_making": self.system.decides,
+            "problems_from_bad_decisions": self.system.problems,
+            "command": self.system.command or None,
+            "text_only": self.system.reason or None,
             "today": str(self.system.mechanism),
             "recommended": [str(mechanism) for mechanism in self.recommended],
             "same": self.same,

@@ -86,6 +86,21 @@ class Example:
             says += f"; {metric.label} {short_number(self.performance, 4)} {metric.unit}".rstrip()
         return f"{says}."
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "system": self.system,
+            "design": self.design,
+            "share": self.share,
+            "share_low": self.low,
+            "share_high": self.high,
+            "draws": self.draws,
+            "kind": self.kind or None,
+            "value": self.value if self.kind else None,
+            "unit": self.unit,
+            "command": self.command(),
+        }
+
     def command(self) -> str:
         """Return the command that compares the design with the one without coordination."""
         text = f"planner compare {self.scenario} --designs {','.join(self.designs)}"

@@ -62,8 +62,10 @@ def recipes(
     resources: str,
     information: str | None = None,
     separation: str | None = None,
+    flow: str | None = None,
     decide_s: float | None = None,
     react_s: float | None = None,
+    age_s: float | None = None,
 ) -> Recommendation: ...
 
 
@@ -87,8 +89,10 @@ def recipes(
     resources: str | None = None,
     information: str | None = None,
     separation: str | None = None,
+    flow: str | None = None,
     decide_s: float | None = None,
     react_s: float | None = None,
+    age_s: float | None = None,
     measure: bool = False,
     curves: bool = False,
     systems: str | Sequence[str] | None = None,
@@ -110,10 +114,14 @@ def recipes(
     separation
         Reason for the split: "layering", "companies", "departments", "timescale", "granularity" or
         "line-rate"; default: unknown.
+    flow
+        Ways in which information can flow: "none", "one-way" or "two-way"; default: unknown.
     decide_s
         Time to compute a good decision, s; default: unknown.
     react_s
         Time within which events need a response, s; default: unknown.
+    age_s
+        Age of the information when it is used, s, for the measured example; default: `decide_s`.
     measure
         Measure the value of coordination in every system, in half a minute; default: false.
     curves
@@ -155,7 +163,8 @@ def recipes(
             names, out=store, changes=changes, draws=draws, workers=workers, advance=advance
         )
         return Measured(systems=tuple(measured))
-    if all(answer is None for answer in (resources, information, separation, decide_s, react_s)):
+    answers = (resources, information, separation, flow, decide_s, react_s, age_s)
+    if all(answer is None for answer in answers):
         return design_space.review()
     if resources is None:
         raise InputError("resources: is missing; one of disjoint, partial, full")
@@ -163,6 +172,8 @@ def recipes(
         resources=resources,
         information=information,
         separation=separation,
+        flow=flow,
         decide_s=decide_s,
         react_s=react_s,
+        age_s=age_s,
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.contract.drawing import Drawing
     from planner.contract.system import System
     from planner.contract.targets import Target
-    from planner.coordination.design_space import Recommendation, Review
+    from planner.coordination.design_space import Information, Recommendation, Resources, Review
     from planner.coordination.measurement import Curves, Measurement
     from planner.runs.reproduction import JudgedValue, Reproduction
 
@@ -232,13 +232,9 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
     for information in Information:
         cells: list[Text | str] = [str(information)]
         for resources in Resources:
-            here = [
-                review.system.name
-                for review in reviews
-                if review.system.information is information and resources in review.system.resources
-            ]
             mechanisms = " / ".join(str(mechanism) for mechanism in SPACE[information, resources])
-            cells.append(Text(f"{mechanisms}\n{', '.join(here) or 'no prior work'}", "strong"))
+            here = _systems_by_flow(reviews, information, resources)
+            cells.append(Text(f"{mechanisms}\n{here or 'no prior work'}", "strong"))
         rows.append(cells)
     table = Table(
         title="Mechanisms by the information that can be shared and the resources that are decided on",
@@ -247,7 +243,7 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
             *(Column(label=f"{resources} resources", share=1) for resources in Resources),
         ],
         rows=rows,
-        caption="below each mechanism: systems of Mukerjee 2018, Table 1.1",
+        caption="below each mechanism: systems of Mukerjee 2018, Table 1.1, by flow of information",
         lines_after=frozenset(range(len(rows))),
     )
     others = [
@@ -258,7 +254,61 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
         if not review.same
     ]
     head = Text("Systems that could coordinate otherwise, by their constraints alone", "strong")
-    return Page(title="Ways to coordinate", parts=[Part(tables=[table], notes=[head, *others])])
+    parts = [Part(tables=[table], notes=[head, *others]), prior_systems_part(reviews)]
+    return Page(title="Ways to coordinate", parts=parts)
+
+
+def prior_systems_part(reviews: Sequence[Review]) -> Part:
+    """Return the systems of Table 1.1: their decisions, wrong assumptions and problems, and examples."""
+    systems = [review.system for review in reviews]
+    lines = frozenset(range(len(systems)))
+    decisions = Table(
+        title="Systems of Mukerjee 2018, Table 1.1: information and decisions",
+        columns=[
+            Column(label=label)
+            for label in ("system", "mechanism", "shared", "flow", "decision by", "resources")
+        ],
+        rows=[
+            [
+                system.name,
+                str(system.mechanism),
+                str(system.information),
+                " or ".join(str(flow) for flow in system.flows),
+                system.decides,
+                " or ".join(str(resources) for resources in system.resources),
+            ]
+            for system in systems
+        ],
+        caption="shared: the information that the control planes share today",
+        lines_after=lines,
+    )
+    problems = Table(
+        title="Systems of Mukerjee 2018, Table 1.1: assumptions that may be wrong, and their harm",
+        columns=[Column(label=label) for label in ("system", "control planes", "assumption", "problems")],
+        rows=[
+            [system.name, system.control_planes, system.assumptions, system.problems] for system in systems
+        ],
+        lines_after=lines,
+    )
+    examples = Table(
+        title="Examples of them in planner",
+        columns=[Column(label="system"), Column(label="command, or the reason why there is none", share=1)],
+        rows=[[system.name, system.runs] for system in systems],
+        lines_after=lines,
+    )
+    return Part(tables=[decisions, problems, examples])
+
+
+def _systems_by_flow(reviews: Sequence[Review], information: Information, resources: Resources) -> str:
+    """Return the names of the systems in a cell of the design space, by the flow of information."""
+    by_flow: dict[str, list[str]] = {}
+    for review in reviews:
+        system = review.system
+        if system.information is information and resources in system.resources:
+            by_flow.setdefault(" or ".join(str(flow) for flow in system.flows), []).append(system.name)
+    if list(by_flow) == ["none"]:
+        return ", ".join(by_flow["none"])
+    return "; ".join(f"{flow}: {', '.join(names)}" for flow, names in by_flow.items())
 
 
 def advice_page(advice: Recommendation) -> Page:
@@ -269,8 +319,16 @@ def advice_page(advice: Recommendation) -> Page:
         tables.append(
             Table(
                 title="Systems with the same constraints (Mukerjee 2018, Table 1.1)",
-                columns=[Column(label=label) for label in ("system", "context", "today")],
-                rows=[[system_.name, system_.context, str(system_.mechanism)] for system_ in advice.known],
+                columns=[Column(label=label) for label in ("system", "context", "today", "flow")],
+                rows=[
+                    [
+                        system_.name,
+                        system_.context,
+                        str(system_.mechanism),
+                        " or ".join(str(flow) for flow in system_.flows),
+                    ]
+                    for system_ in advice.known
+                ],
             )
         )
     by_system: dict[str, list[str]] = {}
@@ -285,6 +343,9 @@ def advice_page(advice: Recommendation) -> Page:
             )
         )
     sentences: list[Text | str] = [Text(names, "strong"), *(f"- {sentence}" for sentence in advice.why)]
+    if advice.example is not None:
+        sentences.append(f"- measured: {advice.example.words()}")
+        sentences.append(f"- run it: {advice.example.command()}")
     return Page(title="Recommendation", parts=[Part(sentences=sentences, tables=tables)])
 
 

@@ -35,9 +35,11 @@ def show_advice_form() -> None:
 def show_design_space() -> None:
     """Show the nine cells of the design space, and the recommendation for the selected one."""
     _show_map()
-    (section,) = study_pages.design_space_page(design_space.review().reviews).parts
+    section, systems = study_pages.design_space_page(design_space.review().reviews).parts
     with st.expander("Systems that could coordinate otherwise"):
         rendering.show_lines(section.notes)
+    for table in systems.tables:
+        rendering.show_table(table)
 
 
 def _show_map() -> None:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 
 import pytest
 
 from planner.contract.design import Mechanism
-from planner.coordination.design_space import Information, Resources, Separation, recommend, review, table_1_1
+from planner.coordination.design_space import (
+    Flow,
+    Information,
+    PriorSystem,
+    Resources,
+    Separation,
+    recommend,
+    review,
+    table_1_1,
+)
 from planner.errors import InputError
 from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import load
 from tests.commands import planner
 
 CELLS = {
@@ -57,6 +68,45 @@ def test_constraints_decide_and_not_what_a_system_does_today() -> None:
     assert Mechanism.TRANSPARENCY in result["competing_cc"].recommended
     assert result["cc_aqm"].recommended == ()
     assert "ECN" in result["cc_aqm"].why
+
+
+@pytest.mark.parametrize("system", table_1_1(), ids=lambda system: system.id)
+def test_each_system_of_the_table_runs_or_says_why_not(system: PriorSystem) -> None:
+    assert bool(system.command) != bool(system.reason)
+    if system.command:
+        verb, name, flag, labels = shlex.split(system.command)[1:]
+        assert (verb, flag) == ("compare", "--designs")
+        assert set(labels.split(",")) <= {entry.label for entry in load(name).designs}
+
+
+def test_information_flows_none_one_or_two_ways() -> None:
+    flows = {system.id: system.flows for system in table_1_1()}
+    assert flows["ospf_areas"] == (Flow.NONE,)
+    assert flows["p4p"] == (Flow.ONE_WAY,)
+    assert flows["vdx"] == (Flow.TWO_WAY,)
+    assert flows["route_redistribution"] == (Flow.ONE_WAY, Flow.TWO_WAY)
+
+
+def test_the_flow_of_information_selects_among_systems_and_none_leaves_reaction() -> None:
+    both = recommend(resources="disjoint", separation="companies", flow="two-way")
+    assert both.mechanisms == (Mechanism.PRIORITY_RANKING,)
+    assert {system.id for system in both.known} == {"bgp_across_isps", "wiser", "vdx"}
+    one = recommend(resources="disjoint", separation="companies", flow="one-way")
+    assert {system.id for system in one.known} == {"p4p"}
+    none = recommend(resources="disjoint", separation="companies", flow="none")
+    assert none.mechanisms == (Mechanism.REACTION,)
+    with pytest.raises(InputError, match="flow is 'both', must be one of none, one-way, two-way"):
+        recommend(resources="disjoint", separation="companies", flow="both")
+
+
+def test_advice_has_the_measured_example_of_the_age() -> None:
+    advice = recommend(resources="disjoint", separation="companies", age_s=900.0)
+    assert advice.example is not None
+    assert advice.example.mechanism == "priority ranking"
+    assert advice.example.kind == "age"
+    assert any(line.startswith("planner compare ") for line in advice.summary())
+    with pytest.raises(InputError, match="age_s is -1"):
+        recommend(resources="disjoint", separation="companies", age_s=-1.0)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +190,9 @@ def test_the_command_shows_the_space_and_recommends() -> None:
         "no prior work",
         "DASH: reaction today, transparency",
         "outside the recipes",
+        "two-way: BGP",
+        "text only:",
+        "planner compare",
     ):
         assert words in result.out
     advice = planner("recipes", "--resources", "disjoint", "--separation", "companies")
