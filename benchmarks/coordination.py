@@ -37,7 +37,7 @@ def check_designs(one: measurement.Measurement) -> None:
 def check(one: measurement.Curves) -> None:
     """Check invariants of any measured curves; raise AssertionError."""
     name = one.system.name
-    finite = one.frame["share"].dropna()
+    finite = one.frame["share_high"].dropna()
     assert (finite <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
     counts = one.frame.groupby(["parameter", "design"])["value"].nunique()
     assert one.system.studies.coordination is not None

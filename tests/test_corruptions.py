@@ -26,7 +26,7 @@ DECISIONS = {
     "analytics": {"levels", "prices", "backfill"},
     "brokering": {"assignments", "rounds", "offers"},
     "capacity": {"purchases", "flows", "tunnel_flows"},
-    "cdnrouting": {"assignments", "routes", "rounds", "outcome"},
+    "cdnrouting": {"assignments", "routes", "rounds", "outcome", "front"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet"},
     "coflows": {"circuits", "priorities", "settings"},

@@ -21,6 +21,7 @@ import planner
 from planner.contract.columns import match_columns
 from planner.contract.synonyms import other_names
 from planner.contract.units import unit_of
+from planner.coordination import measurement
 from planner.errors import InputError
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_names
@@ -252,6 +253,47 @@ def test_the_outputs_that_a_page_shows_are_those_of_its_commands(path: Path) -> 
         check=False,
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_the_readme_states_the_measured_value_of_coordination() -> None:
+    """Each figure of its section follows from the released measurements."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    designs, curves = measurement.load_release()
+    rows = {(row["system"], row["design"]): row for row in designs.to_dict(orient="records")}
+    share = {key: row["share"] for key, row in rows.items()}
+    at_age = {
+        (row["system"], row["design"], row["value"]): row["share"]
+        for row in curves[curves["kind"] == "age"].to_dict(orient="records")
+    }
+    best = designs.groupby("system")["share"].max().astype(float)
+    words = {9: "nine", 12: "twelve"}
+    reaction = designs[(designs["mechanism"] == "reaction") & (designs["system"] != "updates")]
+    blind, local = rows["cdnrouting", "react_blind"], rows["traffic", "localflow"]
+    live = [share["livevideo", name] for name in ("cdn", "cdn_1s", "distributed")]
+    cpu = [rows["flowtables", name]["performance"] for name in ("least_specific", "microflows")]
+    assert round(cpu[0] / cpu[1]) == 4
+    assert rows["cdnrouting", "cdn_options"]["share_low"] > 0
+    for phrase in (
+        f"in {words[int((best >= 0.99).sum())]} of {words[len(best)]} systems",
+        f"{best['coflows']:.0%} for coflows",
+        f"{best['circuitflows']:.0%} for TCP flows packet by packet, and {best['flowtables']:.0%} for",
+        f"at most {reaction['share'].astype(float).max():.0%}, and {max(live):.0%} in live video",
+        f"avoid {share['updates', 'decentral']:.0%} of the traffic",
+        f"achieves {blind['share']:.0%} of the gain in the median of {blind['draws']} draws",
+        f"and from {blind['share_low']:.0%} to {blind['share_high']:.0%}",
+        f"it achieves {share['cdnrouting', 'cdn_options']:.0%}, and never loses",
+        f"achieves {share['brokering', 'multicluster']:.0%} of that gain",
+        f"and {share['brokering', 'marketplace']:.0%} with them",
+        f"loses {-local['share']:.0%} in the median of {local['draws']} draws",
+        f"half an hour old still achieves {at_age['brokering', 'best_lookup', 1800.0]:.0%}",
+    ):
+        assert phrase in text, phrase
+    guide = " ".join((DOCS / "howto" / "coordinate.md").read_text(encoding="utf-8").split())
+    assert f"between {blind['share_low']:.0%} and {blind['share_high']:.0%}" in guide
+    assert at_age["traffic", "optimum", 900.0] < 0
+    assert at_age["fairshare", "optimum", 600.0] < 0
+    assert at_age["livevideo", "centralized", 40.0] < 0
+    assert min(value for key, value in at_age.items() if key[:2] == ("livevideo", "hybrid")) > 0
 
 
 def test_an_excerpt_may_leave_out_lines_anywhere() -> None:

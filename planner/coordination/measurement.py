@@ -356,7 +356,10 @@ def _split_draws(runs: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame,
         ", ".join(f"{name} {row[name]}" for name in columns if pd.notna(row[name]))
         for row in pd.DataFrame(columns).to_dict(orient="records")
     ]
-    return runs.drop(index=drawn.index), drawn.assign(draw=pd.array(names, dtype=object))
+    own, drawn = runs.drop(index=drawn.index), drawn.assign(draw=pd.array(names, dtype=object))
+    if "digest" in drawn:  # a problem that the seed does not change is one draw
+        drawn = drawn.drop_duplicates("digest")
+    return own, drawn
 
 
 def _scales_of_draws(drawn: pd.DataFrame, metric: Metric) -> dict[str, tuple[float | None, float | None]]:

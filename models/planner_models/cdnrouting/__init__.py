@@ -31,8 +31,9 @@ target, rate_mbps)` of background traffic, `clients(location, content, bitrate_k
 `holdings(cluster, content)`, `ranks(who, location, cluster, rank, price?)` and `terms(queueing_ms?,
 performance_weight?, cdn_rounds?, step?)`. A plan is `assignments(location, content, cluster, mbps)`,
 `routes(target, tail, head, parallel?, share)`, of a reaction `rounds(move, round, mover, moved_mbps,
-isp_cost, cdn_delay_ms, mean_delay_ms, max_utilization)`, and where capacity is short `shed(location,
-content, mbps)`.
+isp_cost, cdn_delay_ms, mean_delay_ms, max_utilization)`, of a bargain `outcome(isp_cost, cdn_delay_ms)` of
+the reaction and `front(weight, isp_cost, cdn_delay_ms)`, and where capacity is short `shed(location, content,
+mbps)`.
 
 >>> from planner_models import cdnrouting
 >>> problem = cdnrouting.problem.generators.small()
@@ -115,14 +116,14 @@ SYSTEM = System(
                     values=(0.0, 300.0, 900.0, 3600.0, 14400.0),
                     unit="s",
                     about="age of the reported rates of traffic",
-                    seeds=3,
+                    seeds=10,
                 ),
                 Degradation(
                     kind="noise",
                     parameter="noise",
                     values=(0.0, 0.1, 0.2, 0.4),
                     about="standard deviation of the logarithm of each reported rate",
-                    seeds=3,
+                    seeds=10,
                 ),
             ),
         ),

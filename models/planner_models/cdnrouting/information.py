@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.cdnrouting.plan.plan import DeliveryPlan
 from planner_models.cdnrouting.problem.problem import Delivery
+
+NOT_SERVED: Final = 1e-6
+"""Share of a group's traffic above which it is listed as unserved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,10 @@ def observe(
 
 
 def realize(truth: Delivery, observed: Delivery, plan: DeliveryPlan) -> DeliveryPlan:
-    """Return the plan for the true clients: each group is served by the clusters in the planned shares."""
+    """Return the plan for the true clients: each group is served by the clusters in the planned shares.
+
+    A cluster that more traffic comes to than it has capacity serves the same share of all of it.
+    """
     if truth is observed:
         return plan
     key = ["location", "content"]
@@ -60,18 +66,35 @@ def realize(truth: Delivery, observed: Delivery, plan: DeliveryPlan) -> Delivery
         where=observed.group_mbps > 0,
     )
     of_group = pd.Series(factor, index=pd.MultiIndex.from_frame(truth.groups[key]))
-
-    def scale(frame: pd.DataFrame) -> pd.DataFrame:
-        rows = pd.MultiIndex.from_frame(frame[key])
-        return frame.assign(mbps=frame["mbps"].to_numpy(float) * of_group.reindex(rows).to_numpy(float))
-
+    frame = plan.assignments
+    rows = pd.MultiIndex.from_frame(frame[key])
+    mbps = frame["mbps"].to_numpy(float) * of_group.reindex(rows).to_numpy(float)
+    state = ["move", "cluster"] if "move" in frame else ["cluster"]
+    load = frame.assign(mbps=mbps).groupby(state)["mbps"].transform("sum").to_numpy(float)
+    capacity = truth.capacity_mbps[truth.cluster_index.get_indexer(pd.Index(frame["cluster"]))]
+    assignments = frame.assign(mbps=mbps * np.minimum(1.0, capacity / np.maximum(load, 1e-300)))
     return DeliveryPlan(
-        assignments=scale(plan.assignments),
+        assignments=assignments,
         routes=plan.routes,
         rounds=plan.rounds,
-        shed=None if plan.shed is None else scale(plan.shed),
+        shed=_tabulate_unserved(truth, assignments),
         outcome=None,
+        front=plan.front,
     )
+
+
+def _tabulate_unserved(truth: Delivery, assignments: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the traffic of groups that no cluster serves in the last state; None without any."""
+    key = ["location", "content"]
+    last = assignments
+    if "move" in assignments and len(assignments):
+        last = assignments[assignments["move"] == assignments["move"].max()]
+    served = last.groupby(key)["mbps"].sum().reindex(pd.MultiIndex.from_frame(truth.groups[key]))
+    missing = truth.group_mbps - served.fillna(0.0).to_numpy(float)
+    rows = np.flatnonzero(missing > NOT_SERVED * truth.group_mbps)
+    if not len(rows):
+        return None
+    return truth.groups[key].iloc[rows].assign(mbps=missing[rows]).reset_index(drop=True)
 
 
 def _rounds(plan: DeliveryPlan) -> int:

@@ -75,7 +75,11 @@ def plan(
     if nash_product(start, selected) <= 0:
         selected = start
     outcome = pd.DataFrame({"isp_cost": [start.isp_cost], "cdn_delay_ms": [start.cdn_delay_ms]})
-    decided = make_plan(problem, [selected.state], outcome=outcome)
+    columns = {
+        name: [getattr(point, name) for point in candidates]
+        for name in ("weight", "isp_cost", "cdn_delay_ms")
+    }
+    decided = make_plan(problem, [selected.state], outcome=outcome, front=pd.DataFrame(columns))
     return Decision(plan=decided, proof=feasible(bound_scope="points on the front"), guarantees=GUARANTEED)
 
 

@@ -102,7 +102,18 @@ OUTCOME: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (ASSIGNMENTS, ROUTES, ROUNDS, SHED, OUTCOME)
+FRONT: Final = Table(
+    name="front",
+    about="one plan of least weighted cost that a bargain considers, from the network's cost to the delay",
+    columns={
+        "weight": number("weight of the network's cost; the rest is that of delay", at_least=0, at_most=1),
+        "isp_cost": number("cost of the network", at_least=0),
+        "cdn_delay_ms": number("mean delay of the CDN's traffic", at_least=0),
+    },
+    key=("weight",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (ASSIGNMENTS, ROUTES, ROUNDS, SHED, OUTCOME, FRONT)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,6 +125,7 @@ class DeliveryPlan:
     rounds       moves of a reaction; None for none
     shed         location, content, mbps; None for none
     outcome      isp_cost, cdn_delay_ms that a bargain starts from; None for none
+    front        weight, isp_cost, cdn_delay_ms of the plans that a bargain considers; None for none
     """
 
     assignments: pd.DataFrame
@@ -121,6 +133,7 @@ class DeliveryPlan:
     rounds: pd.DataFrame | None = None
     shed: pd.DataFrame | None = None
     outcome: pd.DataFrame | None = None
+    front: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -147,6 +160,7 @@ def make_plan(
     *,
     rounds: pd.DataFrame | None = None,
     outcome: pd.DataFrame | None = None,
+    front: pd.DataFrame | None = None,
 ) -> DeliveryPlan:
     """Return the plan of one or several states; traffic that the last one does not serve is shed."""
     return DeliveryPlan(
@@ -155,6 +169,7 @@ def make_plan(
         rounds=rounds,
         shed=_tabulate_shed(problem, states[-1].assigned),
         outcome=outcome,
+        front=front,
     )
 
 
@@ -206,6 +221,6 @@ def _tabulate_shed(problem: Delivery, assigned: Floats) -> pd.DataFrame | None:
 
 
 def from_tables(problem: Delivery, tables: Mapping[str, pd.DataFrame]) -> DeliveryPlan:  # noqa: ARG001
-    """Return the plan in some tables; raises InputError with every fault of them."""
+    """Return the plan in some tables; raises InputError with every error in them."""
     frames = validate_tables(PLAN_TABLES, tables, required=("assignments", "routes"))
     return DeliveryPlan(**frames)
