@@ -17,6 +17,7 @@ from planner_models.flowrecords import text_records
 from planner_models.flowrecords.reading import read_records
 from planner_models.flowrecords.records import FlowRecords, address_text
 from tests.models.flowrecords.exports import FLOWS, WRITERS, goflow, nfdump_new, nfdump_old, refusal
+from tests.test_growth import FACTOR, MOST_RATIO, count_calls
 
 ROW = "2026-03-02 08:00:00.000,1.000,TCP,10.0.0.1,443,10.0.0.2,80,10,1500"
 NAMES = "firstSeen,duration,proto,srcAddr,srcPort,dstAddr,dstPort,packets,bytes"
@@ -186,3 +187,15 @@ def test_values_that_are_objects_are_no_numbers(tmp_path: Path) -> None:
     record["bytes"] = {"value": 1}
     with pytest.raises(InputError, match=r"f.json row 1: bytes is '{\"value\": 1}', must be an integer from"):
         read(tmp_path, json.dumps(record), "f.json")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_work_grows_as_the_records_do(tmp_path: Path, writer: str, is_damaged: bool) -> None:
+    name, write = WRITERS[writer]
+    calls = []
+    for count in (40, FACTOR * 40):
+        content = write(FLOWS * count)
+        content = content[:-30] if is_damaged else content
+        calls.append(count_calls(lambda content=content: read(tmp_path, content, name))[0])  # type: ignore[misc]
+    assert calls[1] <= MOST_RATIO * calls[0]
