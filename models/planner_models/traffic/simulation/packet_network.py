@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -504,8 +504,17 @@ def draw_queues(problem: Traffic, network: PacketNetwork) -> NetworkMap:
     """Return the picture of the network, with the queue of each link as a share of its length."""
     count = len(problem.links)
     limit = np.maximum(network.of("queue_limit")[:count], 1)
-    share = queued_packets(network)[:count] / limit
-    return draw_network(problem, "Links by queue", load_mbps=np.minimum(share, 1.0) * problem.capacity_mbps)
+    waiting = queued_packets(network)[:count]
+    share = np.minimum(waiting / limit, 1.0)
+    drawing = draw_network(problem, "Links by queue", load_mbps=share * problem.capacity_mbps)
+    note = (
+        ""
+        if len(drawing.links) < count
+        else [
+            f"{packets:.0f} of {full} packets" for packets, full in zip(waiting, limit.tolist(), strict=True)
+        ]
+    )
+    return replace(drawing, links=drawing.links.assign(note=note), value="queue")
 
 
 def draw_queues_over_time(queues: pd.DataFrame) -> Curve:

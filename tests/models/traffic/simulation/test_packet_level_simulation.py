@@ -93,6 +93,7 @@ def test_pictures_show_queues_and_leave_the_run_the_same() -> None:
     picture, curve = with_frames.frames[-1].drawing, with_frames.drawings[0]
     assert isinstance(picture, NetworkMap)
     assert picture.title == "Links by queue"
+    assert picture.links["note"].str.fullmatch(r"\d+ of 10{2,3} packets").all()
     assert isinstance(curve, Curve)
     assert list(curve.frame) == ["time", "longest queue", "mean of all queues"]
     assert curve.frame["longest queue"].max() <= 100
