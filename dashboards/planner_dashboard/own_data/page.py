@@ -341,7 +341,9 @@ def _show_all_windows(state: PageState, system: System, selected: Mapping[str, t
         st.download_button(
             "Download all windows (zip)", state.packed[0], file_name=f"{name}.zip", key="own windows download"
         )
-        st.caption(escape_markdown(f"Unpacked, it runs with: planner roll {name}/scenario.toml"))
+        st.caption(
+            escape_markdown(f"Unpacked, it runs with: planner roll {name}/scenario.toml --out {name}/out")
+        )
 
 
 def _show_sheets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.util
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks import browser as pages
 from tests.commands import planner
+from tests.own_workbooks import save
 
 pytestmark = [
     pytest.mark.slow,
@@ -91,3 +93,52 @@ def test_a_scenario_is_edited_and_solved_by_the_keyboard_alone(page: Any, addres
     page.keyboard.press("Enter")
     pages.wait_for_answer(page)
     assert "own+tables" in page.url
+
+
+HOURS = [
+    (datetime.datetime(2026, 3, 1, hour), source, target, rate + hour)
+    for hour in (8, 9, 10)
+    for source, target, rate in (("Paris", "Nice", 1), ("Lyon", "Nice", 2))
+]
+NETWORK = {
+    "Circuits": [("From", "To", "Gbps"), ("Paris", "Lyon", 20), ("Lyon", "Nice", 20), ("Paris", "Nice", 20)],
+    "Traffic": [("Time", "From", "To", "Gbps"), *HOURS],
+}
+TODAY = "name,path,bandwidth_mbps\nt1,Paris > Lyon > Nice,5000\nt2,Lyon > Nice,5000\n"
+
+
+def test_a_window_is_chosen_and_the_plan_of_today_stands_beside_the_designs(
+    page: Any, address: str, tmp_path: Path
+) -> None:
+    save(NETWORK, tmp_path / "net.xlsx")
+    (tmp_path / "today.csv").write_text(TODAY)
+    pages.open_title(page, address, "Your data")
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.locator("input[type=file]").set_input_files(str(tmp_path / "net.xlsx"))
+    page.get_by_role("heading", name="A valid problem of traffic: 3 nodes").wait_for()
+    page.get_by_text("have 3 windows, by column 'Time'").wait_for()
+    pages.choose(page, "Window", "2026-03-01 09:00")
+    page.locator("button", has_text="Demands 2").first.click()
+    page.get_by_text("window 2026-03-01 09:00 of 3, by column 'Time'").wait_for()
+    pages.wait_for_script(page)
+    assert pages.fits(page), "no part is wider than the page"
+    pages.press(page, "Add today's plan")
+    page.locator("input[type=file]").last.set_input_files(str(tmp_path / "today.csv"))
+    page.get_by_text("The plan is named today, and stands beside the designs.").wait_for()
+
+
+def test_all_windows_are_downloaded_as_a_network_over_time(page: Any, address: str, tmp_path: Path) -> None:
+    save(NETWORK, tmp_path / "net.xlsx")
+    pages.open_title(page, address, "Your data")
+    page.locator("input[type=file]").set_input_files(str(tmp_path / "net.xlsx"))
+    page.get_by_role("heading", name="A valid problem of traffic: 3 nodes").wait_for()
+    pages.choose(page, "Window", "all windows")
+    pages.press(page, "Prepare the scenario of all windows")
+    with page.expect_download() as saved:
+        pages.press(page, "Download all windows (zip)")
+    saved.value.save_as(tmp_path / "all.zip")
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        archive.extractall(tmp_path)
+    scenario = tmp_path / "my_traffic" / "scenario.toml"
+    rolled = planner("roll", scenario, "--designs", "ecmp", "--out", tmp_path / "out")
+    assert rolled.code == 0, rolled.err
