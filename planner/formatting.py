@@ -148,9 +148,16 @@ def figure(name: str, value: float | None, unit: str) -> str:
     return amount_or_number(value, unit)
 
 
+SHARES: Final = (
+    "share", "utilization", "isolation", "fairness", "jain", "min_max_ratio", "buffering_ratio", "duty_cycle",
+    "source_load", "_risk", "error_p95", "promise_kept", "at_once", "within_bound",
+)  # fmt: skip
+"""Ends of the names of figures without a unit that are parts of a whole."""
+
+
 def is_share(name: str, unit: str) -> bool:
     """Return whether figures of a name are parts of a whole, which are shown in percent."""
-    return not unit and name.endswith(("share", "utilization"))
+    return not unit and name.endswith(SHARES)
 
 
 def is_availability(name: str, unit: str) -> bool:
@@ -266,7 +273,7 @@ PREPOSITIONS: Final = frozenset(
     {"at", "before", "by", "for", "from", "in", "of", "on", "per", "to", "with", "without"}
 )
 """Words after which a phrase says more about its noun: `demands without a path`."""
-IRREGULAR: Final = {"caches": "cache", "series": "series"}
+IRREGULAR: Final = {"caches": "cache", "series": "series", "times": "times"}
 ENDINGS: Final = (
     ("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("sses", "ss"), ("ss", "ss"), ("s", ""),
 )  # fmt: skip

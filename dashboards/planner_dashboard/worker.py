@@ -398,7 +398,7 @@ def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
 
 def charts(folder: Path) -> list[str]:
     """Return the charts of a stored comparison: plotly figures as JSON."""
-    page = run_pages.comparison_page(comparisons.load(folder))
+    page = run_pages.document_page(comparisons.load(folder))
     return [figure.to_json() for figure in page.parts[0].charts]
 
 

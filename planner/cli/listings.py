@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from planner.formatting import plain
+from planner.formatting import plain, title_of
 from planner.reports.document import Column, Page, Part, Table, Text
 
 SECTIONS: Final = ("designs", "tables", "parameters", "metrics", "scenarios")
@@ -22,7 +22,7 @@ def systems_page(descriptions: Sequence[Description]) -> Page:
     rows = [
         [
             description["system"],
-            description["question"],
+            f"{description['title']}: {description['question']}",
             str(len(description["designs"])),
             description["source"],
         ]
@@ -37,16 +37,18 @@ def systems_page(descriptions: Sequence[Description]) -> Page:
     return Page(title="Systems", parts=[Part(tables=[Table(title="Systems", columns=columns, rows=rows)])])
 
 
-def system_page(system: Description, scenarios: Sequence[str], sections: Sequence[str] = SECTIONS) -> Page:
+def system_page(
+    system: Description, scenarios: Mapping[str, str], sections: Sequence[str] = SECTIONS
+) -> Page:
     """Return a system's description.
 
-    scenarios  names of those of the system that ship with planner
+    scenarios  titles by name, of those of the system that ship with planner
     sections   those of SECTIONS to show
     """
     parts = [
         Part(
             sentences=[
-                Text(f"{system['system']}: {system['question']}", "strong"),
+                Text(f"{system['title']} ({system['system']}): {system['question']}", "strong"),
                 Text(f"source: {system['source']}\n", "dim"),
             ]
         )
@@ -65,8 +67,14 @@ def system_page(system: Description, scenarios: Sequence[str], sections: Sequenc
             parts.append(Part(tables=[_metric_table(system["metrics"])]))
         else:
             heading = Text("Scenarios that ship with planner", "strong")
-            parts.append(Part(sentences=[heading, *(f"  {name}" for name in scenarios or ["none"])]))
-    return Page(title=system["system"], parts=parts)
+            lines = [f"  {name}: {title}" for name, title in scenarios.items()] or ["  none"]
+            parts.append(Part(sentences=[heading, *lines]))
+    return Page(title=system["title"], parts=parts)
+
+
+def _with_title(title: str, name: str, about: str) -> str:
+    """Return a description behind the title, where that says more than the name that is typed."""
+    return about if title.lower() == title_of(name).lower() else f"{title}: {about}"
 
 
 def _design_table(designs: Sequence[Mapping[str, Any]]) -> Table:
@@ -80,7 +88,13 @@ def _design_table(designs: Sequence[Mapping[str, Any]]) -> Table:
             Column(label="source"),
         ],
         rows=[
-            [design["design"], design["mechanism"], design["about"], design["source"]] for design in designs
+            [
+                design["design"],
+                design["mechanism"],
+                _with_title(design["title"], design["design"], design["about"]),
+                design["source"],
+            ]
+            for design in designs
         ],
     )
 
@@ -95,7 +109,13 @@ def _metric_table(metrics: Sequence[Mapping[str, str]]) -> Table:
             Column(label="what it says"),
         ],
         rows=[
-            [metric["metric"], metric["unit"] or "-", metric["better"], metric["about"]] for metric in metrics
+            [
+                metric["metric"],
+                metric["unit"] or "-",
+                metric["better"],
+                _with_title(metric["title"], metric["metric"], metric["about"]),
+            ]
+            for metric in metrics
         ],
     )
 

@@ -64,7 +64,7 @@ def solve(
     alone = result.alone()
     if out is not None:
         save(scenario, alone, out, table_format)
-    write_files(lambda: run_pages.comparison_page(alone, scenario), reports, pictures)
+    write_files(lambda: run_pages.document_page(alone, scenario), reports, pictures)
     answer(run_pages.run_page(result, all_metrics=all_metrics), alone.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
@@ -98,7 +98,7 @@ def compare(
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
-    write_files(lambda: page, reports, pictures)
+    write_files(lambda: run_pages.document_page(result, scenario), reports, pictures)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 

@@ -18,7 +18,7 @@ from planner.cli.options import JsonOption
 from planner.cli.output import answer, report_compiling, say
 from planner.errors import InputError, did_you_mean
 from planner.extras import needed_by
-from planner.scenarios.shipped import FOLDERS, scenario_names
+from planner.scenarios.shipped import FOLDERS, scenario_names, scenario_title
 
 MAX_UPLOAD_MB: Final = 50
 
@@ -56,11 +56,11 @@ def list_(
         return
     if system not in descriptions:
         raise InputError(f"{system}: no such system" + did_you_mean(system, descriptions))
-    names = [name for name in scenario_names() if name.startswith(f"{system}/")]
+    titles = {name: scenario_title(name) for name in scenario_names() if name.startswith(f"{system}/")}
     description = descriptions[system]
     answer(
-        system_page(description, names, sections or SECTIONS),
-        lambda: _plain(description, names, sections),
+        system_page(description, titles, sections or SECTIONS),
+        lambda: _plain(description, list(titles), sections),
         as_json,
     )
 

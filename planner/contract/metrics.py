@@ -59,6 +59,8 @@ class Headline:
     then       name of the metric that ranks plans equal in `metric`, such as their cost; "" for none
     then_words words before its amount, e.g. "at a cost of"
     then_period  (problem) -> the time that `then` is for, after its amount, such as "for 168 windows"
+    then_terms (problem) -> what `then` adds up, in brackets after its amount, where it is a sum with weights:
+               "1 x score of each client + 1,000 x EUR per hour"; "" for nothing. A verdict says it once
     words      (metrics) -> what users get, with its verb, where `metric` combines several figures: a sentence
                gives it before `metric`: "serves 134 of 140 clients, for traffic that costs 81.2"
     losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
@@ -94,6 +96,7 @@ class Headline:
     then: str = ""
     then_words: str = ""
     then_period: Callable[[Any], str] | None = None
+    then_terms: Callable[[Any], str] | None = None
     words: Callable[[Mapping[str, float | None]], str] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
     worst: tuple[str, ...] = ()

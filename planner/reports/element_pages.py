@@ -48,9 +48,9 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
         )
         for section in result.sections
     ]
-    name = scenario.name if scenario else run.label
+    name = scenario.label if scenario else run.entry.title
     return Page(
-        title=f"{system.name}: {name}, failures",
+        title=f"{system.label}: {name}, failures",
         about=about,
         parts=[*parts, *closing_parts(run.problem, scenario)],
     )
@@ -171,9 +171,9 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     if len(result.points) > 1:
         is_detail = not result.findings
         parts.append(Part(title="What a budget reaches", tables=[_curve_table(result)], detail=is_detail))
-    name = scenario.name if scenario else run.label
+    name = scenario.label if scenario else run.entry.title
     return Page(
-        title=f"{system.name}: {name}, what to buy",
+        title=f"{system.label}: {name}, what to buy",
         about=f"{system.question} {sizes(run.problem.size())}.",
         parts=[*parts, *closing_parts(run.problem, scenario)],
     )

@@ -69,6 +69,16 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
     raise TypeError(f"{type(result).__name__} has no page")
 
 
+def document_of(result: Result) -> Page:
+    """Return the page of a result for a report, in titles where its kind has them."""
+    match result:
+        case Run():
+            return run_pages.document_page(result.alone())
+        case Comparison():
+            return run_pages.document_page(result, result.scenario)
+    return page_of(result)
+
+
 def charts_of(page: Page) -> dict[str, go.Figure]:
     """Return the charts of a page by their titles, in order."""
     figures = [figure for section in page.parts for figure in section.charts]

@@ -70,15 +70,24 @@ MOST_HIGHLIGHTS: Final = 4
 
 
 def comparison_page(
-    result: Comparison, scenario: Scenario | None = None, *, all_metrics: bool = False
+    result: Comparison,
+    scenario: Scenario | None = None,
+    *,
+    all_metrics: bool = False,
+    is_document: bool = False,
 ) -> Page:
     """Return the verdict on a comparison, the designs side by side, and the decisions of each.
 
     scenario     shown whole in the page's details
     all_metrics  whether the first table has every metric, not only the most important ones
+    is_document  whether readers may not know the names that are typed: titles stand in their place, and
+                 beside them in the assumptions
     """
+    typed = result
+    if is_document:
+        result = result.titled()
     runs, system = result.runs, result.system
-    title = f"{system.name}: {sizes(result.problem.size())}"
+    title = f"{system.label if is_document else system.name}: {sizes(result.problem.size())}"
     figures, references = figures_of(result), references_of(result)
     metrics = system.metrics if all_metrics else system.table_metrics
     parts = [
@@ -101,13 +110,23 @@ def comparison_page(
     full_drawing = cache(lambda: draw_whole(scenario))
     parts += [plan_part(run, is_alone=len(runs) == 1, full_drawing=full_drawing) for run in runs]
     return Page(
-        title=f"{system.name}: {scenario.name}" if scenario else system.name,
+        title=_page_title(system, scenario),
         about=f"{system.question} {sizes(result.problem.size())}.{changes_in_words(scenario)}",
         parts=[*parts, *_data_parts(result.problem), *_scenario_parts(scenario)],
         picture=lambda: comparison_picture(result, full_drawing()),
         highlights=_highlights(result),
-        assumptions=_assumptions(result, scenario),
+        assumptions=_assumptions(typed, scenario),
     )
+
+
+def document_page(result: Comparison, scenario: Scenario | None = None) -> Page:
+    """Return the page of a comparison for a report: in titles, for readers who type nothing."""
+    return comparison_page(result, scenario, is_document=True)
+
+
+def _page_title(system: System, scenario: Scenario | None, *others: str) -> str:
+    """Return the title of a page: `Traffic routing: Germany, 50 cities`."""
+    return ", ".join([f"{system.label}: {scenario.label}" if scenario else system.label, *others])
 
 
 def run_page(run: Run, *, all_metrics: bool = False) -> Page:
@@ -155,7 +174,7 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
         notes=trouble(run),
         hint=_more_metrics(system, metrics),
     )
-    return Page(title=system.name, parts=[section])
+    return Page(title=system.label, parts=[section])
 
 
 def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
@@ -185,9 +204,8 @@ def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
                 notes=[*empty, *trouble(run)],
             )
         )
-    name = scenario.name if scenario else ""
     return Page(
-        title=f"{run.system.name}: {name}, {run.label}",
+        title=_page_title(run.system, scenario, run.entry.title),
         about=f"{run.system.question} {sizes(run.problem.size())}.",
         parts=[
             *parts,
@@ -253,7 +271,7 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
         notes=notes,
         drawings=lambda: _headline_over_windows(system, designs),
     )
-    return Page(title=system.name, parts=[section])
+    return Page(title=system.label, parts=[section])
 
 
 def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[Drawing]:
@@ -318,7 +336,7 @@ def checked_page(result: Checked) -> Page:
     system = result.system
     about = f"{system.question} {sizes(result.problem.size())}."
     if result.plan is None:
-        return Page(title=system.name, about=about, parts=[Part(sentences=[Text(result.verdict, "strong")])])
+        return Page(title=system.label, about=about, parts=[Part(sentences=[Text(result.verdict, "strong")])])
     rows = []
     for metric in system.metrics:
         value = result.metrics.get(metric.name)
@@ -337,7 +355,7 @@ def checked_page(result: Checked) -> Page:
         notes=notes,
         drawings=lambda: plan_drawings(system, result.problem, result.plan),
     )
-    return Page(title=system.name, about=about, parts=[section])
+    return Page(title=system.label, about=about, parts=[section])
 
 
 def plan_change_page(change: PlanChange) -> Page:
@@ -432,7 +450,7 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
         figures=figures,
     )
     return Page(
-        title=f"{result.system.name}, simulated in time",
+        title=_page_title(result.system, scenario, "simulated in time"),
         about=result.system.question,
         parts=[section],
         picture=lambda: simulation_picture(result, draw_whole(scenario)),
@@ -468,20 +486,26 @@ def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
     rows: list[list[Text | str]] = []
     texts: list[str] = []
     if scenario is not None:
-        rows.append([Text("Scenario", "strong"), scenario.name])
+        rows.append([Text("Scenario", "strong"), _with_typed_name(scenario.label, scenario.name)])
         rows.append([Text("Changes", "strong"), "; ".join(changes_of(scenario)) or "none"])
         rows.append([Text("Service", "strong"), SERVICE[scenario.options.service]])
         if scenario.problem is None:  # a problem in memory has no file to name
             texts = _commands(result, scenario)
     rows.append([Text("Size", "strong"), sizes(result.problem.size())])
     for run in result.runs:
-        rows.append([Text(f"Design {run.label}", "strong"), run.entry.design.about])
+        name = _with_typed_name(run.entry.title, run.label)
+        rows.append([Text(f"Design {name}", "strong"), run.entry.design.about])
         rows.append([Text("What is proven", "dim"), what_is_proven(run)])
     rows += [[Text("Note on the data", "strong"), note] for note in notes_of(result.problem)]
     made = f"planner {__version__}, {datetime.now(UTC).astimezone():%-d %B %Y}"
     rows.append([Text("Made with", "strong"), made])
     table = Table(columns=[Column(label="", wrap=False), Column(label="")], rows=rows, row_headers=1)
     return Part(title="Assumptions", tables=[table], texts=texts, detail=True, folded=True)
+
+
+def _with_typed_name(title: str, name: str) -> str:
+    """Return a title with the name that is typed behind it: `Equal-cost multipath (ecmp)`."""
+    return title if title == name else f"{title} ({name})"
 
 
 def _commands(result: Comparison, scenario: Scenario) -> list[str]:

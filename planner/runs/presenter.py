@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         def page_of(self, result: Any) -> Page:
             """Return the page that terminal, HTML and dashboard show."""
 
+        def document_of(self, result: Any) -> Page:
+            """Return the page that a report tells."""
+
         def charts_of(self, page: Page) -> dict[str, go.Figure]:
             """Return the charts of a page by their titles, in order."""
 

@@ -66,7 +66,8 @@ class Result(ABC):
         raises  InputError for another ending, and where the file cannot be written
         """
         file = Path(path)
-        find_presenter().write_report(self.page(), file)
+        presenter = find_presenter()
+        presenter.write_report(presenter.document_of(self), file)
         return file
 
     def __repr__(self) -> str:

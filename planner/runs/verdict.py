@@ -310,7 +310,7 @@ def _second_rank(run: Outcome, values: Sequence[float], bounds: Sequence[float],
     after  words behind what is proven
     """
     _, then = run.system.ranks
-    says = f", {run.system.plan.headline.then_words} {then.text(values[1])}{_period(run)}"
+    says = f", {run.system.plan.headline.then_words} {then.text(values[1])}{_period(run)}{_terms(run)}"
     # the bound of the second rank holds for plans that reach that of the first
     if len(bounds) < 2 or not _reaches(values[0], bounds[0], EQUAL):
         return says
@@ -437,6 +437,13 @@ def _period(run: Outcome) -> str:
     period = run.system.plan.headline.then_period
     says = period(run.problem) if period is not None and run.problem is not None else ""
     return f" {says}" if says else ""
+
+
+def _terms(run: Outcome) -> str:
+    """Return what the second rank adds up, such as ` (score + EUR per hour)`; "" where it is one figure."""
+    terms = run.system.plan.headline.then_terms
+    says = terms(run.problem) if terms is not None and run.problem is not None else ""
+    return f" ({says})" if says else ""
 
 
 def _worst_losses(run: Outcome) -> list[str]:

@@ -54,7 +54,13 @@ def describe(system: System) -> dict[str, Any]:
             for design in system.designs
         ],
         "metrics": [
-            {"metric": metric.name, "unit": metric.unit, "better": metric.better, "about": metric.about}
+            {
+                "metric": metric.name,
+                "title": metric.label,
+                "unit": metric.unit,
+                "better": metric.better,
+                "about": metric.about,
+            }
             for metric in system.metrics
         ],
         "parameters": {

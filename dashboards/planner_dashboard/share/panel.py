@@ -92,7 +92,7 @@ def page_of(folder: Path, question: Question) -> Page:
     scenario = comparisons.load_scenario(folder)
     if question.upload:
         scenario = replace(scenario, name=UPLOADED_NAME)
-    return run_pages.comparison_page(comparisons.load(folder), scenario)
+    return run_pages.document_page(comparisons.load(folder), scenario)
 
 
 def _picture(folder: Path, label: str) -> Drawing:

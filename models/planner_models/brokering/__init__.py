@@ -99,7 +99,7 @@ from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.check import check
 from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.elements import ELEMENTS
-from planner_models.brokering.plan.metrics import METRICS, measure
+from planner_models.brokering.plan.metrics import METRICS, measure, say_terms
 from planner_models.brokering.plan.plan import Assignment, from_tables
 from planner_models.brokering.problem import generators, series
 from planner_models.brokering.problem.adjustments import adjust
@@ -144,6 +144,7 @@ SYSTEM = System(
             total="clients",
             then="weighted_cost",
             then_words="at a weighted cost of",
+            then_terms=say_terms,
             losses={"congested": "congests", "shed": "sheds"},
             table=(
                 "served",

@@ -68,6 +68,8 @@ from planner_models.cdnrouting.simulation import SIMULATION
 
 SYSTEM = System(
     name="cdnrouting",
+    title="CDN and routing",
+    area="delivery",
     question="Which server serves which clients, over which routes?",
     source="Mukerjee 2018, 1.1 and Table 1.1; Jiang et al. 2009",
     problem=ProblemType(

@@ -38,9 +38,9 @@ COLUMNS: Final = (
 RUN_METRICS: Final = (
     less("mean_delay_ms", "ms", "mean delay of all traffic over time"),
     less("cdn_delay_ms", "ms", "mean delay of the CDN's traffic over time", title="CDN delay"),
-    less("isp_cost", "", "mean cost of the network over time", title="ISP cost"),
+    less("isp_cost", "points", "mean cost of the network over time", title="ISP cost"),
     less("worst_delay_ms", "ms", "largest mean delay of all traffic at a time"),
-    less("swing", "", "largest mean delay over the smallest one, in the second half of the time"),
+    less("swing", "times", "largest mean delay over the smallest one, in the second half of the time"),
     less("moved_share", "", "share of clients' traffic that a move of the CDN moves, in the mean"),
 )
 

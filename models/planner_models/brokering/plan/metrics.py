@@ -31,6 +31,8 @@ from planner_models.brokering.plan.transportation import (
 from planner_models.brokering.problem.problem import Brokering
 
 TABLE_3_3: Final = "Mukerjee 2018, Table 3.3"
+PRICE: Final = "per unit of traffic"
+"""Unit of prices, in the currency and per unit of traffic that a problem's terms name."""
 
 
 METRICS: Final = (
@@ -43,25 +45,25 @@ METRICS: Final = (
     Metric(name="clients", unit="clients", better="more", about="clients that ask for service"),
     less(
         "weighted_cost",
-        "",
+        "points",
         "wp times scores plus wc times costs per hour, over the clients with service; those of overloaded "
         "clusters count where they are moved to",
         "Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
     ),
     less(
         "objective",
-        "",
+        "points",
         "what the broker minimises: the weighted cost, and each client without service at more than all "
         "clients could cost",
         "Mukerjee 2018, Fig. 3.10 (negated)",
     ),
     less(
         "median_cost",
-        "",
+        PRICE,
         "median over clients of their cluster's cost, or of its price where that is bid",
         TABLE_3_3,
     ),
-    less("median_score", "", "median over clients of the score of their cluster", TABLE_3_3),
+    less("median_score", "points", "median over clients of the score of their cluster", TABLE_3_3),
     less("median_distance_km", "km", "median over clients of the distance to their cluster", TABLE_3_3),
     less(
         "median_load_percent",
@@ -77,8 +79,8 @@ METRICS: Final = (
         TABLE_3_3,
     ),
     less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
-    less("mean_cost", "", "mean cost over traffic"),
-    less("mean_score", "", "mean score over clients"),
+    less("mean_cost", PRICE, "mean cost over traffic"),
+    less("mean_score", "points", "mean score over clients"),
     less(
         "cost_per_hour",
         f"{MONEY}/h",
@@ -152,6 +154,16 @@ COLUMNS: Final = (
     "profit_at_flat_price",
     "profit_at_cluster_price",
 )
+
+
+def say_terms(problem: Brokering) -> str:
+    """Return the terms of the weighted cost: `1 x score of each client + 1,000 x EUR per hour`."""
+    terms = problem.terms
+    per = "each Mbit/s" if terms.performance_per == "bit" else "each client"
+    return (
+        f"{terms.performance_weight:,.6g} x score of {per} + "
+        f"{terms.cost_weight:,.6g} x {terms.currency} per hour"
+    )
 
 
 def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -> dict[str, float | None]:

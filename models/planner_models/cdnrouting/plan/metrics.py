@@ -37,7 +37,7 @@ METRICS: Final = (
     ),
     less(
         "isp_cost",
-        "",
+        "points",
         "congestion of all links, which the network's operator minimizes",
         "Fortz and Thorup 2000",
         title="ISP cost",
@@ -47,7 +47,7 @@ METRICS: Final = (
     less("max_utilization", "", "largest load of a link over its capacity; of all states"),
     less(
         "price_of_anarchy",
-        "",
+        "times",
         "mean delay over what no plan is below; unknown for large networks",
         "Koutsoupias and Papadimitriou 1999",
     ),
@@ -55,7 +55,7 @@ METRICS: Final = (
         "moved_share", "", "share of clients' traffic that a move of the CDN moves, in the mean of the states"
     ),
     less("rounds_to_settle", "rounds", "rounds until the CDN moves no clients; unknown where it never stops"),
-    less("swing", "", "mean delay of the worst state over that of the best one"),
+    less("swing", "times", "mean delay of the worst state over that of the best one"),
 )
 HEADLINE_TABLE: Final = (
     "mean_delay_ms",

@@ -32,7 +32,7 @@ METRICS: Final = (
     ),
     less(
         "objective",
-        "",
+        MONEY,
         "what a plan minimises: the bill before it is rounded to cents, and unserved traffic at more "
         "than any bill could save",
     ),

@@ -43,7 +43,7 @@ METRICS: Final = (
     more("hit_rate", "%", "packets that find an entry, in percent of all", f"{PAPER}, 7.1"),
     less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
     less("to_controller", "connections", "connections whose packets go to the controller: each is an upcall"),
-    less("matched_bits", "", "bits that an entry matches; mean of entries"),
+    less("matched_bits", "bits", "bits that an entry matches; mean of entries"),
     less("stale_entries", "entries", "entries of the cache before that rules give another action now"),
     less("tables", "tables", "flow tables that a miss is looked up in at most, neighbours merged"),
     less("table_entries", "entries", "entries of all flow tables, neighbours merged"),

@@ -21,9 +21,9 @@ AT_BITRATE: Final = "Mukerjee 2018, section 4.7.1"
 METRICS: Final = tuple(
     Metric(name=name, unit=unit, better=better, about=about, source=source)  # type: ignore[arg-type]
     for name, unit, better, source, about in (
-        (OBJECTIVE, "", "more", "Mukerjee 2018, Fig. 4.8",
+        (OBJECTIVE, "points", "more", "Mukerjee 2018, Fig. 4.8",
          "weighted priority of clients served at a bitrate they accept minus weighted cost of all traffic"),
-        ("requested_service", "", "more", "", "weighted priority of all clients"),
+        ("requested_service", "points", "more", "", "weighted priority of all clients"),
         ("clients_at_bitrate", "%", "more", AT_BITRATE,
          "clients served at the requested bitrate: over links without overload"),
         ("clients_served", "%", "more", "",

@@ -43,7 +43,7 @@ METRICS: Final = tuple(
     for name, unit, better, about in (
         ("join_s", "s", "less", "median time from request to first chunk"),
         ("join_worst_s", "s", "less", "largest time from request to first chunk"),
-        ("join_of_bound", "", "less",
+        ("join_of_bound", "times", "less",
          "median of join times over their bound: round trips to a source and transfer of a chunk"),
         ("within_bound", "", "more", "share of join times within their bound"),
         ("served", "", "more", "share of the clients that are served at the end"),

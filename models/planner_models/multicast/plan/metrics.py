@@ -84,7 +84,7 @@ METRICS: Final = (
     ),
     less(
         "route_stretch",
-        "",
+        "times",
         "links that packets take meanwhile, divided by those without failures; mean of groups",
         "section 4.4",
     ),

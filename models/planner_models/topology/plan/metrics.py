@@ -18,7 +18,7 @@ JUPITER: Final = "Poutievski et al. 2022 (Jupiter)"
 METRICS: Final = (
     more(
         "demand_scale",
-        "",
+        "times",
         "largest factor by which all demand that can have a path may be multiplied on the plan's paths; 0 "
         "where some of it has none",
         JUPITER,
@@ -43,7 +43,7 @@ METRICS: Final = (
     less("steps", "steps", "steps of the change; unknown without links of today"),
     more(
         "drain_scale",
-        "",
+        "times",
         "least demand scale of the links that stay in service in a step, at most 1; unknown without steps",
     ),
 )
@@ -71,7 +71,7 @@ def measure_without_path(problem: Fabric) -> dict[str, float]:
 
 HEADLINE: Final = Headline(
     metric="demand_scale",
-    verb="carries {} times the demand",
+    verb="carries {} the demand",
     then="stretch",
     then_words="over a mean of",
     losses={"unserved_mbps": "leaves {} unserved"},

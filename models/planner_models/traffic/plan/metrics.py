@@ -65,7 +65,7 @@ METRICS: Final = (
         "demands with traffic on routes that are longer than their latency limit",
     ),
     less("rule_violations", "demands", "demands with traffic on routes that break a rule"),
-    less("cost", "", "cost of the traffic on all links"),
+    less("cost", "cost x Mbit/s", "cost of the traffic on all links"),
     less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
     less(
         "moved_share",
@@ -73,7 +73,7 @@ METRICS: Final = (
         "traffic that leaves its routes in the plan before, although it could stay, over all that could",
     ),
     less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
-    less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
+    less("mean_segments", "segments", "segments of a demand's path, mean over the demands that are sent"),
     more(
         "mean_rate_share",
         "",

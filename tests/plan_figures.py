@@ -1,0 +1,401 @@
+"""Figures of plans that people see first, computed from the tables that a user would export.
+
+Each system has an own, short computation, which shares no code with its check and metrics. It returns what
+the tables say: where they leave something open, such as what a packet switch carries, a figure is missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+Tables = Mapping[str, pd.DataFrame]
+Figures = dict[str, float]
+PROBE_NS, UPCALL_US = 147.0, 11.5
+"""Costs of a virtual switch's cache as published (Pfaff et al. 2015), where a problem has none."""
+FREE_SHARE: Final = 0.05
+"""Of windows that the 95th percentile does not bill."""
+OVERLOAD: Final = 1 + 1e-6
+SWEEPS: Final = 400
+"""Of the fixed point of drops, at most."""
+
+
+def analytics(problem: Tables, plan: Tables) -> Figures:
+    return {"value": plan["answers"]["value_usd"].sum()}
+
+
+def brokering(problem: Tables, plan: Tables) -> Figures:
+    assigned, clusters = plan["assignments"], problem["clusters"].set_index("cluster")
+    assigned = assigned[assigned["clients"] > 0]
+    mbps = (assigned["clients"] * assigned["bitrate_kbps"] / 1000).groupby(assigned["cluster"]).sum()
+    load = mbps.add(clusters.get("background_mbps", 0.0), fill_value=0.0)
+    full = load > clusters["capacity_mbps"].reindex(load.index) * OVERLOAD
+    congested = assigned["clients"][assigned["cluster"].map(full)].sum()
+    shed = plan["shed"]["clients"].sum() if "shed" in plan else 0
+    clients = problem["clients"]["clients"].sum()
+    figures = {"clients": clients, "shed": shed, "congested": congested}
+    return figures | {"served": clients - shed - congested}
+
+
+def capacity(problem: Tables, plan: Tables) -> Figures:
+    bought = plan["purchases"]
+    setup = bought["setup_cost"].sum() if "setup_cost" in bought else 0.0
+    return {"purchase_cost": bought["cost"].sum() + setup}
+
+
+def cdnrouting(problem: Tables, plan: Tables) -> Figures:
+    terms = problem["terms"].iloc[0] if "terms" in problem and len(problem["terms"]) else {}
+    queueing_ms = float(terms.get("queueing_ms", 1.0))
+    node_of = {node: row for row, node in enumerate(problem["nodes"]["node"])}
+    links = problem["links"]
+    index = {(row.tail, row.head): number for number, row in enumerate(links.itertuples())}
+    if len(index) < len(links):  # parallel links
+        return {}
+    moves = sorted({*plan["assignments"]["move"], *plan["routes"]["move"]})
+    served, delays, utilization = [], [], []
+    for move in moves:
+        assigned, routes = (plan[name][plan[name]["move"] == move] for name in ("assignments", "routes"))
+        injected = _injected(problem, assigned, node_of)
+        load = np.zeros(len(links))
+        for target, rows in routes.groupby("target"):
+            load += _load_to(str(target), rows, injected.pop(str(target), {}), node_of, index, len(links))
+        if any(sum(rates.values()) > 1e-9 for rates in injected.values()):
+            return {}  # demands without a path
+        used = load / links["capacity_mbps"].to_numpy(float)
+        inside = np.minimum(used, 0.95)
+        queue = inside / (1 - inside) + np.maximum(used - 0.95, 0.0) / (1 - 0.95) ** 2
+        delays.append(float(load @ (links["latency_ms"].to_numpy(float) + queueing_ms * queue)))
+        served.append(float(assigned["mbps"].sum()))
+        utilization.append(float(used.max()))
+    clients = problem["clients"]
+    requested = float((clients["clients"] * clients["bitrate_kbps"]).sum()) / 1000
+    figures = {"served_mbps": float(np.mean(served)), "max_utilization": max(utilization)}
+    if min(served) >= requested * (1 - 1e-9):
+        offered = requested + float(problem["demands"]["rate_mbps"].sum())
+        figures["mean_delay_ms"] = float(np.mean(delays)) / offered
+    return figures
+
+
+def _injected(problem: Tables, assigned: pd.DataFrame, nodes: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return the traffic by target and source node: background, and that from clusters to clients."""
+    injected: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for row in problem["demands"].itertuples():
+        injected[row.target][row.source] += row.rate_mbps
+    places: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    if "places" in problem:
+        for row in problem["places"].itertuples():
+            places[row.location].append((row.node, row.share))
+    for node in nodes:
+        places.setdefault(node, [(node, 1.0)])
+    location = problem["clusters"].set_index("cluster")["location"]
+    for row in assigned.itertuples():
+        for source, part in places[location[row.cluster]]:
+            for target, share in places[row.location]:
+                if source != target:
+                    injected[target][source] += row.mbps * part * share
+    return injected
+
+
+def _load_to(
+    target: str,
+    routes: pd.DataFrame,
+    injected: Mapping[str, float],
+    node_of: Mapping[str, int],
+    index: Mapping[tuple[str, str], int],
+    links: int,
+) -> np.ndarray:
+    """Return the load of links by the traffic to one node, split at each node as the rows say."""
+    count = len(node_of)
+    split, rates = np.zeros((count, count)), np.zeros(count)
+    for row in routes.itertuples():
+        split[node_of[row.head], node_of[row.tail]] += row.share
+    for node, rate in injected.items():
+        rates[node_of[node]] += rate
+    split[:, node_of[target]] = 0.0
+    passing = np.linalg.solve(np.eye(count) - split, rates)
+    load = np.zeros(links)
+    for row in routes.itertuples():
+        load[index[row.tail, row.head]] += row.share * passing[node_of[row.tail]]
+    return load
+
+
+def circuitflows(problem: Tables, plan: Tables) -> Figures:
+    simulated_us = float(plan["settings"]["simulated_us"].iloc[0])
+    end_us = simulated_us or float(problem["network"]["horizon_us"].iloc[0])
+    flows = problem["flows"]
+    return {"offered_gb": flows["bytes"][flows["start_us"] < end_us].sum() / 1e9}
+
+
+def circuits(problem: Tables, plan: Tables) -> Figures:
+    offered, unserved = problem["demands"]["bits"].sum(), plan["unserved"]["bits"].sum()
+    window_us = float(problem["switch"]["window_us"].iloc[0])
+    return {
+        "unserved_bits": unserved,
+        "served_bits": offered - unserved,
+        "served_mbps": (offered - unserved) / window_us,
+        "offered_mbps": offered / window_us,
+    }
+
+
+def coflows(problem: Tables, plan: Tables) -> Figures:
+    ends = plan["circuits"].groupby("coflow")["end_ms"].max()
+    arrival = problem["coflows"].set_index("coflow")["arrival_ms"]
+    if set(ends.index) != set(arrival.index):  # some are served by the packet switch
+        return {}
+    taken = ends - arrival.reindex(ends.index)
+    return {"longest_completion_ms": taken.max(), "mean_completion_ms": taken.mean()}
+
+
+def contracts(problem: Tables, plan: Tables) -> Figures:
+    windows = problem["traffic"]["window"].nunique()
+    traffic = problem["traffic"]["traffic_mbps"].sum() / windows
+    carried = plan["loads"]["load_mbps"].sum() / windows
+    figures = {"offered_mbps": traffic, "delivered_mbps": carried, "unserved_mbps": traffic - carried}
+    return figures | {"bill": sum(_amounts_due(problem, plan, windows))}
+
+
+def _amounts_due(problem: Tables, plan: Tables, windows: int) -> Iterable[float]:
+    """Yield the bill of each contract, in whole cents."""
+    loads = plan["loads"].groupby(["cdn", "region"])["load_mbps"]
+    tiers = problem.get("tiers", pd.DataFrame(columns=["cdn", "region"]))
+    for row in problem["contracts"].itertuples():
+        sent = (
+            loads.get_group((row.cdn, row.region)).tolist() if (row.cdn, row.region) in loads.groups else []
+        )
+        sent = sorted([*sent, *[0.0] * (windows - len(sent))])
+        volume = {
+            "mean": sum(sent) / windows,
+            "peak": sent[-1],
+            "95th percentile": sent[windows - math.floor(FREE_SHARE * windows) - 1],
+        }[row.billing]
+        billed = max(volume, getattr(row, "commitment_mbps", 0.0))
+        own = tiers[(tiers["cdn"] == row.cdn) & (tiers["region"] == row.region)]
+        starts = [0.0, *own["above_mbps"].tolist()] if len(own) else [0.0]
+        prices = [row.price_per_mbps, *own["price_per_mbps"].tolist()] if len(own) else [row.price_per_mbps]
+        steps = sorted(zip(starts, prices, strict=True))
+        ends = [start for start, _ in steps[1:]] + [math.inf]
+        due = sum(
+            max(min(billed, end) - start, 0.0) * price
+            for (start, price), end in zip(steps, ends, strict=True)
+        )
+        yield round(due, 2)
+
+
+def fairshare(problem: Tables, plan: Tables) -> Figures:
+    rates = plan["rates"]
+    share = rates["kops"] / rates["fair_share_kops"]
+    served = plan["serving"].groupby("tenant")["kops"].sum() if "serving" in plan else pd.Series(dtype=float)
+    figures = {"min_share": min(1.0, float(share[rates["fair_share_kops"] > 0].min()))}
+    return figures | ({"throughput_kops": float(served.sum())} if len(served) else {})
+
+
+def flowtables(problem: Tables, plan: Tables) -> Figures:
+    costs = problem["costs"].iloc[0] if "costs" in problem and len(problem["costs"]) else {}
+    probe_us = float(costs.get("probe_ns", PROBE_NS)) / 1000
+    upcall_us = float(costs.get("upcall_us", UPCALL_US))
+    connections, masks, entries = len(problem["flows"]), plan["masks"], plan["megaflows"]
+    hits = int(entries["connections"].sum())
+    misses = len(entries) + connections - hits
+    time_us = probe_us * float(masks["position"] @ masks["connections"])
+    time_us += misses * (upcall_us + probe_us * len(masks))
+    to_controller = entries["action"].str.split().map(lambda actions: "controller" in actions)
+    figures = {"misses": misses, "masks": len(masks), "uncached": connections - hits}
+    if hits == connections:  # the tables do not say the actions of connections without an entry
+        time_us += float(entries["connections"][to_controller].sum()) * upcall_us
+        figures["cpu_per_connection_us"] = time_us / connections
+    return figures
+
+
+def livevideo(problem: Tables, plan: Tables) -> Figures:
+    trees, links = plan["trees"], problem["links"]
+    load: dict[tuple[str, str], float] = defaultdict(float)
+    for row in trees.itertuples():
+        load[row.tail, row.head] += row.bitrate_kbps / 1000
+    capacity_mbps = {(row.tail, row.head): row.capacity_mbps for row in links.itertuples()}
+    full = {link for link, mbps in load.items() if mbps > capacity_mbps[link] * OVERLOAD}
+    clusters = problem["clusters"]
+    sources = set(clusters["cluster"][clusters["tier"] == clusters["tier"].iloc[0]])
+    reached = {
+        item: _intact(rows, sources, full) for item, rows in trees.groupby(["channel", "bitrate_kbps"])
+    }
+    requests = problem["requests"]
+    states = [
+        reached.get((row.channel, row.bitrate_kbps), {}).get(row.group) for row in requests.itertuples()
+    ]
+    clients = requests["clients"].to_numpy(float)
+    is_served = np.array([state is True for state in states])
+    price = {(row.tail, row.head): getattr(row, "cost", 0.0) for row in links.itertuples()}
+    return {
+        "clients": clients.sum(),
+        "clients_at_bitrate": 100 * clients[is_served].sum() / clients.sum(),
+        "cost": sum(price[link] * mbps for link, mbps in load.items()),
+    }
+
+
+def _intact(rows: pd.DataFrame, sources: set[Any], full: set[tuple[str, str]]) -> dict[Any, bool]:
+    """Return the nodes that a tree reaches, and whether over links without overload."""
+    children: dict[str, list[str]] = defaultdict(list)
+    for tail, head in zip(rows["tail"], rows["head"], strict=True):
+        children[tail].append(head)
+    intact: dict[Any, bool] = {}
+    stack = [(source, True) for source in sources]
+    while stack:
+        node, is_intact = stack.pop()
+        if node in intact:
+            continue
+        intact[node] = is_intact
+        stack += [(head, is_intact and (node, head) not in full) for head in children[node]]
+    return intact
+
+
+def multicast(problem: Tables, plan: Tables) -> Figures:
+    needed = plan["entries"]
+    limits = {layer: problem["fabric"][f"{layer}_entries"].iloc[0] for layer in needed["layer"].unique()}
+    if (needed["entries"] > needed["layer"].map(limits)).any() or "headers" in plan:
+        return {}  # full tables refuse groups; headers reach hosts that tables do not name
+    groups = problem["groups"].set_index("group")["rate_mbps"]
+    members = problem["members"].groupby("group")["host"].agg(set)
+    stored = set(plan["partitions"]["group"]) if "partitions" in plan else set()
+    at_switch = _edge_switches(problem)
+    here: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in problem["members"].itertuples():
+        here[at_switch[row.host], row.group].add(row.host)
+    extra: dict[str, int] = defaultdict(int)
+    for (switch, _), rows in plan["meta_groups"].groupby(["switch", "meta_group"]):
+        reached = set().union(*(here[switch, group] for group in rows["group"]))
+        for group in rows["group"]:
+            if here[switch, group]:
+                extra[group] += len(reached) - len(here[switch, group])
+    total = 0.0
+    for group, rate in groups.items():
+        count = len(members.get(group, ()))
+        total += rate * (1 + count + extra[group]) if group in stored else 2 * rate * count
+    return {"host_traffic_mbps": total, "groups_by_unicast": len(groups) - len(stored)}
+
+
+def _edge_switches(problem: Tables) -> dict[str, str]:
+    """Return the edge switch of each host."""
+    hosts = problem["hosts"].astype({"pod": int, "edge": int})
+    if "switches" not in problem:
+        return {row.host: f"edge-{row.pod}-{row.edge}" for row in hosts.itertuples()}
+    edges = problem["switches"][problem["switches"]["layer"] == "edge"]
+    names = {int(pod): rows["switch"].tolist() for pod, rows in edges.groupby("pod")}
+    return {row.host: names[row.pod][row.edge] for row in hosts.itertuples()}
+
+
+def rotors(problem: Tables, plan: Tables) -> Figures:
+    offered, unserved = problem["demands"]["rate_mbps"].sum(), plan["unserved"]["rate_mbps"].sum()
+    return {"offered_mbps": offered, "unserved_mbps": unserved, "delivered_mbps": offered - unserved}
+
+
+def topology(problem: Tables, plan: Tables) -> Figures:
+    port = problem["blocks"].set_index("block")["port_mbps"]
+    rate = problem["demands"].groupby(["source", "target"])["rate_mbps"].sum()
+    rate = rate[rate > 0]
+    room: dict[tuple[str, str], float] = defaultdict(float)
+    for row in plan["topology"].itertuples():
+        mbps = row.links * min(port[row.block], port[row.other_block])
+        room[row.block, row.other_block] += mbps
+        room[row.other_block, row.block] += mbps
+    load: dict[tuple[str, str], float] = defaultdict(float)
+    hops, routed = 0.0, 0.0
+    for row in plan["routes"].itertuples():
+        sent = row.share * rate[row.source, row.target]
+        stops = [row.source, *([row.via] if isinstance(row.via, str) and row.via else []), row.target]
+        for pair in itertools.pairwise(stops):
+            load[pair] += sent
+        hops += sent * (len(stops) - 1)
+        routed += sent
+    figures = {"offered_mbps": float(rate.sum())}
+    if routed >= float(rate.sum()) * (1 - 1e-9):
+        figures["demand_scale"] = min(room[pair] / mbps for pair, mbps in load.items() if mbps > 0)
+        figures["stretch"] = hops / routed
+    return figures
+
+
+def traffic(problem: Tables, plan: Tables) -> Figures:
+    offered = problem["demands"]["rate_mbps"].sum()
+    shed = plan["shed"]["rate_mbps"].sum() if "shed" in plan else 0.0
+    missing = shed + (plan["lost"]["rate_mbps"].sum() if "lost" in plan else 0.0)
+    figures = {"offered_mbps": offered, "shed_mbps": shed}
+    if (plan["links"]["utilization"] <= OVERLOAD).all():
+        return figures | {"delivered_mbps": offered - missing, "lost_mbps": missing - shed}
+    if "classes" in problem or {"source", "target"} - {*plan["flows"]}:
+        return figures  # queues serve classes; flows of several demands
+    arrived = _delivered(problem, plan)
+    return figures | {"delivered_mbps": arrived, "lost_mbps": offered - shed - arrived}
+
+
+def _delivered(problem: Tables, plan: Tables) -> float:
+    """Return the traffic that arrives where each link drops its excess, the same share of all on it.
+
+    Traffic that is dropped loads no later link. A demand leaves a node over its links in the proportions of
+    its planned flow.
+    """
+    ends = ["source", "target"]
+    flows = plan["flows"].astype(dict.fromkeys([*ends, "tail", "head"], str))
+    flows = flows[flows["rate_mbps"] > 0].groupby([*ends, "tail", "head", "parallel"])["rate_mbps"].sum()
+    flows = flows.reset_index()
+    capacity_mbps = plan["links"]["load_mbps"] / plan["links"]["utilization"].where(lambda used: used > 0)
+    links = plan["links"].astype({"tail": str, "head": str})
+    label = pd.MultiIndex.from_frame(links[["tail", "head", "parallel"]])
+    link = label.get_indexer(pd.MultiIndex.from_frame(flows[["tail", "head", "parallel"]]))
+    limit = capacity_mbps.fillna(np.inf).to_numpy(float)
+    split = flows["rate_mbps"] / flows.groupby([*ends, "tail"])["rate_mbps"].transform("sum")
+    begins = (flows["tail"] == flows["source"]).astype(int) - (flows["head"] == flows["source"]).astype(int)
+    sums = flows.assign(begins=begins * flows["rate_mbps"]).groupby(ends)["begins"].sum()
+    places, cells = pd.factorize(
+        pd.concat(
+            [
+                flows["source"] + "\t" + flows["target"] + "\t" + flows[end]
+                for end in ("tail", "head", "source", "target")
+            ]
+        )
+    )
+    tail, head, source, target = places.reshape(4, -1)
+    sent = np.zeros(len(cells))
+    sent[source] = sums.reindex(pd.MultiIndex.from_frame(flows[ends])).to_numpy(float)
+    leaves = np.ones(len(cells))
+    leaves[target] = 0.0
+    passed, at, before = np.ones(len(limit)), sent.copy(), -1.0
+    for _ in range(SWEEPS):
+        on_link = (at * leaves)[tail] * split.to_numpy(float)
+        arriving = np.bincount(link, on_link, minlength=len(limit))
+        passed = np.minimum(1.0, limit / np.maximum(arriving, 1e-300))
+        at = sent + np.bincount(head, on_link * passed[link], minlength=len(cells))
+        arrived = float(at[np.unique(target)].sum())
+        if abs(arrived - before) <= 1e-12 * arrived:
+            break
+        before = arrived
+    return arrived
+
+
+def updates(problem: Tables, plan: Tables) -> Figures:
+    classes = pd.concat([problem["now"], problem["next"]])["class"].nunique()
+    return {"classes": classes, "operations": len(plan["operations"])}
+
+
+FIGURES: Final[Mapping[str, Callable[[Tables, Tables], Figures]]] = {
+    "analytics": analytics,
+    "brokering": brokering,
+    "capacity": capacity,
+    "cdnrouting": cdnrouting,
+    "circuitflows": circuitflows,
+    "circuits": circuits,
+    "coflows": coflows,
+    "contracts": contracts,
+    "fairshare": fairshare,
+    "flowtables": flowtables,
+    "livevideo": livevideo,
+    "multicast": multicast,
+    "rotors": rotors,
+    "topology": topology,
+    "traffic": traffic,
+    "updates": updates,
+}
