@@ -57,6 +57,8 @@ LONG = (
     "updates",
 )
 """Pages of single systems, whose commands take long: the exhaustive tests run them."""
+DRAWN = ("capacity", "circuits", "traffic", "updates")
+"""Systems whose section of the gallery each slow run draws again; the exhaustive tests draw all."""
 NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 
@@ -294,6 +296,34 @@ def test_the_readme_states_the_measured_value_of_coordination() -> None:
     assert at_age["fairshare", "optimum", 600.0] < 0
     assert at_age["livevideo", "centralized", 40.0] < 0
     assert min(value for key, value in at_age.items() if key[:2] == ("livevideo", "hybrid")) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "system",
+    [pytest.param(name, marks=[] if name in DRAWN else pytest.mark.exhaustive) for name in system_names()],
+)
+def test_the_gallery_is_what_the_product_draws(system: str) -> None:
+    """`python docs/gallery.py` brings it up to date."""
+    result = subprocess.run(
+        [sys.executable, str(DOCS / "gallery.py"), "--check", system],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_gallery_has_a_question_a_picture_and_a_command_for_each_system() -> None:
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    sections = text.split("\n### ")[1:]
+    systems = {find_system(name).label: find_system(name) for name in system_names()}
+    assert {section.partition("\n")[0] for section in sections} == set(systems)
+    for section in sections:
+        system = systems[section.partition("\n")[0]]
+        assert f"**{system.question}**" in section
+        assert f"planner solve {system.name}/" in section
+        assert (DOCS / "pictures" / "gallery" / f"{system.name}.svg").is_file()
 
 
 def test_an_excerpt_may_leave_out_lines_anywhere() -> None:

@@ -128,7 +128,7 @@ class Scenario:
     @property
     def label(self) -> str:
         """The title, or the end of the name in words."""
-        return str(self.raw.get(TITLE) or title_of(self.name.rpartition("/")[2]))
+        return str(self.raw.get(TITLE) or title_of(self.name.rpartition("/")[2].removesuffix(".toml")))
 
     def design_title(self, label: str) -> str:
         """Return the title of a design by its label: that of the design itself, or the label in words."""

@@ -72,7 +72,7 @@ def test_a_report_is_whole_and_reads_without_scripts(scenario: Path, tmp_path: P
     assert not text.fetches, "a page to send to a colleague brings everything along"
     assert text.scripts == 3, "plotly, the figures and what draws them; nothing from the data"
     assert HOSTILE in text.cells, "shown as it is"
-    for words in ("optimum", "Max utilization", "0.8", "1.2", "Constraint violations", "plan: flows"):
+    for words in ("Optimal routing", "Max utilization", "0.8", "1.2", "Constraint violations", "plan: flows"):
         assert words in text.cells, words
     figures = json.loads(re.findall(r'id="figures">(.*?)</script>', page, re.DOTALL)[0])
     assert len(figures) == 4
@@ -100,7 +100,7 @@ def test_a_design_that_fails_is_told_in_the_report(scenario: Path, tmp_path: Pat
     )
     assert result.code == 1
     page = Text((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert any(cell.startswith("optimum: ") for cell in page.cells)
+    assert any(cell.startswith("Optimal routing: ") for cell in page.cells)
 
 
 def test_a_report_that_cannot_be_written_is_one_line(scenario: Path, tmp_path: Path) -> None:

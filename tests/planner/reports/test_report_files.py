@@ -69,7 +69,7 @@ def test_a_comparison_is_written_in_each_format(scenario: Path, tmp_path: Path) 
     assert result.code == 0, result.err
     assert files["pdf"].read_bytes().startswith(b"%PDF-")
     slides = slide_texts(files["pptx"].read_bytes())
-    assert slides[0][0].startswith("optimum delivers")
+    assert slides[0][0].startswith("Optimal routing delivers")
     said = [text for slide in slides for text in slide]
     assert any("Changed: scale: 1.5" in text for text in said)
     for words in (
