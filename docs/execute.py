@@ -1,6 +1,7 @@
 """Execute the notebooks of the documentation, and write each as a page with output and as a notebook file.
 
     python docs/execute.py [NAME...] [--out FOLDER] [--without-outputs]
+    python docs/execute.py --files    write docs/notebooks/NAME.ipynb, for those who open them in a clone
 
 Sources are docs/notebooks/NAME.md, in the notebook format of MyST. The pages docs/examples/NAME.md, or those
 in FOLDER, need no Jupyter to be built, and load plotly.js from the site itself.
@@ -39,7 +40,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--out", type=Path, default=PAGES, metavar="FOLDER")
     parser.add_argument("--without-outputs", action="store_true", help="write them without executing them")
+    parser.add_argument("--files", action="store_true", help="write notebook files beside the sources")
     arguments = parser.parse_args()
+    if arguments.files:
+        for path in sorted(SOURCES.glob("*.md")):
+            path.with_suffix(".ipynb").write_text(notebook_file(path), encoding="utf-8")
+        return
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     folder: Path = arguments.out
     folder.mkdir(exist_ok=True)
@@ -54,6 +60,14 @@ def main() -> None:
     (folder / "index.md").write_text(contents(names_found), encoding="utf-8")
     library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     shutil.copy(library, DOCS / "static" / "plotly.min.js")
+
+
+def notebook_file(path: Path) -> str:
+    """Return the notebook of a source as a file without outputs, the same at each call."""
+    notebook = jupytext.read(path, fmt="md:myst")
+    for index, cell in enumerate(notebook.cells, start=1):
+        cell["id"] = f"cell-{index}"
+    return f"{jupytext.writes(notebook, fmt='ipynb').rstrip()}\n"
 
 
 def execute(path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -59,6 +60,12 @@ LONG = (
 """Pages of single systems, whose commands take long: the exhaustive tests run them."""
 DRAWN = ("capacity", "circuits", "traffic", "updates")
 """Systems whose section of the gallery each slow run draws again; the exhaustive tests draw all."""
+SEARCHES = {
+    "own constraint": "howto/bring_your_own",
+    "own design": "howto/bring_your_own",
+    "networkx": "howto/python",
+}
+"""Searches of the site, and a page that must be among the first results."""
 NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 
@@ -389,6 +396,18 @@ def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
         assert f"{position}/" not in text
 
 
+def test_notebook_files_are_those_of_their_sources() -> None:
+    """`python docs/execute.py --files` brings them up to date."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import execute; from pathlib import Path\n"
+    code += "for path in sorted(execute.SOURCES.glob('*.md')):\n"
+    code += "    file = path.with_suffix('.ipynb')\n"
+    code += "    assert file.read_text(encoding='utf-8') == execute.notebook_file(path), file\n"
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(DOCS)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.slow(minutes=1)
 @pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` sets up Sphinx")
 def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tmp_path: Path) -> None:
@@ -424,6 +443,18 @@ def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tm
             assert target.exists(), f"{path.name}: {link}"
             if address.fragment and target in pages:
                 assert unquote(address.fragment) in pages[target].anchors, f"{path.name}: {link}"
+
+    for query, page in SEARCHES.items():
+        assert page in pages_with_title(site, query), query
+
+
+def pages_with_title(site: Path, query: str) -> set[str]:
+    """Return the pages whose headings have all words of a search, which the site lists first."""
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    rows = [index["titleterms"].get(word, []) for word in query.split()]
+    numbers = [{row} if isinstance(row, int) else set(row) for row in rows]
+    return {index["docnames"][number] for number in set.intersection(*numbers)}
 
 
 def test_each_promise_about_security_names_tests_that_exist() -> None:

@@ -31,6 +31,7 @@ OVERLOADED: Final = {
     "brokering/own_data": {"problem.capacity_scale": 0.2},
     "capacity/own_data": {"problem.budget": 15.0},
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
+    "topology/own_data": {"problem.scale": 3.0},
     "traffic/abilene": {"problem.scale": 5.0},
     "traffic/germany50": {"problem.fail_links": ["Koblenz<->Koeln"]},
 }
@@ -47,6 +48,7 @@ LOSSES: Final[Mapping[str, tuple[str, ...]]] = {
     "livevideo": ("unserved_clients", "degraded_clients", "lower_bitrate_clients"),
     "multicast": ("lost_mbps",),
     "rotors": ("unserved_mbps",),
+    "topology": ("unserved_mbps",),
     "traffic": ("lost_mbps", "shed_mbps"),
 }
 """The metrics whose sum the labels of a system's map give."""

@@ -102,6 +102,19 @@ def _number(
     )
 
 
+def show_count(key: str, label: str, lower: int, upper: int, value: int, about: str = "") -> int:
+    """Show a slider and a field for an integer from `lower` to `upper`; return what it is set to.
+
+    about  help behind a question mark; "" for none
+    """
+    scale = {"min_value": lower, "max_value": upper, "step": 1}
+    return int(
+        _slider_and_field(
+            {"label": label, "help": about or None, "key": key}, value, scale=scale, limits=scale
+        )
+    )
+
+
 def _slider_and_field(
     arguments: Mapping[str, Any], value: Any, *, scale: Mapping[str, Any], limits: Mapping[str, Any]
 ) -> Any:

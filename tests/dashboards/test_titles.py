@@ -9,14 +9,18 @@ from html import unescape
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard import titles
-from tests.dashboards.test_app import page, wait_for_answer
+from planner_dashboard.what_if import details
+from tests.dashboards.test_app import TIME_LIMIT_S, open_tab, page, wait_for_answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_worker", "main_module")]
 
 IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 TYPED = re.compile(r"<code>.*?</code>|`[^`]*`", flags=re.DOTALL)
 """Where a text shows what a user types."""
+UNITLESS = re.compile(r"(?<![\w.,/@-])\d[\d,.]*(?<![.,])(?![,.]?\d)(?!\s*[%\w°×/+(])")
+"""A number that neither a unit nor a counted noun follows."""
 TAGS = re.compile(r"<style.*?</style>|<[^>]*>", flags=re.DOTALL)
 
 
@@ -36,19 +40,38 @@ def shown_texts(app: AppTest) -> Iterator[str]:
         yield from map(str, [*item.value.columns, *item.value.index])
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"scenario": "traffic/abilene", "designs": "ecmp,shortest_path"},
-        {"scenario": "fairshare/own_data", "designs": "fq_pp,per_node_fair"},
-        {"scenario": "contracts/own_data", "designs": "commitments_first,cheapest_first"},
-    ],
-    ids=lambda query: query["scenario"],
-)
-def test_a_page_shows_no_name_of_the_code(query: dict[str, str]) -> None:
-    app = wait_for_answer(page(**query))
-    found = {text for text in shown_texts(app) if IDENTIFIER.search(TYPED.sub(" ", text))}
-    assert not found
+@pytest.mark.parametrize("system", [topic.system for topic in titles.topics()])
+def test_the_answer_to_a_question_shows_no_name_of_the_code_and_no_number_without_unit(system: str) -> None:
+    found = find_system(system)
+    design = found.studies.practice or found.designs[1].name
+    app = wait_for_answer(page(scenario=titles.scenarios_of(system)[0], designs=design))
+    require_words([*shown_texts(app), *shown_texts(open_tab(app, "view", details.DESIGNS))])
+
+
+@pytest.mark.parametrize("module", ["own_data", "through_time", "recipes", "results", "reproduction"])
+def test_the_other_pages_show_no_name_of_the_code(module: str) -> None:
+    app = AppTest.from_function(show_page, default_timeout=TIME_LIMIT_S, args=(module,)).run()
+    assert not app.exception
+    require_words(list(shown_texts(app)))
+
+
+def show_page(module: str) -> None:
+    from importlib import import_module
+
+    import_module(f"planner_dashboard.{module}").page()
+
+
+def require_words(texts: list[str]) -> None:
+    """Check that texts have no name of the code and no number without unit where nothing is typed."""
+    plain = {TYPED.sub(" ", text) for text in texts}
+    assert not [text for text in plain if IDENTIFIER.search(text)]
+    assert not [text for text in plain if UNITLESS.search(text)]
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_metric_is_said_with_a_unit(name: str) -> None:
+    texts = [metric.text(0.37) for metric in find_system(name).plan.metrics]
+    assert not [text for text in texts if not re.search(r"[a-z%]", text)]
 
 
 def test_questions_are_in_words_and_in_the_order_of_areas() -> None:

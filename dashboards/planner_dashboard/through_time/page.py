@@ -143,17 +143,19 @@ def _show_roll(state: PageState, scenario: Scenario, designs: list[str]) -> None
     can_scale = "scale" in parameters_of(scenario.system.problem.adjust)
     if not is_series:
         left_column, right = st.columns(2)
-        windows = int(left_column.slider("Windows", 2, MAX_WINDOWS, 24, key=f"time windows {scenario.name}"))
+        with left_column:
+            windows = fields.show_count(f"time windows {scenario.name}", "Windows", 2, MAX_WINDOWS, 24)
         if can_scale:
-            swing = right.slider(
-                "Swing of demand over a day [%]",
-                0,
-                90,
-                FIRST_SWING,
-                key=f"time swing {scenario.name}",
-                help="Demand of each window is that of the scenario times 1 plus this share of a cosine "
-                "with its maximum at 20 h.",
-            )
+            with right:
+                swing = fields.show_count(
+                    f"time swing {scenario.name}",
+                    "Swing of demand over a day [%]",
+                    0,
+                    90,
+                    FIRST_SWING,
+                    "Demand of each window is that of the scenario times 1 plus this share of a cosine "
+                    "with its maximum at 20 h.",
+                )
             scales = day_scales(windows, swing / 100) if swing else ()
     _describe(state, scenario, windows if is_series else None)
     session.show_progress("time elements", "reading the scenario")

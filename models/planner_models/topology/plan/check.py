@@ -64,6 +64,13 @@ class Evaluation:
         return float(routed.sum()) * min(1.0, self.scale_of_routed)
 
     @property
+    def unserved_mbps(self) -> Floats:
+        """(n,) demand of each sending block without a path, or that does not fit."""
+        fitting = self.routed * self.problem.demand_mbps * min(1.0, self.scale_of_routed)
+        unserved = (self.problem.demand_mbps - fitting).sum(axis=1)
+        return np.where(falls_short(0.0, unserved, self.problem.demand_mbps.sum(axis=1)), unserved, 0.0)
+
+    @property
     def transit_share(self) -> float | None:
         """Share of all demand by transit blocks; None where a demand has no path."""
         sent = self.problem.servable_mbps

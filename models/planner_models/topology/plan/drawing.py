@@ -15,10 +15,15 @@ from planner_models.topology.problem.problem import Fabric
 
 
 def draw(problem: Fabric, plan: Topology) -> Sequence[Drawing]:
-    """Draw the links of the plan, and the served share of the demand in each step of the change."""
+    """Draw the links of the plan, and the served share of the demand in each step of the change.
+
+    Blocks lose the traffic that they send without a path, or beyond what fits where all is reduced alike.
+    """
     evaluation = evaluate(problem, plan)
     drawings: list[Drawing] = [
-        draw_fabric(problem, "Links by utilization", evaluation.links, evaluation.load)
+        draw_fabric(
+            problem, "Links by utilization", evaluation.links, evaluation.load, evaluation.unserved_mbps
+        )
     ]
     if evaluation.step_scales:
         frame = pd.DataFrame(

@@ -39,8 +39,13 @@ def draw_blocks(problem: Fabric) -> Curve:
     return Curve(title="Demand of blocks, and the rate of their ports", frame=frame, units=units, bars=True)
 
 
-def draw_fabric(problem: Fabric, title: str, links: Ints, load: Floats | None = None) -> NetworkMap:
-    """Return the picture of (n, n) links, coloured by the utilization of (n, n) loads if there are any."""
+def draw_fabric(
+    problem: Fabric, title: str, links: Ints, load: Floats | None = None, unserved: Floats | None = None
+) -> NetworkMap:
+    """Return the picture of (n, n) links, coloured by the utilization of (n, n) loads if there are any.
+
+    unserved  (n,) traffic that blocks send and that is not served, Mbit/s; None: none
+    """
     capacity = links * problem.link_mbps
     tail, head = np.nonzero(links)
     order = np.argsort(-capacity[tail, head], kind="stable")[:MOST_LINKS_DRAWN]
@@ -61,6 +66,8 @@ def draw_fabric(problem: Fabric, title: str, links: Ints, load: Floats | None = 
             "x": np.sin(angle),
             "y": np.cos(angle),
             "size": problem.ports.astype(float),
+            "lost": np.zeros(len(names)) if unserved is None else unserved,
+            "lost_as": "not served",
             "note": [
                 f"{ports:,} ports, sends {amount(out, 'Mbit/s')}, receives {amount(into, 'Mbit/s')}"
                 for ports, out, into in zip(
@@ -79,5 +86,6 @@ def draw_fabric(problem: Fabric, title: str, links: Ints, load: Floats | None = 
         unit="%",
         limit=100.0,
         width_unit="Mbit/s",
+        lost_unit="Mbit/s",
         node_kind=BLOCK,
     )
