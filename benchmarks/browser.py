@@ -6,6 +6,7 @@ Used by the benchmark of the dashboard, its tests, and the pictures of the docum
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -50,6 +51,9 @@ IDLE_SCRIPT: Final = """shortest => {
     return performance.now() - window.scriptEnded >= shortest;
 }"""
 """Script: true when the script of a page has not run for a number of milliseconds."""
+WIDTHS: Final = (1440, 390)
+SCHEMES: Final = ("light", "dark")
+"""Views of a page: on a desk and on a phone, light and dark."""
 ATTEMPTS: Final = 20
 """Times that a text is typed before a choice counts as missing."""
 
@@ -278,6 +282,20 @@ def wait_for_drawing(page: Any) -> None:
             one => one.getBoundingClientRect().top > window.innerHeight)"""
     )
     page.wait_for_timeout(1000)
+
+
+def save_views(page: Any, folder: Path, name: str) -> Iterator[tuple[str, bool]]:
+    """Save the page as it is on a desk and on a phone, light and dark; yield each view and whether it fits."""
+    size = page.viewport_size
+    for width, scheme in itertools.product(WIDTHS, SCHEMES):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": size["height"]})
+        wait_for_script(page)
+        page.screenshot(path=folder / f"{name} {width} {scheme}.png")
+        yield f"{width} pixels, {scheme}", fits(page)
+    page.emulate_media(color_scheme=SCHEMES[0])
+    page.set_viewport_size(size)
+    wait_for_script(page)
 
 
 def save_picture(page: Any, path: Path) -> None:

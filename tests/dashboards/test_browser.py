@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -253,12 +254,16 @@ def test_large_questions_one_after_another_are_all_answered(page: Any, address: 
     ],
 )
 def test_a_story_is_played_from_start_to_end(
-    page: Any, address: str, story: Callable[[Any, str, dashboard_stories.Report], None]
+    page: Any,
+    address: str,
+    tmp_path: Path,
+    story: Callable[[Any, str, dashboard_stories.Report], None],
 ) -> None:
     steps: list[str] = []
 
     def report(step: str) -> None:
-        assert pages.fits(page), f"{step}: a part is wider than the page"
+        for view, does_fit in pages.save_views(page, tmp_path, step):
+            assert does_fit, f"{step}: a part is wider than the page, at {view}"
         steps.append(step)
 
     story(page, address, report)

@@ -24,13 +24,18 @@ UNITLESS = re.compile(r"(?<![\w.,/@-])\d[\d,.]*(?<![.,])(?![,.]?\d)(?!\s*[%\wÂ°Ã
 TAGS = re.compile(r"<style.*?</style>|<[^>]*>", flags=re.DOTALL)
 
 
-def shown_texts(app: AppTest) -> Iterator[str]:
-    """Yield the texts of a page, without code that a user copies."""
+def sentences(app: AppTest) -> Iterator[str]:
+    """Yield the sentences and figures of a page."""
     for kind in ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error"):
         for item in getattr(app, kind):
             yield str(item.value)
     for item in app.get("html"):
         yield unescape(TAGS.sub(" ", str(item.proto.body)))
+
+
+def shown_texts(app: AppTest) -> Iterator[str]:
+    """Yield the texts of a page, without code that a user copies."""
+    yield from sentences(app)
     for item in (*app.button, *app.toggle, *app.slider, *app.number_input, *app.tabs, *app.expander):
         yield str(item.label)
     for item in (*app.selectbox, *app.multiselect, *app.button_group):
@@ -45,14 +50,15 @@ def test_the_answer_to_a_question_shows_no_name_of_the_code_and_no_number_withou
     found = find_system(system)
     design = found.studies.practice or found.designs[1].name
     app = wait_for_answer(page(scenario=titles.scenarios_of(system)[0], designs=design))
-    require_words([*shown_texts(app), *shown_texts(open_tab(app, "view", details.DESIGNS))])
+    require_words(app)
+    require_words(open_tab(app, "view", details.DESIGNS))
 
 
 @pytest.mark.parametrize("module", ["own_data", "through_time", "recipes", "results", "reproduction"])
 def test_the_other_pages_show_no_name_of_the_code(module: str) -> None:
     app = AppTest.from_function(show_page, default_timeout=TIME_LIMIT_S, args=(module,)).run()
     assert not app.exception
-    require_words(list(shown_texts(app)))
+    require_words(app)
 
 
 def show_page(module: str) -> None:
@@ -61,11 +67,12 @@ def show_page(module: str) -> None:
     import_module(f"planner_dashboard.{module}").page()
 
 
-def require_words(texts: list[str]) -> None:
-    """Check that texts have no name of the code and no number without unit where nothing is typed."""
-    plain = {TYPED.sub(" ", text) for text in texts}
-    assert not [text for text in plain if IDENTIFIER.search(text)]
-    assert not [text for text in plain if UNITLESS.search(text)]
+def require_words(app: AppTest) -> None:
+    """Check that a page has no name of the code, and its sentences no number without unit."""
+    names = {text for text in shown_texts(app) if IDENTIFIER.search(TYPED.sub(" ", text))}
+    assert not names
+    numbers = {text for text in sentences(app) if UNITLESS.search(TYPED.sub(" ", text))}
+    assert not numbers
 
 
 @pytest.mark.parametrize("name", system_names())

@@ -10,7 +10,7 @@ import streamlit as st
 from plotly import graph_objects as go
 
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number, counted, counted_of, number, sizes
+from planner.formatting import amount_or_number, counted, counted_of, number, sizes, title_of
 from planner.reports.colours import COLOURS
 from planner.scenarios.catalogue import find_system, system_names
 from planner.store.record import column_of
@@ -108,7 +108,8 @@ def verdicts(store: Store, where: str | None) -> list[str]:
     lines = []
     for name in _systems(store, where):
         condition = f"system = {name}" if where is None else f"({where}) and system = {name}"
-        metric = find_system(name).headline
+        system = find_system(name)
+        metric = system.headline
         column = column_of(metric.name)
         if column not in store.metric_names():
             continue
@@ -116,11 +117,13 @@ def verdicts(store: Store, where: str | None) -> list[str]:
         if not len(means):
             continue
         ranked = means.sort_values(ascending=metric.better == "less")
-        says = f"{name}, {metric.label} in the mean of {sizes({'runs': store.count(condition)})}: "
-        says += f"{ranked.index[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
+        titles = {design.name: design.label for design in system.designs}
+        shown = [titles.get(str(label), title_of(str(label))) for label in ranked.index]
+        says = f"{system.label}, {metric.words} in the mean of {sizes({'runs': store.count(condition)})}: "
+        says += f"{shown[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
         if len(ranked) > 1:
             says += f" is the best of {counted(len(ranked), 'designs')}, "
-            says += f"{ranked.index[-1]} {amount_or_number(ranked.iloc[-1], metric.unit)} the last"
+            says += f"{shown[-1]} {amount_or_number(ranked.iloc[-1], metric.unit)} the last"
         lines.append(f"{says}.")
     return lines
 

@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_runs_have_a_verdict_and_words_with_units(folder: Path) -> None:
     with Store(folder) as store:
         (line,) = verdicts(store, "problem.scale < 1")
-        assert line.startswith("traffic, Delivered in the mean of 2 runs: ")
+        assert line.startswith("Traffic routing, delivered in the mean of 2 runs: ")
         words = Words(store, None)
         assert words("problem.scale") == "Scale"
         assert words("solver.time_limit_s") == "Time limit [s]"
