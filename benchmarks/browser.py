@@ -285,7 +285,7 @@ def wait_for_drawing(page: Any) -> None:
 
 
 def save_views(page: Any, folder: Path, name: str) -> Iterator[tuple[str, bool]]:
-    """Save the page as it is on a desk and on a phone, light and dark; yield each view and whether it fits."""
+    """Save a page as on a desk and on a phone, light and dark; yield each view and whether it fits."""
     size = page.viewport_size
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         page.emulate_media(color_scheme=scheme)

@@ -29,7 +29,7 @@ from planner_models.coflows.problem.problem import CoflowsInTime, Ints
 MB_BITS: Final = 8e6
 UNITS: Final = {"size": "MB", "arrival": "ms", "completion_time": "ms", "alone": "ms"}
 COFLOW_ACTIONS: Final = (
-    Action(name="Double its data", state="with double data", parameter="coflow_factors", value=2.0),
+    Action(name="Double its data", state="at double data", parameter="coflow_factors", value=2.0),
     Action(name="Leave it out", state="left out", parameter="coflow_factors", value=0.0),
 )
 

@@ -61,7 +61,7 @@ ELEMENTS: Final = (
         actions=(
             Action(
                 name="Double the table",
-                state="with a table of double size",
+                state="at double table size",
                 parameter="table_factors",
                 value=2.0,
                 role="upgrade",
