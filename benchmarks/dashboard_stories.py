@@ -1,15 +1,12 @@
-"""Ten stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
+"""Seven stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
 
 1. A link of a national backbone fails, and upgrades are chosen under a budget.
 2. A CDN of a broker raises its price.
 3. Live video is short of capacity: what is shed, and what a larger source brings back.
 4. A reflector of live video fails in a simulation of two designs.
 5. Capacity is bought for a backbone that grows, then within a smaller budget.
-6. Traffic of a month grows under contracts with CDNs.
-7. A node of a shared store fails.
-8. Caches of a virtual switch are compared.
-9. A network changes its rules at once, or in rounds.
-10. A cluster of a CDN fails, and routing and selection adapt to each other or are decided jointly.
+6. A node of a shared store fails.
+7. A network changes its rules at once, or in rounds.
 """
 
 from __future__ import annotations
@@ -156,19 +153,6 @@ def _ask(page: Any, url: str, scenario: str, designs: str, **changes: str) -> st
     return verdict(page)
 
 
-def play_contracts(page: Any, url: str, report: Report) -> None:
-    """Split traffic among CDNs for the least bill, then half as much traffic again."""
-    designs = "optimum,cheapest_first"
-    before = _ask(page, url, "contracts/own_data", designs)
-    assert "for a bill of" in before, before
-    report("contracts 1 bill")
-    assert _ask(page, url, "contracts/own_data", designs, set="problem.scale=1.5") != before
-    report("contracts 2 growth")
-    press(page, "The plan", role="tab")
-    wait_for_script(page)
-    report("contracts 3 plan")
-
-
 def play_shares(page: Any, url: str, report: Report) -> None:
     """Fail a node of a shared store, and see which tenants get less."""
     before = _ask(page, url, "fairshare/own_data", "optimum,unmodified")
@@ -179,19 +163,6 @@ def play_shares(page: Any, url: str, report: Report) -> None:
     act(page, "Fail")
     assert verdict(page) != before
     report("fairshare 3 failed")
-
-
-def play_caches(page: Any, url: str, report: Report) -> None:
-    """Compare caches of a virtual switch, and read what limits the best one."""
-    says = _ask(page, url, "flowtables/own_data", "merged,all,microflows")
-    assert "of CPU time for a new connection" in says, says
-    report("flowtables 1 caches")
-    press(page, "The plan", role="tab")
-    wait_for_script(page)
-    report("flowtables 2 entries")
-    press(page, "Designs side by side", role="tab")
-    wait_for_script(page)
-    report("flowtables 3 designs")
 
 
 def play_updates(page: Any, url: str, report: Report) -> None:
@@ -205,26 +176,11 @@ def play_updates(page: Any, url: str, report: Report) -> None:
     report("updates 3 larger table")
 
 
-def play_clusters(page: Any, url: str, report: Report) -> None:
-    """Fail a cluster of a CDN, where selection and routing react to each other or are joint."""
-    before = _ask(page, url, "cdnrouting/own_data", "joint,react_informed,separate")
-    assert "delays traffic by" in before, before
-    report("cdnrouting 1 delay")
-    select_element(page, "north cluster (cluster)")
-    report("cdnrouting 2 cluster")
-    act(page, "Fail")
-    assert verdict(page) != before
-    report("cdnrouting 3 failed")
-
-
 STORIES = (
     play_backbone,
     play_market,
     play_live_video,
     play_purchases,
-    play_contracts,
     play_shares,
-    play_caches,
     play_updates,
-    play_clusters,
 )
