@@ -75,7 +75,7 @@ def test_a_comparison_is_written_in_each_format(scenario: Path, tmp_path: Path) 
     for words in (
         "Assumptions",
         "Max utilization",
-        "Design ecmp",
+        "Design Equal-cost multipath (ecmp)",
         "nothing (heuristic): a better plan may exist",
     ):
         assert words in said, words
