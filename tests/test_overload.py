@@ -105,7 +105,9 @@ def test_the_command_line_says_the_same(
     evaluation = commands.planner("compare", *overload.words, "--html", tmp_path / "page.html")
     assert evaluation.code == 0
     assert evaluation.out.startswith(result.verdict)
-    assert html.escape(result.verdict, quote=False) in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.escape(result.titled().verdict, quote=False) in (tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )
     plain = json.loads(commands.planner("compare", *overload.words, "--json").out)
     assert plain["verdict"] == result.verdict
     assert plain["runs"][0]["constraints"]["lost"] == pytest.approx(result.runs[0].constraints.lost)

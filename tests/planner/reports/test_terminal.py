@@ -21,7 +21,7 @@ from planner.scenarios.description import describe, section_parameters
 def test_a_system_is_shown_whole(name: str, width: int) -> None:
     shown = Console(width=width, file=io.StringIO(), record=True)
     system = find_system(name)
-    terminal.show(listings.system_page(describe(system), [f"{name}/a_scenario"]), shown)
+    terminal.show(listings.system_page(describe(system), {f"{name}/a_scenario": "A scenario"}), shown)
     text = shown.export_text()
     assert "…" not in text
     tables = text.splitlines()[2:]  # the terminal itself folds the sentences before
