@@ -47,9 +47,9 @@ DESIGNS: Final[Mapping[str, Mapping[str, Any]]] = {
 Ratio = Callable[[Mapping[str, SimulationResult]], float]
 
 
-def simulate(problem: Traffic, name: str, **given: Any) -> SimulationResult:
+def simulate(problem: Traffic, name: str, **parameters: Any) -> SimulationResult:
     """Return the run of one of `DESIGNS`."""
-    parameters = {**DESIGNS[name], **given}
+    parameters = {**DESIGNS[name], **parameters}
     return run(
         problem,
         design=SYSTEM.design(parameters.pop("design")),
@@ -161,12 +161,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--from-seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     published = read_published("traffic")
-    rows = FIGURES[given.figure]
+    rows = FIGURES[arguments.figure]
     values: list[dict[str, float]] = []
-    for seed in range(given.from_seed, given.from_seed + given.seeds):
-        runs = run_figure(given.figure, given.k, given.seconds, seed)
+    for seed in range(arguments.from_seed, arguments.from_seed + arguments.seeds):
+        runs = run_figure(arguments.figure, arguments.k, arguments.seconds, seed)
         print(f"seed {seed}:", {name: round(throughput(result)) for name, result in runs.items()}, flush=True)
         values.append({row: float(of(runs)) for row, of in rows.items()})
     frame = pd.DataFrame(values)

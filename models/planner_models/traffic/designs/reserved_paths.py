@@ -161,8 +161,8 @@ class PathSearch:
     def _find_limited(self, demand: int, length: Floats) -> Path | None:
         """Return the shortest path that keeps a latency limit or conditions; None where there is none."""
         search = ConstrainedPathSearch(self.problem, self._limits_within(length), np.array([demand]))
-        found = search.search(np.where(np.isfinite(length), length, 0.0)).found
-        return tuple(found.link.tolist()) if len(found.demand) else None
+        result = search.search(np.where(np.isfinite(length), length, 0.0)).found
+        return tuple(result.link.tolist()) if len(result.demand) else None
 
     def _limits_within(self, length: Floats) -> RouteLimits:
         """Return the limits in which the links of a finite length are allowed."""
@@ -229,10 +229,10 @@ def admit_paths(problem: Traffic, path_of: list[Path | None]) -> Routing:
     """Return the plan in which demands with a path are sent whole on it, and the others are shed."""
     admitted = {row: path for row, path in enumerate(path_of) if path is not None}
     demand, links = np.array(list(admitted), dtype=np.int64), list(admitted.values())
-    found = FoundPaths(
+    search_result = FoundPaths(
         demand=demand,
         start=np.cumsum([0, *map(len, links)]).astype(np.int64),
         link=np.array([link for path in links for link in path], dtype=np.int32),
     )
-    paths = CandidatePaths(found=found, width=len(problem.links))
+    paths = CandidatePaths(found=search_result, width=len(problem.links))
     return flows_over_paths(problem, paths, problem.rate_mbps[demand], is_partial=True).make_plan(1.0)

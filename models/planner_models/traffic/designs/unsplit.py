@@ -137,8 +137,8 @@ class _Search:
         self.levels, self.level = np.unique(setup, return_inverse=True)
         self.too_large = np.zeros(count, dtype=bool)
         for demand in np.flatnonzero(self.rate > 0).tolist():
-            found = self.paths.find(demand, problem.capacity_mbps, problem.weight)
-            self.too_large[demand] = found is None
+            path = self.paths.find(demand, problem.capacity_mbps, problem.weight)
+            self.too_large[demand] = path is None
         self.demands = np.flatnonzero((self.rate > 0) & ~self.too_large)
         self.reservations = self._nothing()
         self.candidates: list[tuple[int, Path]] = []
@@ -220,9 +220,9 @@ class _Search:
         for demand in order.tolist():
             if self.deadline.is_over:
                 return
-            own = preferred.indices[preferred.indptr[demand] : preferred.indptr[demand + 1]]
+            relaxed = preferred.indices[preferred.indptr[demand] : preferred.indptr[demand + 1]]
             weight = self.problem.weight.copy()
-            weight[own] *= OWN_FLOW
+            weight[relaxed] *= OWN_FLOW
             self._try(demand, weight)
 
     def _try(self, demand: int, weight: Floats) -> bool:
@@ -324,7 +324,7 @@ class _Search:
         is_large = bool((self.rate[demands] > smallest * (1 + ROUNDING)).any())
         if not is_large or len(demands) > MAX_TIGHTENED or self.paths.limits is not None:
             return bound
-        known = set(self.candidates)
+        listed = set(self.candidates)
         largest = float(self.rate[demands].max())
         for _ in range(MAX_ROUNDS):
             if self.deadline.is_over:
@@ -339,10 +339,10 @@ class _Search:
                 assert path is not None
                 cost = self.rate[demand] * float((price[list(path)] / capacity[list(path)]).sum())
                 limit += max(self.rate[demand] - cost, 0.0)
-                if cost < self.rate[demand] and (demand, path) not in known:
+                if cost < self.rate[demand] and (demand, path) not in listed:
                     new.append((demand, path))
             bound = min(bound, limit)
-            known.update(new)
+            listed.update(new)
             self.candidates += new
             if not new or bound <= value * (1 + RELAXATION_GAP):
                 break
@@ -393,9 +393,9 @@ class _Search:
         remaining[preferred.indices[span]] = preferred.data[span]
         incumbent = self.reservations.path[demand]
         paths = [] if incumbent is None else [incumbent]
-        least = NEGLIGIBLE * self.rate[demand]
+        negligible = NEGLIGIBLE * self.rate[demand]
         while len(paths) < MAX_PATHS:
-            length = np.where(remaining > least, self.problem.weight, np.inf)
+            length = np.where(remaining > negligible, self.problem.weight, np.inf)
             path = self.paths.find_within(demand, length, remaining)
             if path is None:
                 break
@@ -469,9 +469,9 @@ class _Search:
         link = np.tile(np.arange(links), count)
         leaves = takes.sum_by(pair * nodes + problem.tail[link], count * nodes)
         enters = takes.sum_by(pair * nodes + problem.head[link], count * nodes)
-        own = np.arange(count)
-        supply = admit.sum_by(own * nodes + problem.source[demands], count * nodes) - admit.sum_by(
-            own * nodes + problem.target[demands], count * nodes
+        first_row = np.arange(count) * nodes
+        supply = admit.sum_by(first_row + problem.source[demands], count * nodes) - admit.sum_by(
+            first_row + problem.target[demands], count * nodes
         )
         m.constrain("conserves", leaves - enters - supply, lower=0.0, upper=0.0)
         capacity = problem.capacity_mbps
