@@ -90,9 +90,13 @@ def amount_or_number(value: float | None, unit: str) -> str:
     return f"{number(value)} {_counted(value, unit)}".rstrip()
 
 
+RATIO: Final = "times"
+"""Unit of ratios, such as a delay over the smallest one."""
+
+
 def _counted(value: float, unit: str) -> str:
-    """Return a unit of countable things in the singular where there is one: `1 client`."""
-    return _singular(unit) if value == 1 and not is_convertible(unit) else unit
+    """Return a unit of countable things in the singular where there is one: `1 client`, but `1 times`."""
+    return _singular(unit) if value == 1 and unit != RATIO and not is_convertible(unit) else unit
 
 
 def scale_of(
@@ -273,7 +277,7 @@ PREPOSITIONS: Final = frozenset(
     {"at", "before", "by", "for", "from", "in", "of", "on", "per", "to", "with", "without"}
 )
 """Words after which a phrase says more about its noun: `demands without a path`."""
-IRREGULAR: Final = {"caches": "cache", "series": "series", "times": "times"}
+IRREGULAR: Final = {"caches": "cache", "series": "series"}
 ENDINGS: Final = (
     ("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("sses", "ss"), ("ss", "ss"), ("s", ""),
 )  # fmt: skip
