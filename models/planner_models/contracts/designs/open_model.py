@@ -22,7 +22,9 @@ from planner_models.contracts.designs.rules import prove_shortage
 from planner_models.contracts.plan.plan import Loads, make_plan, read_loads
 from planner_models.contracts.problem.problem import Month
 
-FOLLOWS: Final = frozenset({"level", "price step", "excess", "step order", "free window", "lost traffic"})
+FOLLOWS: Final = frozenset(
+    {"level", program.PRICE_STEPS, "excess", "step order", "free window", "lost traffic"}
+)
 """Blocks that follow from the loads: a row of a user on them changes what the objective says of a plan."""
 TIME_LIMIT_S: Final = 10.0
 """Time limit where the user names none: many months of a few thousand free windows are not proven sooner."""
@@ -124,7 +126,7 @@ def _list_members(problem: Month, regions: Regions) -> dict[str, Callable[[], pd
         LOAD: join(lambda name, region, _: list_by_window(name, region.contracts)),
         "free window": join(lambda name, region, _: list_by_window(name, region.contracts[region.free > 0])),
         "level": join(lambda name, region, _: describe(name, region.contracts)),
-        "price step": join(
+        program.PRICE_STEPS: join(
             lambda name, region, built: describe(
                 name,
                 region.contracts[built.price_contracts],

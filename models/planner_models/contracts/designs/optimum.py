@@ -474,6 +474,6 @@ def count_in_cents(built: MonthProgram) -> LinearProgram:
     count = built.level.shape[0]
     cents = m.variables("cents", count, cost=1.0, integer=True)
     price = built.program.cost[built.steps.columns] / CENT
-    amount = (built.steps * price).sum_by(built.price_contracts, count)
+    amount = (m[program.PRICE_STEPS] * price).sum_by(built.price_contracts, count)
     m.constrain("cents", amount - cents, upper=HALF)
     return m.build()

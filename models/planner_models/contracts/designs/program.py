@@ -28,6 +28,8 @@ from planner.backends.program_builder import Expression, ProgramBuilder, Variabl
 from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
 
 MOST_GROUPS: Final = 240  # groups of windows in the relaxation
+PRICE_STEPS: Final = "price step"
+"""Name of the variables for volumes in steps of prices."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,7 +238,7 @@ def build(
     q = m.variables("level", count, lower=np.where(region.is_mean, 0.0, lowest), upper=highest)
     x = m.variables("load", (len(traffic), count), lower=lower_load, upper=np.maximum(upper_load, lower_load))
     s = m.variables("excess", (len(traffic), len(bursting)), upper=largest_excess)
-    z = m.variables("price step", len(steps.contract), upper=steps.volume, cost=steps.price)
+    z = m.variables(PRICE_STEPS, len(steps.contract), upper=steps.volume, cost=steps.price)
     o = m.variables("step order", len(steps.ordered), upper=1.0, integer=is_integer)
     b = m.variables("free window", s.shape if has_shares else 0, upper=1.0, integer=is_integer)
     d = m.variables("lost traffic", (windows - 1, count) if is_limited else 0)
