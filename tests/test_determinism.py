@@ -23,7 +23,7 @@ SCENARIOS = (
 """Questions whose searches end by themselves, in each of six systems."""
 
 COMPILING = ("fairshare/own_data", "rotors/own_data")
-"""Questions for which kernels are compiled."""
+"""Questions for which kernels are compiled, which takes long where the cache is empty for each process."""
 
 
 def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: int, **settings: str) -> bytes:
@@ -47,7 +47,15 @@ def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: in
 
 
 @pytest.mark.slow(minutes=0.5)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario[0])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(
+            scenario, id=scenario[0], marks=[pytest.mark.exhaustive] if scenario[0] in COMPILING else []
+        )
+        for scenario in SCENARIOS
+    ],
+)
 @pytest.mark.parametrize(
     "ways",
     [

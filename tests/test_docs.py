@@ -40,7 +40,7 @@ WRITTEN = sorted(
 """Pages that people write; the others are generated."""
 SHORT = ("bring_your_own",)
 """Notebooks with fewer cells."""
-EXECUTED = ("bring_your_own", "contracts", "coordination", "rotors", "traffic")
+EXECUTED = ("bring_your_own", "traffic")
 """Notebooks that each slow run executes; `make docs` and the exhaustive tests execute all."""
 LONG = (
     "analytics",

@@ -229,7 +229,7 @@ def test_after_ctrl_c_running_batches_end_and_the_same_command_continues(scenari
     assert json.loads(result.out)["made"] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_sweep_killed_many_times_gives_the_same_store(tmp_path: Path) -> None:
     undisturbed = sweep_kills.Trial(folder=tmp_path, seeds=8, store="undisturbed")
     undisturbed.start()
@@ -240,7 +240,7 @@ def test_a_sweep_killed_many_times_gives_the_same_store(tmp_path: Path) -> None:
     assert sweep_kills.require_equal(tmp_path / "undisturbed", tmp_path / "killed") == 88
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_cluster_that_loses_a_worker_loses_time_only(tmp_path: Path) -> None:
     """Started by the documented commands: a scheduler and two workers, processes of their own."""
     undisturbed = sweep_kills.Trial(folder=tmp_path, seeds=3, store="undisturbed")

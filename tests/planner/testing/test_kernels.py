@@ -133,8 +133,15 @@ def test_other_bits_are_found() -> None:
     assert not is_same(0.1 + 0.2, 0.3)
 
 
+LONG = ("analytics", "coflows", "fairshare")
+"""Systems whose kernels take half a minute in Python, also for few calls."""
+
+
 @pytest.mark.slow(minutes=0.5)
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.exhaustive] if name in LONG else []) for name in system_names()],
+)
 @pytest.mark.parametrize(
     "max_calls", [3, pytest.param(None, marks=pytest.mark.exhaustive)], ids=["few calls", "all calls"]
 )
