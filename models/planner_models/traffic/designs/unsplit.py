@@ -19,16 +19,15 @@ from pydantic import Field
 
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.program_builder import ProgramBuilder
+from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import gap_of, infeasible, judged
 from planner.search.tolerances import NEGLIGIBLE, ROUNDING
-from planner_models.flows.route_limits import RouteLimits
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.designs.reserved_paths import Path, PathSearch, Reservations, admit_paths
+from planner_models.traffic.designs.reserved_paths import FITS, Path, PathSearch, Reservations, admit_paths
 from planner_models.traffic.designs.routable import refuse_demands, shed_unreachable_by_demand
 from planner_models.traffic.plan.plan import Routing, flow_by_demand
 from planner_models.traffic.problem.problem import Traffic
@@ -60,8 +59,6 @@ SELECTION_S: Final = 10.0
 SELECTION_GAP: Final = 1e-3
 WHOLE: Final = "plans that send each demand whole on one path"
 STRONGER_FIRST: Final = f"{WHOLE}, and the most of stronger priorities"
-
-
 BACKEND: Final = "rounding, exchanges and integer programs"
 
 
@@ -88,7 +85,8 @@ def route(
         bound = search.tighten(bound, options)
         search.select_paths(options)
         search.exchange()
-    exact = None if deadline.is_over else search.solve_exactly(options)
+    is_open = len(search.levels) > 1 or search.admitted_mbps < bound * (1 - ROUNDING)
+    exact = search.solve_exactly(options) if is_open and not deadline.is_over else None
     objective = search.admitted_mbps
     scope = WHOLE
     if exact is not None and exact < bound:
@@ -156,8 +154,9 @@ class _Search:
     def _is_admitted(self) -> Bools:
         return np.array([path is not None for path in self.reservations.path], dtype=bool)
 
-    def _sum_by_level(self, admitted: Bools) -> Floats:
-        return np.bincount(self.level[admitted], self.rate[admitted], len(self.levels)).astype(float)
+    def _sum_by_level(self, demands: Bools | Ints) -> Floats:
+        """Return the rates of some demands by level; a mask, or rows."""
+        return np.bincount(self.level[demands], self.rate[demands], len(self.levels)).astype(float)
 
     def _left_out(self) -> list[int]:
         """Return the demands that are not admitted, the strongest first, and of these the largest."""
@@ -252,30 +251,29 @@ class _Search:
         rate = self.rate[demand]
         removed = np.maximum(rate - available, 0.0)
         length = weight / weight.sum() * rate + removed * 10.0
-        length = np.where(self.problem.capacity_mbps >= rate * (1 - ROUNDING), length, np.inf)
+        length = np.where(self.problem.capacity_mbps >= rate * FITS, length, np.inf)
         path = self.paths.find_within(demand, length, available)
         if path is None:
             return
         moved: dict[int, Path] = {}
         for link in path:
             self._clear(link, demand, moved)
-        if any(self.reservations.available(0)[link] < rate * (1 - ROUNDING) for link in path):
+        if (self.reservations.available(0)[list(path)] < rate * FITS).any():
             self._undo(moved, [])
             return
         self.reservations.admit(demand, path)
         others = sorted(moved, key=lambda row: (int(self.level[row]), -float(self.rate[row])))
         new = [demand, *(other for other in others if self._try(other, weight))]
         lost = [other for other in moved if self.reservations.path[other] is None]
-        gain = self._sum_by_level(np.isin(np.arange(len(self.rate)), [demand]))
-        loss = self._sum_by_level(np.isin(np.arange(len(self.rate)), lost))
-        change = gain - loss
+        change = -self._sum_by_level(np.array(lost, dtype=np.int64))
+        change[self.level[demand]] += rate
         significant = np.flatnonzero(np.abs(change) > ROUNDING * rate)
         if not len(significant) or change[significant[0]] < 0:
             self._undo(moved, new)
 
     def _clear(self, link: int, demand: int, moved: dict[int, Path]) -> None:
         """Remove reservations from a link until a demand fits: of weaker levels, and the smallest that do."""
-        lack = self.rate[demand] * (1 - ROUNDING) - self.reservations.available(0)[link]
+        lack = self.rate[demand] * FITS - self.reservations.available(0)[link]
         others = [row for row in self.reservations.on_link[link] if self.level[row] >= self.level[demand]]
         while lack > 0 and others:
             enough = [row for row in others if self.rate[row] >= lack]
@@ -353,13 +351,17 @@ class _Search:
         owner, uses = self._tabulate()
         m = ProgramBuilder(sense="maximize", name="relaxation over paths")
         takes = m.variables("takes", len(owner), cost=self.rate[owner] / largest)
-        m.constrain("one path", takes.sum_by(owner, len(self.rate)), upper=1.0)
-        m.constrain("capacity", sp.csr_array(uses.T) @ takes, upper=1.0)
+        self._constrain_paths(m, takes, owner, uses)
         solution = backends.solve(m.build(), self.deadline.options(options))
         if solution.row_duals is None or solution.objective is None:
             return None
         price = np.abs(m.constraints["capacity"].values(solution.row_duals)) * largest
         return solution.objective * largest, price
+
+    def _constrain_paths(self, m: ProgramBuilder, takes: Variables, owner: Ints, uses: sp.csr_array) -> None:
+        """Limit each demand to one of its candidate paths, and the traffic of links to their capacities."""
+        m.constrain("one path", takes.sum_by(owner, len(self.rate)), upper=1.0)
+        m.constrain("capacity", sp.csr_array(uses.T) @ takes, upper=1.0)
 
     def select_paths(self, options: Options) -> None:
         """Select one of the candidate paths for each demand by an integer program.
@@ -400,7 +402,7 @@ class _Search:
             if path is None:
                 break
             remaining[list(path)] -= remaining[list(path)].min()
-            fits = (self.problem.capacity_mbps[list(path)] >= self.rate[demand] * (1 - ROUNDING)).all()
+            fits = (self.problem.capacity_mbps[list(path)] >= self.rate[demand] * FITS).all()
             if fits and path not in paths:
                 paths.append(path)
         return paths
@@ -418,8 +420,7 @@ class _Search:
         share = self.rate[owner] / largest
         m = ProgramBuilder(sense="maximize", name="selection of paths")
         takes = m.variables("takes", len(owner), upper=1.0, cost=np.where(of_level, share, 0.0), integer=True)
-        m.constrain("one path", takes.sum_by(owner, len(self.rate)), upper=1.0)
-        m.constrain("capacity", sp.csr_array(uses.T) @ takes, upper=1.0)
+        self._constrain_paths(m, takes, owner, uses)
         for number, (rows, value) in enumerate(fixed):
             total = (takes * np.where(rows, share, 0.0)).sum()
             m.constrain(f"level {number}", total, lower=value / largest * (1 - ROUNDING))
@@ -435,7 +436,7 @@ class _Search:
         is too large, or time is over.
         """
         links = len(self.problem.links)
-        has_limits = RouteLimits.of(self.problem) is not None
+        has_limits = self.paths.limits is not None
         if not len(self.demands) or has_limits or len(self.demands) * links > MAX_EXACT:
             return None
         fixed: list[tuple[Ints, float]] = []
