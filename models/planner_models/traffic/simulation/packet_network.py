@@ -5,6 +5,7 @@ source  Sen et al. 2013 (LocalFlow), sections 5 and 7
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -410,7 +411,7 @@ class PacketExecution:
 
     def _list_arrivals(self, stream: Iterator[tuple[float, int, float]], until_s: float) -> FlowList:
         """Return the flows that arrive before the end of the run."""
-        arrivals = list(_before(stream, until_s))
+        arrivals = list(itertools.takewhile(lambda arrival: arrival[0] < until_s, stream))
         if not arrivals:
             raise InputError(f"no flow arrives in {until_s:g} s: raise load or until_s")
         start_s, demand, size = (np.array(column) for column in zip(*arrivals, strict=True))
@@ -525,13 +526,3 @@ def draw_queues_over_time(queues: pd.DataFrame) -> Curve:
         frame=queues[list(names)].rename(columns=names),
         units={"time": "s", "longest queue": "packets", "mean of all queues": "packets"},
     )
-
-
-def _before(
-    arrivals: Iterator[tuple[float, int, float]], until_s: float
-) -> Iterator[tuple[float, int, float]]:
-    """Yield the arrivals before a time."""
-    for arrival in arrivals:
-        if arrival[0] >= until_s:
-            return
-        yield arrival
