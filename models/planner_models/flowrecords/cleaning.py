@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import SHOWN_ROWS
 from planner.errors import InputError
-from planner_models.flowrecords.records import UNKNOWN, FlowRecords
+from planner_models.flowrecords.records import FLOW_KEY, UNKNOWN, FlowRecords
 
 Duplicates = Literal["exporter", "boundary", "direction", "none"]
 INGRESS: Final = 0
@@ -196,17 +196,7 @@ def _at_boundary(records: FlowRecords, exporters: pd.DataFrame | None) -> Bools:
 
 
 def _of_largest_exporter(records: FlowRecords, pieces: Pieces, octets: Floats) -> Bools:
-    names = (
-        "source_high",
-        "source_low",
-        "target_high",
-        "target_low",
-        "protocol",
-        "source_port",
-        "target_port",
-    )
-    flows = pd.DataFrame({name: getattr(records, name) for name in names})
-    flow = flows.groupby(list(names), sort=False).ngroup().to_numpy(dtype=np.int64)
+    flow = records.flow_keys().groupby(list(FLOW_KEY), sort=False).ngroup().to_numpy(dtype=np.int64)
     frame = pd.DataFrame(
         {
             "flow": flow[pieces.record],

@@ -70,6 +70,11 @@ class RecordFiles:
     ] = None
     time_zone: Annotated[str, Field(description="of times that do not say theirs")] = "UTC"
 
+    def read_records(self) -> tuple[FlowRecords, list[ReadFile]]:
+        """Read the records of all files; raises as `reading.read_records`."""
+        columns = parse_columns(self.record_columns)
+        return read_records(list_files(self.path), columns=columns, time_zone=self.time_zone)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaning:
@@ -222,9 +227,7 @@ def read_demands(
     assert prefixes is not None
     exporters, ports = read_optional(EXPORTERS, files.exporters), read_optional(PORTS, files.ports)
     prefix_map = make_prefix_map(prefixes, match=cleaning.match, names=names)
-    records, read = read_records(
-        list_files(files.path), columns=parse_columns(files.record_columns), time_zone=files.time_zone
-    )
+    records, read = files.read_records()
     demands = find_demands(
         records, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=read
     )
@@ -442,16 +445,7 @@ def _samplings(records: FlowRecords, rate: Ints) -> dict[str, str]:
 
 
 def _count_flows(records: FlowRecords) -> int:
-    names = (
-        "source_high",
-        "source_low",
-        "target_high",
-        "target_low",
-        "protocol",
-        "source_port",
-        "target_port",
-    )
-    return len(pd.DataFrame({name: getattr(records, name) for name in names}).drop_duplicates())
+    return len(records.flow_keys().drop_duplicates())
 
 
 def note_demands(demands: Demands, where: str) -> None:

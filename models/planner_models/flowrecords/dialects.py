@@ -40,6 +40,17 @@ class Dialect:
         names = set(keys)
         return all(names.intersection(self.names[field]) for field in REQUIRED)
 
+    def fields_of(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the field of each column or key, "" for those that are none."""
+        field_of = {name: field for field, names in self.names.items() for name in names}
+        return {key: field_of.get(key, "") for key in keys}
+
+
+def split_header(line: str) -> tuple[list[str], str]:
+    """Return the columns of a header, and the delimiter that it has most of."""
+    delimiter = max(",;\t|", key=line.count)
+    return [cell.strip().strip('"') for cell in line.split(delimiter)], delimiter
+
 
 NFDUMP_OLD: Final = Dialect(
     name="nfdump CSV before 1.7.5",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,10 @@ from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.flowrecords.captures import flow_begins
 from planner_models.flowrecords.cleaning import find_sampling, keep_once, make_buckets, spread_records
-from planner_models.flowrecords.demands import Cleaning, RecordFiles, list_files, parse_columns
+from planner_models.flowrecords.demands import Cleaning, RecordFiles
 from planner_models.flowrecords.prefixes import NO_NODE, PrefixMap, make_prefix_map
-from planner_models.flowrecords.reading import read_records
-from planner_models.flowrecords.records import FlowRecords
+from planner_models.flowrecords.records import FLOW_KEY, FlowRecords
 from planner_models.flowrecords.tables import EXPORTERS, PREFIXES, read_optional
-
-KEY: Final = (
-    "source_high", "source_low", "target_high", "target_low", "protocol", "source_port", "target_port",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +76,7 @@ def read_flows(files: RecordFiles, cleaning: Cleaning, joining: Joining, *, with
     assert prefixes is not None
     exporters = read_optional(EXPORTERS, files.exporters)
     prefix_map = make_prefix_map(prefixes, match=cleaning.match)
-    records, _ = read_records(
-        list_files(files.path), columns=parse_columns(files.record_columns), time_zone=files.time_zone
-    )
+    records, _ = files.read_records()
     return find_flows(
         records, prefix_map, cleaning, joining, exporters=exporters, within=within, where=files.path.name
     )
@@ -163,8 +156,8 @@ def _find_first(records: FlowRecords, idle_s: float) -> tuple[FlowRecords, Ints,
 
     An active time-out cuts a flow into records; those with gaps of at most `idle_s` are of one flow.
     """
-    order = np.lexsort((records.start_s, *(getattr(records, name) for name in KEY)))
+    order = np.lexsort((records.start_s, *(getattr(records, name) for name in FLOW_KEY)))
     records = records.select(order)
-    keys = np.stack([getattr(records, name) for name in KEY])
+    keys = np.stack([getattr(records, name) for name in FLOW_KEY])
     begins = flow_begins(keys, records.start_s, records.end_s, idle_s)
     return records, np.flatnonzero(begins), order

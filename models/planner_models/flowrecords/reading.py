@@ -16,7 +16,7 @@ from planner.contract.tables import SHOWN_ROWS
 from planner.errors import InputError
 from planner_models.flowrecords.blocks import open_expanded
 from planner_models.flowrecords.captures import is_capture, read_capture
-from planner_models.flowrecords.dialects import Form, find_dialect
+from planner_models.flowrecords.dialects import Form, find_dialect, split_header
 from planner_models.flowrecords.records import FlowRecords, join_records
 from planner_models.flowrecords.text_records import read_text_records, text_form
 
@@ -123,16 +123,14 @@ def recognize_file(path: Path) -> tuple[str, dict[str, str]] | None:
     dialect = find_dialect(keys, form)
     if dialect is None:
         return None
-    field_of = {name: field for field, names in dialect.names.items() for name in names}
-    return dialect.name, {key: field_of.get(key, "") for key in keys}
+    return dialect.name, dialect.fields_of(keys)
 
 
 def _keys(begin: bytes, form: Form) -> list[str]:
     """Return the columns of the header, or the keys of the first object, at the begin of a text."""
     text = begin.decode("utf-8", errors="replace").lstrip("\ufeff")
     if form == "csv":
-        line = text.partition("\n")[0].strip()
-        return [cell.strip().strip('"') for cell in line.split(max(",;\t|", key=line.count))]
+        return split_header(text.partition("\n")[0].strip())[0]
     try:
         first, _ = json.JSONDecoder().raw_decode(text[max(text.find("{"), 0) :])
     except (ValueError, RecursionError):

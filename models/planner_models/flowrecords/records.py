@@ -8,11 +8,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 
 UNKNOWN: Final = -1
 """Value of an integer field that an export does not have."""
+FLOW_KEY: Final = (
+    "source_high", "source_low", "target_high", "target_low", "protocol", "source_port", "target_port",
+)  # fmt: skip
+"""Fields that the records of one flow have in common."""
 HALF: Final = 1 << 63
 """Difference between a half of an address and the signed integer that stands for it."""
 MAPPED_LOW: Final = 0xFFFF << 32
@@ -61,6 +66,10 @@ class FlowRecords:
     def select(self, rows: Bools | Ints) -> FlowRecords:
         """Return the records of some rows."""
         return replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def flow_keys(self) -> pd.DataFrame:
+        """Return the fields of `FLOW_KEY` of each record."""
+        return pd.DataFrame({name: getattr(self, name) for name in FLOW_KEY})
 
 
 COLUMNS: Final = tuple(field.name for field in fields(FlowRecords) if field.name != "exporters")

@@ -25,6 +25,7 @@ from planner_models.flowrecords.dialects import (
     describe_unknown,
     dialect_of_columns,
     find_dialect,
+    split_header,
 )
 from planner_models.flowrecords.protocols import NUMBERS
 from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text, join_records
@@ -105,11 +106,10 @@ def read_text_records(
         has_zones = has_zones and zoned
     if dialect is None or not shares:
         raise InputError(f"{path.name}: has no flow record")
-    field_of = {name: field for field, names in dialect.names.items() for name in names}
     return TextRecords(
         records=join_records(shares),
         dialect=dialect,
-        columns={key: field_of.get(key, "") for key in keys},
+        columns=dialect.fields_of(keys),
         has_zones=has_zones,
     )
 
@@ -123,7 +123,7 @@ def _delimited(path: Path, columns: Mapping[str, str] | None) -> Scanned:
     header: list[str] | None = None
     slots: Ints = np.empty(0, np.int64)
     dialect: Dialect | None = None
-    delimiter = ord(",")
+    delimiter = ","
     line = 1
     for block in _whole_lines(path):
         begin_at = 0
@@ -131,8 +131,7 @@ def _delimited(path: Path, columns: Mapping[str, str] | None) -> Scanned:
             first, newline, _ = block.partition(b"\n")
             begin_at = len(first) + len(newline)
             text = first.removeprefix(SURROUNDING).removesuffix(b"\r").decode("utf-8", errors="replace")
-            delimiter = ord(max(",;\t|", key=text.count))
-            header = [word.strip().strip('"') for word in text.split(chr(delimiter))]
+            header, delimiter = split_header(text)
             if len(header) > MAX_COLUMNS:
                 raise InputError(
                     f"{name} row 1: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}"
@@ -156,7 +155,7 @@ def _delimited(path: Path, columns: Mapping[str, str] | None) -> Scanned:
         begins, ends, lines = begins[filled], ends[filled], lines[filled]
         stop = _summary(block, text_bytes, begins)
         yield from _cells_of_rows(
-            name, text_bytes, begins[:stop], ends[:stop], lines[:stop], delimiter, slots, header, dialect
+            name, text_bytes, begins[:stop], ends[:stop], lines[:stop], ord(delimiter), slots, header, dialect
         )
         if stop < len(begins):
             return

@@ -12,9 +12,9 @@ from pydantic import Field
 from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.flowrecords.demands import list_files, parse_columns
-from planner_models.flowrecords.flows import KEY, join_records_of_flows
+from planner_models.flowrecords.flows import join_records_of_flows
 from planner_models.flowrecords.reading import read_records as read_files
-from planner_models.flowrecords.records import HALF, MAPPED_LOW, UNKNOWN, FlowRecords, address_text
+from planner_models.flowrecords.records import FLOW_KEY, HALF, MAPPED_LOW, UNKNOWN, FlowRecords, address_text
 from planner_models.flowtables.problem.fields import WITH_PORTS
 from planner_models.flowtables.problem.generators import Accept, Seed
 from planner_models.flowtables.problem.problem import FlowTables
@@ -59,7 +59,7 @@ def read_records(
     flows, packets = join_records_of_flows(records.select(is_ipv4), idle_s)
     if len(flows) > MAX_FLOWS:
         raise InputError(f"{path.name}: has {len(flows):,} flows, must have at most {MAX_FLOWS:,}")
-    order = np.lexsort((*(getattr(flows, name) for name in KEY), flows.start_s))
+    order = np.lexsort((*(getattr(flows, name) for name in FLOW_KEY), flows.start_s))
     flows, packets = flows.select(order), packets[order]
     table = pd.DataFrame(
         {
@@ -74,7 +74,7 @@ def read_records(
 def _headers(flows: FlowRecords) -> list[str]:
     """Return the header of each flow in text."""
     headers = []
-    columns = (getattr(flows, name).tolist() for name in KEY)
+    columns = (getattr(flows, name).tolist() for name in FLOW_KEY)
     for source_high, source_low, target_high, target_low, protocol, source_port, target_port in zip(
         *columns, strict=True
     ):

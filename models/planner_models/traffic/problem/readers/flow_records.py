@@ -14,7 +14,14 @@ from planner.arrays import Floats
 from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
-from planner_models.flowrecords.demands import Cleaning, Demands, RecordFiles, Statistic, read_demands
+from planner_models.flowrecords.demands import (
+    MBIT_PER_BYTE,
+    Cleaning,
+    Demands,
+    RecordFiles,
+    Statistic,
+    read_demands,
+)
 from planner_models.networks.classes import CLASSES
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import LINKS, NODES
@@ -51,7 +58,7 @@ def rates_of(demands: Demands, statistic: Statistic) -> Floats:
     if statistic == "mean":
         present = ~demands.is_missing
         covered_s = demands.covered_s[present].sum()
-        mean: Floats = demands.octets.sum(axis=1) * 8e-6 / covered_s
+        mean: Floats = demands.octets.sum(axis=1) * MBIT_PER_BYTE / covered_s
         return mean
     if statistic == "max":
         largest: Floats = demands.rates_mbps.max(axis=1)
