@@ -69,17 +69,17 @@ def throughput(result: SimulationResult) -> float:
 
 
 def below(name: str, base: str) -> Ratio:
-    """Return how far the throughput of a design is below that of another, percent."""
+    """Return the loss of throughput of a design against another, percent, as a function of their runs."""
     return lambda runs: 100 * (1 - throughput(runs[name]) / throughput(runs[base]))
 
 
 def above(name: str, base: str) -> Ratio:
-    """Return how far the throughput of a design is above that of another, percent."""
+    """Return the gain of throughput of a design over another, percent, as a function of their runs."""
     return lambda runs: -below(name, base)(runs)
 
 
 def completion_above(name: str, base: str) -> Ratio:
-    """Return how far mean completion is above that of another, percent, of flows that ended in both."""
+    """Return the gain of mean completion time over another, percent, of flows that ended in both."""
 
     def compare(runs: Mapping[str, SimulationResult]) -> float:
         took: list[pd.Series[float]] = []

@@ -133,7 +133,7 @@ def _read_sections(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def stale(names: Sequence[str]) -> list[str]:
-    """Return the systems whose section or picture is not what the product draws now."""
+    """Return the systems with an outdated section or picture."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), names)
         sections = [dict(_read_sections(root / PAGE)) for root in (DOCS, Path(folder))]

@@ -103,7 +103,7 @@ def _number(
 
 
 def show_count(key: str, label: str, lower: int, upper: int, value: int, about: str = "") -> int:
-    """Show a slider and a field for an integer from `lower` to `upper`; return what it is set to.
+    """Show a slider and a field for an integer from `lower` to `upper`; return its value.
 
     about  help behind a question mark; "" for none
     """

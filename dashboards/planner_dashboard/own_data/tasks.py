@@ -224,7 +224,7 @@ def read_sheets(
 def _find_times(
     system: System, sheets: Mapping[str, Sheet], mappings: Mapping[str, Mapping[str, str]]
 ) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """Return the columns of times of tables over time, and the faults of a table whose times are unclear."""
+    """Return the columns of times of tables over time, and the faults of unclear times by table."""
     try:
         return find_windows(system, sheets, mappings, None), {}
     except InputError as error:

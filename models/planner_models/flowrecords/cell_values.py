@@ -25,7 +25,7 @@ NONE: Final = -1
 
 @inner
 def signed(value: Any) -> Any:
-    """Return a small unsigned integer as one whose differences may be negative."""
+    """Return a small unsigned integer as a signed one, so that differences may be negative."""
     return np.int64(value)
 
 

@@ -193,7 +193,7 @@ class Delivery:
 
     @cached_property
     def cluster_labels(self) -> list[str]:
-        """(S,) names of the clusters in sentences: `cluster NAME`, or a name that says what it is itself."""
+        """(S,) names of the clusters in sentences: `cluster NAME`, or a name with this word in it."""
         names = [str(name) for name in self.cluster_index]
         return [name if "cluster" in name.lower() else f"cluster {name}" for name in names]
 

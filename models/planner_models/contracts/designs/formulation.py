@@ -77,7 +77,7 @@ def _serve_traffic(problem: Month, m: pyo.ConcreteModel) -> None:
 
 
 def _bill_volumes(problem: Month, m: pyo.ConcreteModel) -> None:
-    """Add to a model what is billed at each price step: the rate or the mean, and the commitment at least."""
+    """Add the billed volume at each price step to a model: the rate or the mean, at least the commitment."""
     import pyomo.environ as pyo
 
     rules, commitment = problem.billing, problem.column("commitment_mbps")
