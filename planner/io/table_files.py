@@ -14,11 +14,10 @@ import pandas as pd
 
 from planner.contract.cell_units import has_units
 from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns, shorten_name
-from planner.contract.date_and_hour import find_hours, join_date_and_hour
+from planner.contract.date_and_hour import find_hours
 from planner.contract.directed_columns import add_opposite_rows, ends_of, split_ends
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
-from planner.contract.periods import UnclearTimes
 from planner.contract.plausibility import find_unusual
 from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.synonyms import names_called
@@ -33,6 +32,7 @@ from planner.io.content_kinds import describe_other_kind
 from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
 from planner.io.formulas import quote_formulas, unquote_formulas
+from planner.io.joined_times import join_times
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
@@ -268,17 +268,18 @@ def _join_hours(table: Table, file: TableFile, raw: RawTable) -> tuple[RawTable,
     cells = _read_times(table, file, dates, hours)
     if cells is None or not raw.frame.index.isin(cells.index).all():
         return raw, ()
-    names = f"{shorten_name(dates)}' and '{shorten_name(hours)}"
     cells = cells.loc[raw.frame.index]
     is_row = raw.frame[dates].notna() & cells[hours].notna()
     try:
-        times = join_date_and_hour(raw.frame[dates][is_row], cells[hours][is_row])
-    except UnclearTimes as error:
-        return raw, (f"{raw.match.where}: columns '{names}': {error}",)
-    if times is None:
+        joined = join_times(
+            raw.frame[dates][is_row], cells[hours][is_row], window=window, where=raw.match.where
+        )
+    except InputError as error:
+        return raw, error.faults
+    if joined is None:
         return raw, ()
+    times, note = joined
     match = replace(raw.match, ignored=[name for name in raw.match.ignored if name != hours])
-    note = f"{match.where}: read columns '{names}' together as {window}"
     frame = raw.frame.assign(**{dates: times.reindex(raw.frame.index)})
     return replace(raw, frame=frame, match=match, notes=(*raw.notes, note)), ()
 

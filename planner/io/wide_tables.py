@@ -13,12 +13,12 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch
-from planner.contract.date_and_hour import find_hours, join_date_and_hour
-from planner.contract.periods import UnclearTimes
+from planner.contract.date_and_hour import find_hours
 from planner.contract.table import Table, number
 from planner.contract.units import Unit, split_unit, unit_of
 from planner.errors import InputError
 from planner.formatting import counted
+from planner.io.joined_times import join_times
 from planner.io.layout import TableFile
 from planner.io.open_columns import find_context_unit
 from planner.io.raw_table import RawTable
@@ -74,16 +74,10 @@ def read_wide(
     time = raw.frame[match.names[window]]
     notes = raw.notes
     if hours is not None:
-        try:
-            joined = join_date_and_hour(time, raw.frame[hours])
-        except UnclearTimes as error:
-            raise InputError(f"{match.where}: columns '{times[0]}' and '{hours}': {error}") from None
+        joined = join_times(time, raw.frame[hours], window=window, where=match.where)
         if joined is None:
             return None
-        time, notes = (
-            joined,
-            (*notes, f"{match.where}: read columns '{times[0]}' and '{hours}' together as {window}"),
-        )
+        time, notes = joined[0], (*notes, joined[1])
     frames = []
     for name, unit in zip(others, units, strict=True):
         cells = raw.frame[name]
