@@ -192,10 +192,11 @@ def test_values_that_are_objects_are_no_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_the_work_grows_as_the_records_do(tmp_path: Path, writer: str, is_damaged: bool) -> None:
+    """Kernels are compiled by a first reading, whose calls do not count."""
     name, write = WRITERS[writer]
     calls = []
-    for count in (40, FACTOR * 40):
+    for count in (FACTOR * 40, 40, FACTOR * 40):
         content = write(FLOWS * count)
         content = content[:-30] if is_damaged else content
         calls.append(count_calls(lambda content=content: read(tmp_path, content, name))[0])  # type: ignore[misc]
-    assert calls[1] <= MOST_RATIO * calls[0]
+    assert calls[2] <= MOST_RATIO * calls[1]
