@@ -13,6 +13,9 @@ BIN := $(VENV)/bin
 # the environment with what planner needs, and with everything for its development
 BASE := $(VENV)/base
 READY := $(VENV)/ready
+# a test that hangs ends with its worker: all its threads are printed, it fails by name, the others go on
+FAST_HANG_S := 600
+SLOW_HANG_S ?= 7200
 # the slow tests wait for browsers and servers a third of their time
 SLOW_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
@@ -29,10 +32,10 @@ demo: $(BASE)
 	@echo "plans: $(DEMO)/<design>/plan/   report: $(DEMO)/report.txt   scenario: $(DEMO)/scenario.toml"
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" -o faulthandler_timeout=$(FAST_HANG_S)
 
 test-slow: $(READY) $(DOCS_VENV)/ready
-	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow -o faulthandler_timeout=$(SLOW_HANG_S)
 
 test-all: test
 	$(MAKE) --no-print-directory test-slow
