@@ -50,6 +50,9 @@ def faults_of(cases: Iterable[int], workers: int, system: str = "", reader: str 
     ) as pool:
         result = [pool.schedule(run_case, args=[number], timeout=LIMIT_S) for number in numbers]
         for number, item in zip(numbers, result, strict=True):
+            while not futures.wait([item], timeout=1.0).done:
+                if not pool.active:  # pebble gives up when a worker ends while none has a task
+                    return [*faults, f"case {number}: the processes ended before it began"]
             try:
                 faults += item.result()
             except futures.TimeoutError:
