@@ -141,8 +141,9 @@ def test_no_process_of_the_pool_listens(workers: LocalWorkers) -> None:
 
 
 PARENT = """
-import sys, time
+import signal, sys, time
 from planner.sweeps.local_workers import start_local_workers
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 with start_local_workers(2) as pool:
     for name in pool.names():
         print(pool.submit(__import__("os").getpid, worker=name).result(60), flush=True)
@@ -165,10 +166,13 @@ def test_busy_workers_end_with_their_parent(number: signal.Signals) -> None:
         [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as parent:
         assert parent.stdout is not None
-        processes = [int(parent.stdout.readline()) for _ in range(2)]
-        assert all(is_running(process) for process in processes)
-        parent.send_signal(number)
-        parent.wait(LIMIT_S)
+        try:
+            processes = [int(parent.stdout.readline()) for _ in range(2)]
+            assert all(is_running(process) for process in processes)
+            parent.send_signal(number)
+            parent.wait(LIMIT_S)
+        finally:
+            parent.kill()
     until = time.monotonic() + 10
     while any(is_running(process) for process in processes) and time.monotonic() < until:
         time.sleep(0.05)
