@@ -33,7 +33,8 @@ rule, node?, tail?, head?, path?)`; and what may fail together: `failures(failur
 Parallel links are rows with the same ends, and a link with capacity 0
 is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
 load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
-`weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
+`weights(tail, head, parallel, weight)`, of design `fibbing` `lies(target, tail, head, parallel,
+fake_nodes)`, of design `segment_routing` `segments(source, target, segments,
 share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain` `moved(source,
 target, rate_mbps)` and `windows(window, element)`, of designs that are safe against failures
 `guarantees(source, target, rate_mbps, failures, at_once, restoration, availability?, probability?)`, with a

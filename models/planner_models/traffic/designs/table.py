@@ -11,15 +11,18 @@ import numpy as np
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.traffic.designs import (
+    bgp_exits,
     concurrent_flow_fptas,
     cspf,
     drain,
     ecmp,
+    fibbing,
     fixed,
     hedera,
     link_weights,
     localflow,
     mptcp,
+    ospf_areas,
     segment_routing,
     tunnels,
     unsplit,
@@ -100,6 +103,12 @@ _oblivious = partial(
     outgrows=_tell_shares_time,
     messages="nodes flood link weights when the network changes",
 )
+_areas = partial(
+    Design,
+    signalling=no_signalling,
+    ignores=_name_limits,
+    outgrows=tell_listing_time,
+)
 _local = partial(
     Design,
     signalling=no_signalling,
@@ -154,6 +163,56 @@ DESIGNS: Final = (
         decide=ecmp.route,
         doubts=_tell_asymmetry,
         source="Sen et al. 2013, section 4.1",
+    ),
+    _areas(
+        name="ospf_areas",
+        title="OSPF areas",
+        decide=ospf_areas.route,
+        doubts=ospf_areas.describe_areas,
+        mechanism=Mechanism.REACTION,
+        messages="nodes flood link weights in their area, and border routers distances between areas, when "
+        "the network changes",
+        source="RFC 2328, 3 and 16; Mukerjee 2018, 1.2.2 (OSPF areas)",
+    ),
+    _areas(
+        name="hot_potato",
+        title="BGP, nearest exit",
+        decide=bgp_exits.route_hot_potato,
+        doubts=bgp_exits.describe_networks,
+        messages="networks announce the networks on their paths when the network changes",
+        source="RFC 4271, 9.1.2.2; Mukerjee 2018, 1.1",
+    ),
+    _areas(
+        name="med",
+        title="BGP with ranked entries",
+        decide=bgp_exits.route_med,
+        doubts=bgp_exits.describe_networks,
+        mechanism=Mechanism.PRIORITY_RANKING,
+        messages="networks announce the networks on their paths, and rank their entries by multi-exit "
+        "discriminators, when the network changes",
+        source="RFC 4271, 9.1.2.2; RFC 4451; Mukerjee 2018, 1.1",
+    ),
+    _areas(
+        name="exchanged_cost",
+        title="BGP with exchanged costs",
+        decide=bgp_exits.route_exchanged_cost,
+        doubts=bgp_exits.describe_networks,
+        mechanism=Mechanism.PRIORITY_RANKING,
+        messages="networks announce the networks on their paths, and what these cost, when the network "
+        "changes",
+        source="Mahajan et al. 2007 (Wiser); Mukerjee 2018, 1.2.2",
+    ),
+    _central(
+        name="fibbing",
+        title="Fibbing",
+        decide=fibbing.route,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        ignores=_name_limits,
+        outgrows=tell_listing_time,
+        signalling=signalling.signal_lies,
+        messages=REPORTS + "controller, which announces fake nodes to routers; after a failure it withdraws "
+        "them, and routers find shortest paths again",
+        source="Vissicchio et al. 2015; Mukerjee 2018, 1.2.2",
     ),
     Design(
         name="tunnels",

@@ -48,6 +48,16 @@ def signal_weights(problem: Traffic, plan: Routing) -> Signalling:  # noqa: ARG0
     )
 
 
+def signal_lies(problem: Traffic, plan: Routing) -> Signalling:
+    """Count the reports of demands' rates, and the fake nodes, which are flooded over every link.
+
+    A fake node's announcement names its router, its next hop and its target, and has a weight.
+    """
+    fake = 0 if plan.lies is None else int(plan.lies["fake_nodes"].sum())
+    messages = fake * len(problem.links)
+    return _with_reports(problem, messages=messages, sent_bytes=messages * (3 * NAME + FIGURE))
+
+
 def signal_segments(problem: Traffic, plan: Routing) -> Signalling:
     """Count the reports of demands' rates, and the segment lists sent to the sources of their demands."""
     table = plan.segments

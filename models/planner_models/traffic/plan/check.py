@@ -39,8 +39,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
-            where its tables contradict each other: link totals, routes, weights, segments, shed, moved,
-            guarantees, shares
+            where its tables contradict each other: link totals, routes, weights, lies, segments, shed,
+            moved, guarantees, shares
     """
     flow = verify_flow(problem, plan)
     violations = check_flow(problem, plan, flow)

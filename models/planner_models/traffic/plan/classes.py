@@ -78,6 +78,7 @@ def divide_among_classes(problem: Traffic, plan: Routing, *, is_fair: bool = Fal
         divided,
         shed=shed,
         weights=plan.weights,
+        lies=plan.lies,
         segments=segments,
         levels=plan.levels,
         moved=moved,

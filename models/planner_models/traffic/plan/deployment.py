@@ -35,6 +35,7 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
                JSON list of nodes (with kind "segments", shortest paths with ECMP between them);
                where the plan's flows have a source
     weights    tail, head, parallel, weight, where the plan has them
+    lies       target, tail, head, parallel, fake_nodes, where the plan has them
 
     Where demands have classes, rates, next_hops and paths are of each class, in the column `class`.
 
@@ -58,10 +59,12 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
     }
     if has_source:
         tables["paths"] = _path_table(problem, plan, served)
-    weights = plan.to_tables().get("weights")
-    if weights is not None:
-        tables["weights"] = weights
-    return tables
+    return tables | _configured(plan)
+
+
+def _configured(plan: Routing) -> dict[str, pd.DataFrame]:
+    """Return the tables of a plan that are of all traffic: weights and lies."""
+    return {name: table for name, table in plan.to_tables().items() if name in ("weights", "lies")}
 
 
 def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.DataFrame]:
@@ -71,7 +74,7 @@ def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.Da
         for key, table in deployment_tables(*classes.take_class(problem, plan, of_class), by=by).items():
             tables_of.setdefault(key, []).append(table.assign(**{"class": name}))
     tables = {key: pd.concat(parts, ignore_index=True) for key, parts in tables_of.items()}
-    return tables if plan.weights is None else {**tables, "weights": plan.weights}
+    return tables | _configured(plan)
 
 
 def has_cycle(problem: Traffic, flow: sp.coo_array) -> Bools:

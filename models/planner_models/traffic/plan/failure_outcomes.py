@@ -10,7 +10,7 @@ Traffic that a failure takes off its routes is restored in one of these ways:
 - reroute: a controller routes all traffic again that the plan sends, for the largest total: over the plan's
   routes that survive where its table `guarantees` is about rerouting and it lists routes, else over all
 
-The plan says which: its table `guarantees`, routes or weights; traffic that is all on shortest paths
+The plan says which: its table `guarantees`, routes, weights or lies; traffic that is all on shortest paths
 reconverges. Links then drop what overloads them, by the rule of `delivery`.
 """
 
@@ -183,7 +183,7 @@ class PlanInFailures:
     def shortest_paths(self) -> ShortestPathRouting:
         """The traffic of the plan on shortest paths, by the plan's weights where it has some."""
         problem, flow = self.problem, self.flow
-        is_single = self.plan.weights is None and _takes_one_path(problem, flow)
+        is_single = self.plan.weights is None and self.plan.lies is None and _takes_one_path(problem, flow)
         return ShortestPathRouting(
             problem=problem.with_rates(flow.served_mbps),
             weight=weights_of(problem, self.plan),
@@ -238,7 +238,7 @@ def find_restoration(problem: Traffic, plan: Routing) -> Restoration:
     claims = plan.guarantees
     if claims is not None and (claims["restoration"] == "reroute").any():
         return "reroute"
-    if plan.weights is not None:
+    if plan.weights is not None or plan.lies is not None:  # lies are withdrawn
         return "reconverge"
     if plan.routes is not None:
         return "local"

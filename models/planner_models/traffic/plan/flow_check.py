@@ -18,6 +18,7 @@ from planner_models.flows import split_ratios
 from planner_models.graphs.distances import extend_reached
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
+from planner_models.traffic.plan.lies import flow_of_lies
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import (
     flow_on_routes,
@@ -45,6 +46,8 @@ def check_flow(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Violation
         _require_routes(problem, plan.routes, flow)
     if plan.weights is not None:
         _require_weights(problem, plan.weights, flow)
+    if plan.lies is not None:
+        _require_lies(problem, plan.lies, flow)
     if plan.segments is not None:
         _require_segments(problem, plan.segments, flow)
     if plan.moved is not None:
@@ -188,6 +191,14 @@ def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow
     ratios = split_ratios.split_evenly(tuned, split_ratios.shortest_path_links(tuned))
     expected = split_ratios.apply_ratios(tuned, ratios, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, sp.csr_array(expected), flow, "weights")
+
+
+def _require_lies(problem: Traffic, lies: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected where OSPF with these lies does not make the flows."""
+    if not flow.by_demand:
+        raise PlanRejected("lies: need flows with the column 'source'")
+    served = np.where(problem.unreachable, 0.0, flow.served_mbps)
+    _require_same_flow(problem, flow_of_lies(problem, lies, served), flow, "lies")
 
 
 def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFlow) -> None:

@@ -73,6 +73,7 @@ METRICS: Final = (
         "traffic that leaves its routes in the plan before, although it could stay, over all that could",
     ),
     less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
+    less("fake_nodes", "fake nodes", "fake nodes that routers of OSPF are told of"),
     less("mean_segments", "segments", "segments of a demand's path, mean over the demands that are sent"),
     more(
         "mean_rate_share",
@@ -205,6 +206,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "moved_mbps": None if plan.moved is None else float(plan.moved["rate_mbps"].sum()),
         "moved_share": measure_moved_share(problem, plan, previous),
         "detoured_demands": detoured,
+        "fake_nodes": None if plan.lies is None else float(plan.lies["fake_nodes"].sum()),
         "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),
         **_in_failures(problem, plan),

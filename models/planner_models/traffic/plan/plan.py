@@ -21,6 +21,7 @@ from planner_models.traffic.plan.schema import (
     FLOWS,
     GUARANTEES,
     LEVELS,
+    LIES,
     LINKS,
     MOVED,
     REROUTING,
@@ -48,6 +49,7 @@ class Routing:
     routes  source, target, path, rate_mbps where traffic follows whole paths, else None
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
+    lies    target, tail, head, parallel, fake_nodes where OSPF with these fake nodes makes the flows
     segments source, target, segments, share where demands follow segment lists; others shortest paths
     levels  level, value, bound, demands of the levels of max-min fairness, of a design that proves them
     moved   source, target, rate_mbps of traffic off its present routes, of a plan that starts from them
@@ -68,6 +70,7 @@ class Routing:
     routes: pd.DataFrame | None = None
     shed: pd.DataFrame | None = None
     weights: pd.DataFrame | None = None
+    lies: pd.DataFrame | None = None
     segments: pd.DataFrame | None = None
     levels: pd.DataFrame | None = None
     moved: pd.DataFrame | None = None
@@ -87,6 +90,7 @@ class Routing:
             "routes": self.routes,
             "shed": self.shed,
             "weights": self.weights,
+            "lies": self.lies,
             "segments": self.segments,
             "levels": self.levels,
             "moved": self.moved,
@@ -158,6 +162,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         links=plan.links if link_table is None else link_table,
         shed=shed,
         weights=weights,
+        lies=read(LIES),
         segments=segments,
         levels=levels,
         moved=moved,

@@ -97,6 +97,19 @@ WEIGHTS: Final = Table(
         "weight": number("routing metric", more_than=0),
     },
 )
+LIES: Final = Table(
+    name="lies",
+    about="fake nodes that routers of OSPF are told of, and that they split traffic to a target over",
+    columns={
+        "target": label("node where the traffic ends"),
+        "tail": label("router that is told of the fake nodes"),
+        "head": label("next hop that the fake nodes lie behind"),
+        "parallel": _parallel_column(),
+        "fake_nodes": number("number of fake nodes", at_least=1, whole=True),
+    },
+    key=("target", "tail", "head", "parallel"),
+    may_be_empty=True,
+)
 LEVELS: Final = Table(
     name="levels",
     about="a level of max-min fairness: its demands can have no more while those of lower levels keep theirs",
@@ -212,6 +225,7 @@ PLAN_TABLES: Final = (
     LINKS,
     SHED,
     WEIGHTS,
+    LIES,
     SEGMENTS,
     LEVELS,
     MOVED,

@@ -17,7 +17,13 @@ from tests.models.traffic.networks import both_ways, network
 
 LINKS = both_ways([("a", "b", 10.0), ("b", "c", 6.0), ("a", "c", 4.0), ("c", "d", 5.0), ("b", "d", 3.0)])
 SCARCE = network(LINKS, [("a", "d", 7.0), ("b", "d", 4.0), ("c", "a", 3.0), ("d", "b", 20.0)])
-PLANS: dict[str, dict[str, Any]] = {"optimum": {}, "optimum_paths": {"paths": 3}, "weights": {}, "ecmp": {}}
+PLANS: dict[str, dict[str, Any]] = {
+    "optimum": {},
+    "optimum_paths": {"paths": 3},
+    "weights": {},
+    "fibbing": {},
+    "ecmp": {},
+}
 NAMES = ["a", "b", "c", "zz", "[" * 3000, '["a", "d"]']
 OFFSETS = [0.0, 1.0, 0.5]
 

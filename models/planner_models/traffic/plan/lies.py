@@ -1,0 +1,57 @@
+"""Lies of Fibbing: fake nodes that a controller shows to routers of OSPF, and the flows that they make."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Floats
+from planner.errors import PlanRejected
+from planner_models.flows import split_ratios
+from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.problem.problem import Traffic
+
+
+def list_lies(problem: Traffic, copies: sp.coo_array) -> pd.DataFrame:
+    """Return the table `lies` of numbers of fake nodes towards targets behind links, (D, E)."""
+    names = problem.nodes["node"].to_numpy()
+    order = np.lexsort((copies.col, copies.row))
+    row, link = copies.row[order], copies.col[order]
+    return pd.DataFrame(
+        {
+            "target": names[problem.targets[row]],
+            "tail": problem.links["tail"].to_numpy()[link],
+            "head": problem.links["head"].to_numpy()[link],
+            "parallel": problem.parallel[link],
+            "fake_nodes": copies.data[order].astype(np.int64),
+        }
+    )
+
+
+def flow_of_lies(problem: Traffic, lies: pd.DataFrame, served_mbps: Floats) -> sp.csr_array:
+    """Return the flow of demands, (K, E) Mbit/s, with rates (K,) under OSPF with these lies.
+
+    A router with lies about a target splits its traffic over the fake nodes, the others evenly over shortest
+    paths.
+
+    raises  PlanRejected for a target that no demand has, an unknown link, or routes that circle
+    """
+    target = problem.find_nodes(lies["target"])
+    row = np.searchsorted(problem.targets, target)
+    is_known = problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
+    if not is_known.all():
+        first = int(np.argmin(is_known))
+        raise PlanRejected(f"lies row {first + 1}: no demand ends at '{lies['target'].iloc[first]}'")
+    link = require_links(problem, lies["tail"], lies["head"], lies["parallel"], "lies")
+    shape = (len(problem.targets), len(problem.links))
+    fake = sp.coo_array((lies["fake_nodes"].to_numpy(float), (row, link)), shape=shape)
+    lied_to = row * len(problem.nodes) + problem.tail[link]
+    plain = split_ratios.shortest_path_links(problem)
+    is_plain = ~np.isin(plain.row * len(problem.nodes) + problem.tail[plain.col], lied_to)
+    true = sp.coo_array((plain.data[is_plain], (plain.row[is_plain], plain.col[is_plain])), shape=shape)
+    ratios = split_ratios.compute_ratios(problem, sp.coo_array(sp.csr_array(fake) + sp.csr_array(true)))
+    try:
+        return sp.csr_array(split_ratios.apply_ratios(problem, ratios, served_mbps))
+    except ValueError as error:
+        raise PlanRejected(f"lies: {error}") from error
