@@ -17,7 +17,7 @@ import streamlit as st
 
 from planner.errors import InputError, PlannerError
 from planner.formatting import printable
-from planner_dashboard import visitors
+from planner_dashboard import fragments, visitors
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 from planner_dashboard.question import say_unknown
 
@@ -174,7 +174,6 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
     pending: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
     is_slow = isinstance(pending, Job) and pending.seconds >= SLOW_JOB_S
 
-    @st.fragment(run_every=SLOW_POLL_S if is_slow else FAST_POLL_S)
     def bar() -> None:
         job: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
         if isinstance(job, _DeferredJob):
@@ -205,7 +204,7 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
             st.session_state[f"error {name}"] = InputError(cancelled)
 
     if is_pending(name):
-        bar()
+        fragments.show_repeatedly(bar, every_s=SLOW_POLL_S if is_slow else FAST_POLL_S)
 
 
 def read_progress(name: str) -> float | None:

@@ -22,7 +22,7 @@ from planner.errors import PlannerError
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
-from planner_dashboard import fields, pictures, rendering, session, titles
+from planner_dashboard import fields, fragments, pictures, rendering, session, titles
 from planner_dashboard.question import field_value, unchanged_scenario
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.through_time import tasks
@@ -272,13 +272,12 @@ def _shown(name: str) -> str:
 def _show_finished_windows(system: System) -> None:
     """Show the headline metric of the windows that are finished while the others are computed."""
 
-    @st.fragment(run_every=1.0)
     def curve() -> None:
         rows = _read_rows(session.folder() / "roll.windows")
         if rows:
             _show_curve(system, pd.DataFrame(rows), "time curve so far")
 
-    curve()
+    fragments.show_repeatedly(curve, every_s=1.0)
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:

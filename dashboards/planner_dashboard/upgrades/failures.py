@@ -11,7 +11,7 @@ from typing import Final
 import streamlit as st
 
 from planner.formatting import percent
-from planner_dashboard import pictures, session
+from planner_dashboard import fragments, pictures, session
 from planner_dashboard.question import Question
 from planner_dashboard.upgrades import work
 from planner_dashboard.upgrades.panel import STYLE, Apply
@@ -40,7 +40,7 @@ def show_failures(question: Question, tables: Path, label: str, on_fail: Apply) 
         return
     if SEARCH.is_running(request):
         session.show_progress(SEARCH.name, "failing each element alone", "cancelled")
-        _show_partial()
+        fragments.show_repeatedly(_show_partial, every_s=1.5)
         return
     if SEARCH.was_stopped(request):
         session.show_failure(SEARCH.name)
@@ -55,7 +55,6 @@ def show_failures(question: Question, tables: Path, label: str, on_fail: Apply) 
     )
 
 
-@st.fragment(run_every=1.5)
 def _show_partial() -> None:
     """Show the worst failures found so far, while the search runs."""
     failures_found: FoundFailures | None = SEARCH.partial()

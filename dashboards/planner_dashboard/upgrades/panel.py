@@ -11,7 +11,7 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.formatting import counted, few, percent
-from planner_dashboard import session
+from planner_dashboard import fragments, session
 from planner_dashboard.question import Question
 from planner_dashboard.upgrades import cheapest, curve, work
 from planner_dashboard.upgrades.search import Search
@@ -46,7 +46,7 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     if SEARCH.is_running(request):
         st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
         session.show_progress(SEARCH.name, "solving with each candidate", "cancelled")
-        _show_partial()
+        fragments.show_repeatedly(_show_partial, every_s=1.0)
         return
     if SEARCH.was_stopped(request):
         session.show_failure(SEARCH.name)
@@ -63,7 +63,6 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     )
 
 
-@st.fragment(run_every=1.0)
 def _show_partial() -> None:
     """Show the steps found so far, while the search runs."""
     upgrades_found: FoundUpgrades | None = SEARCH.partial()
