@@ -150,9 +150,12 @@ def run_browser() -> Iterator[Any]:
 
 
 def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
-    """Return a page of a new visitor."""
+    """Return a page of a new visitor, who wants no animations: without a graphics processor they take a core."""
     context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,
+        accept_downloads=True,
+        reduced_motion="reduce",
     )
     page = context.new_page()
     page.set_default_timeout(TIME_LIMIT_MS)

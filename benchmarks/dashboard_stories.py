@@ -1,4 +1,4 @@
-"""Seven stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
+"""Ten stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
 
 1. A link of a national backbone fails, and upgrades are chosen under a budget.
 2. A CDN of a broker raises its price.
@@ -7,6 +7,9 @@
 5. Capacity is bought for a backbone that grows, then within a smaller budget.
 6. A node of a shared store fails.
 7. A network changes its rules at once, or in rounds.
+8. Traffic under contracts with CDNs grows.
+9. The cache of a virtual switch is limited.
+10. A cluster of a CDN fails, whose clients the CDN or CDN and ISP together move.
 """
 
 from __future__ import annotations
@@ -73,8 +76,7 @@ def play_market(page: Any, url: str, report: Report) -> None:
     act(page, "Raise its price by 20%")
     assert verdict(page) != before
     report("market 3 price")
-    choose(page, "Compare with", "Compare with the plan before")
-    page.get_by_text("What changed").wait_for()
+    _compare_with_before(page)
     report("market 4 changed")
 
 
@@ -100,8 +102,7 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     act(page, "Double the capacity")
     assert "cannot serve 4 clients" in verdict(page), verdict(page)
     report("live 4 larger")
-    choose(page, "Compare with", "Compare with the plan before")
-    page.get_by_text("What changed").wait_for()
+    _compare_with_before(page)
     report("live 5 changed")
 
 
@@ -176,6 +177,66 @@ def play_updates(page: Any, url: str, report: Report) -> None:
     report("updates 3 larger table")
 
 
+def _set_number(page: Any, field: str, value: str) -> None:
+    """Type the value of a parameter into its number field, and wait for the new answer."""
+    address = page.url
+    number = page.get_by_role("spinbutton", name=field).last
+    number.scroll_into_view_if_needed()
+    number.fill(value)
+    page.keyboard.press("Enter")
+    page.wait_for_function("address => location.href != address", arg=address)
+    wait_for_answer(page)
+
+
+def _compare_with_before(page: Any) -> None:
+    choose(page, "Compare with", "Compare with the plan before")
+    page.get_by_text("What changed").wait_for()
+
+
+def play_contracts(page: Any, url: str, report: Report) -> None:
+    """Let the traffic of a week grow by half, and see by what the bill grows."""
+    before = _ask(page, url, "contracts/own_data", "optimum,by_peak,commitments_first")
+    assert "for a bill of" in before, before
+    report("contracts 1 bill")
+    press(page, "Scale 1")
+    _set_number(page, "Scale", "1.5")
+    page.keyboard.press("Escape")
+    assert verdict(page) != before
+    report("contracts 2 growth")
+    _compare_with_before(page)
+    report("contracts 3 changed")
+
+
+def play_flow_tables(page: Any, url: str, report: Report) -> None:
+    """Compare caches of a virtual switch, and limit the number of their entries."""
+    before = _ask(page, url, "flowtables/own_data", "merged,all,microflows")
+    assert "of CPU time for a new connection" in before, before
+    report("flowtables 1 caches")
+    choose(page, "Compare with", "Compare with Microflow cache")
+    page.get_by_text("What changed").wait_for()
+    report("flowtables 2 compared")
+    choose(page, "Compare with", "Compare with nothing")
+    press(page, "Parameters", role="group")
+    _set_number(page, "Flow limit", "4")
+    page.locator(".planner-verdict").scroll_into_view_if_needed()
+    assert verdict(page) != before
+    report("flowtables 3 limited")
+
+
+def play_cdn_routing(page: Any, url: str, report: Report) -> None:
+    """Fail a cluster of a CDN, and compare its clients' delays with those before."""
+    before = _ask(page, url, "cdnrouting/own_data", "joint,react_blind,separate")
+    assert "delays traffic by" in before, before
+    report("cdnrouting 1 delay")
+    select_element(page, "east cluster (cluster)")
+    report("cdnrouting 2 cluster")
+    act(page, "Fail")
+    assert verdict(page).startswith("With east cluster failed"), verdict(page)
+    report("cdnrouting 3 failed")
+    _compare_with_before(page)
+    report("cdnrouting 4 changed")
+
+
 STORIES = (
     play_backbone,
     play_market,
@@ -183,4 +244,7 @@ STORIES = (
     play_purchases,
     play_shares,
     play_updates,
+    play_contracts,
+    play_flow_tables,
+    play_cdn_routing,
 )

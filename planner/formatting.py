@@ -264,7 +264,7 @@ def counted_of(count: float, total: float, nouns: str, verb: str = "") -> str:
     return f"{says} {agree(count, verb)}" if verb else says
 
 
-SINGULAR_VERBS: Final = {"are": "is", "were": "was", "have": "has", "do": "does"}
+SINGULAR_VERBS: Final = {"are": "is", "were": "was", "have": "has", "do": "does", "carry": "carries"}
 """Forms of verbs that are not made by adding an s."""
 
 

@@ -13,7 +13,7 @@ import csv
 import enum
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
@@ -210,6 +210,12 @@ class Recommendation(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each design of this toolkit that implements the recommendation."""
         return pd.DataFrame(self.designs, columns=["system", "design"])
+
+    def titled(self) -> Recommendation:
+        """Return the recommendation with titles of systems and designs, for people to read."""
+        systems = {name: find_system(name) for name, _ in self.designs}
+        designs = [(systems[name].label, systems[name].design(design).label) for name, design in self.designs]
+        return replace(self, designs=tuple(designs))
 
     def summary(self) -> list[str]:
         """Return the mechanisms and the reasons."""

@@ -58,16 +58,21 @@ class Example:
             return None
         return f"designs.{self.design}.information.{self.parameter}", self.value
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The titles of its system and design."""
+        return find_system(self.system).label, load(self.scenario).design_title(self.design)
+
     def title(self) -> str:
         """Return a short name: system, design, and the age, noise or granularity of its information."""
-        says = f"{self.system}, {self.design}"
+        says = ", ".join(self.names)
         return (
             f"{says}, {self.kind} {amount(self.value, self.unit) if self.value else 0}" if self.kind else says
         )
 
     def place(self) -> tuple[str, str, str, float]:
-        """Return the data of an example at a point of a chart."""
-        return (self.system, self.design, "", self.value)
+        """Return the data of an example at a point of a chart that has titles."""
+        return (*self.names, "", self.value)
 
     def words(self) -> str:
         """Return the example in one sentence."""
@@ -75,7 +80,7 @@ class Example:
         study = system.studies.coordination
         assert study is not None
         metric = system.metric(study.performance)
-        says = f"{self.system}, {self.design} ({self.mechanism})"
+        says = f"{', '.join(self.names)} ({self.mechanism})"
         if self.parameter and self.value:
             says += f" with {self.kind} {amount(self.value, self.unit)}"
         if self.share is not None:

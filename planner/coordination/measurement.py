@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from planner.contract.parameters import parameters_of
 from planner.contract.studies import Coordination
 from planner.contract.system import System
 from planner.errors import InputError, PlannerError, did_you_mean
-from planner.formatting import amount, number
+from planner.formatting import amount
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Scenario, load
 from planner.store.record import column_of
@@ -68,13 +68,24 @@ class Measurement:
     bound: float | None
     failed: Mapping[str, str]
 
+    @property
+    def name(self) -> str:
+        """The system as the frame names it."""
+        return _named_system(self.system, self.frame)
+
+    def titled(self) -> Measurement:
+        """Return the measurement with titles of its system and designs, for people to read."""
+        title = load(_coordination(self.system).scenario).design_title
+        failed = {title(design): reason for design, reason in self.failed.items()}
+        return replace(self, frame=_in_titles(self.system, self.frame), failed=failed)
+
     def sentences(self) -> list[str]:
         """Return sentences about the best design, and about designs that are worse than no coordination."""
         metric = self.system.metric(_coordination(self.system).performance)
         if not len(self.frame):
-            return [f"{self.system.name}: no design has a plan"]
+            return [f"{self.name}: no design has a plan"]
         rows = self.frame.to_dict(orient="records")
-        name, first, sentences = self.system.name, rows[0], []
+        name, first, sentences = self.name, rows[0], []
         what = metric.words
         if self.bound is not None and first["share"] is not None:
             best = max(rows, key=lambda row: row["share"])
@@ -84,7 +95,7 @@ class Measurement:
             )
         sentences += [
             f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {what} "
-            f"{number(row['performance'])} against {number(first['performance'])}"
+            f"{metric.text(row['performance'])} against {metric.text(first['performance'])}"
             + (f", {row['share']:.0%} of the possible gain{describe_range(row)}" if row["draws"] > 1 else "")
             for row in rows
             if row["share"] is not None and row["share"] < -1e-6
@@ -111,6 +122,15 @@ class Curves:
     measured: Measurement
     failed: Mapping[str, str]
 
+    @property
+    def name(self) -> str:
+        """The system as the frame names it."""
+        return _named_system(self.system, self.frame)
+
+    def titled(self) -> Curves:
+        """Return the curves with titles of their system and designs, for people to read."""
+        return replace(self, frame=_in_titles(self.system, self.frame), measured=self.measured.titled())
+
     def sentences(self, kind: str | None = None) -> list[str]:
         """Return sentences about each design with degraded information.
 
@@ -122,12 +142,22 @@ class Curves:
         for degradation in study.degradations:
             rows = self.frame[self.frame["parameter"] == degradation.parameter]
             if len(rows) and kind in (None, degradation.kind):
-                sentences += _describe_curves(self.system.name, degradation, rows, better)
+                sentences += _describe_curves(self.name, degradation, rows, better)
         return sentences if kind else sentences + self.failures()
 
     def failures(self) -> list[str]:
         """Return a sentence for each run without a result."""
-        return [f"{self.system.name}: {run} has no result: {reason}" for run, reason in self.failed.items()]
+        return [f"{self.name}: {run} has no result: {reason}" for run, reason in self.failed.items()]
+
+
+def _named_system(system: System, frame: pd.DataFrame) -> str:
+    return str(frame["system"].iloc[0]) if len(frame) else system.name
+
+
+def _in_titles(system: System, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with the titles of its system and designs in place of their names."""
+    title = load(_coordination(system).scenario).design_title
+    return frame.assign(system=system.label, design=[title(str(name)) for name in frame["design"]])
 
 
 def measurable_systems() -> list[str]:
@@ -406,7 +436,7 @@ def describe_range(row: Mapping[Any, Any]) -> str:
 def _failure_reason(run: Any, metric: Metric) -> str:
     """Return the reason why a run has no performance."""
     if run["exit_code"] == 0:
-        return f"its plan has no {metric.name}"
+        return f"its plan has no {metric.words}"
     return str(run["message"] or run["status"])
 
 

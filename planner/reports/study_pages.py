@@ -127,7 +127,7 @@ def _coordination_table(measurement: Measurement) -> Table:
         ("responds in", "s"),
     )
     return Table(
-        title=f"{measurement.system.name}: {metric.label} {better(metric)}",
+        title=f"{measurement.name}: {metric.label} {better(metric)}",
         columns=[
             Column(label="design", wrap=False),
             Column(label="mechanism"),
@@ -137,7 +137,7 @@ def _coordination_table(measurement: Measurement) -> Table:
         ],
         rows=rows,
         caption="share of the gain from the first design to the best that is proven possible, "
-        + number(measurement.bound)
+        + metric.text(measurement.bound)
         + _say_draws(measurement.frame)
         + (f"; cost: {measurement.system.metric(study.cost).label}" if study.cost else ""),
         row_headers=1,
@@ -210,7 +210,7 @@ def _curve_table(curve: Curves, kind: str) -> Table:
     seeds = f"; median of {degradation.seeds} seeds" if degradation.seeds > 1 else ""
     values = [amount(value, degradation.unit) if value else "0" for value in degradation.values]
     return Table(
-        title=f"{curve.system.name}: {what} by {degradation.kind} ({degradation.parameter})",
+        title=f"{curve.name}: {what} by {degradation.kind}",
         columns=[
             Column(label="design", wrap=False),
             *(Column(label=value, numeric=True) for value in values),
@@ -373,7 +373,7 @@ def reproduction_part(result: Reproduction, *, folded: bool = False) -> Part:
     names = Counter(row.quantity for row in result.rows)
     labels = ("value", "published", "ours", "ratio", "", "verdict")
     table = Table(
-        title=f"{result.name}, {result.target.place}: {result.target.about}",
+        title=f"{result.label}: {result.target.about}",
         columns=[
             Column(label=label, numeric=label in ("published", "ours", "ratio"), wrap=label != "verdict")
             for label in labels
@@ -409,11 +409,14 @@ def _published(row: JudgedValue) -> str:
     return f"{row.published:.0f}" if is_year else number(row.published)
 
 
-def verdicts_part(reproductions: Sequence[Reproduction]) -> Part:
-    """Return the number of values of each target with each verdict."""
+def verdicts_part(reproductions: Sequence[Reproduction], *, in_titles: bool = False) -> Part:
+    """Return the number of values of each target with each verdict.
+
+    in_titles  name targets by their system's title and their place in the paper
+    """
     rows: list[list[Text | str]] = [
         [
-            reproduction.name,
+            reproduction.label if in_titles else reproduction.name,
             *(str(count or "") for count in reproduction.counts().values()),
             number(reproduction.seconds),
         ]

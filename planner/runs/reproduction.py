@@ -112,6 +112,11 @@ class Reproduction(Result):
         return f"{self.system.name}/{self.target.name}"
 
     @property
+    def label(self) -> str:
+        """The system's title, and the target's place in its paper."""
+        return f"{self.system.label}, {self.target.place}"
+
+    @property
     def verdict(self) -> str:
         """Count the target's values by verdict, in one sentence."""
         counts = [f"{count} {verdict}" for verdict, count in self.counts().items() if count]

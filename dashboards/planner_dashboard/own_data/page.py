@@ -23,7 +23,7 @@ from planner.io.table_files import suffix_of
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.read_columns import ReadColumn
 from planner.scenarios.shipped import own_folders, scenario_names
-from planner_dashboard import pictures, rendering, session
+from planner_dashboard import pictures, rendering, session, titles
 from planner_dashboard.own_data import network_editor, network_edits, tasks
 from planner_dashboard.own_data.drafts import Draft, column_label, in_words, replace_rows, split_faults
 from planner_dashboard.own_data.intake import GivenFile
@@ -220,10 +220,10 @@ def _show_needs(state: PageState) -> None:
         needed = [
             table for table in system.problem.tables if table.name not in system.problem.optional_tables
         ]
-        tables = "<br>".join(f"**{table.name}**: {_columns_in_words(table)}" for table in needed)
+        tables = "<br>".join(f"**{column_label(table.name)}**: {_columns_to_type(table)}" for table in needed)
         if system.problem.optional_tables:
-            tables += f"<br>[{', '.join(system.problem.optional_tables)}]"
-        lines.append(f"| {system.question} | {name} | {tables} |")
+            tables += f"<br>[{', '.join(map(column_label, system.problem.optional_tables))}]"
+        lines.append(f"| {system.question} | {system.label} | {tables} |")
     st.markdown("\n".join(lines), unsafe_allow_html=True)
     _show_template(state)
 
@@ -231,20 +231,27 @@ def _show_needs(state: PageState) -> None:
 def _show_template(state: PageState) -> None:
     """Offer a workbook to fill in: a sheet for each table, and one that explains the columns."""
     st.subheader("A workbook to fill in")
-    name = st.selectbox("Workbook for the system", system_names(), index=None, key="own template system")
+    name = st.selectbox(
+        "Workbook for the system", system_names(), index=None, format_func=_title, key="own template system"
+    )
     if st.button("Prepare the workbook", disabled=name is None, key="own template button"):
         session.submit("own template", tasks.make_template, name)
     session.show_progress("own template", "writing")
     session.show_failure("own template")
     if state.template is not None:
         file_name, content = state.template
-        st.download_button(f"Download {file_name}", content, file_name=file_name, key="own template download")
+        st.download_button("Download the workbook", content, file_name=file_name, key="own template download")
 
 
-def _columns_in_words(table: Table) -> str:
-    """Return the columns of a table, the optional ones in brackets."""
-    optional = [name for name, column in table.columns.items() if not column.required]
-    return ", ".join(table.required_columns) + (f" [{', '.join(optional)}]" if optional else "")
+def _title(system: str) -> str:
+    return find_system(system).label
+
+
+def _columns_to_type(table: Table) -> str:
+    """Return the columns of a table as they are typed in files, the optional ones in brackets."""
+    optional = [f"`{name}`" for name, column in table.columns.items() if not column.required]
+    required = ", ".join(f"`{name}`" for name in table.required_columns)
+    return required + (f" [{', '.join(optional)}]" if optional else "")
 
 
 def _show_start(state: PageState) -> None:
@@ -269,6 +276,7 @@ def _show_start(state: PageState) -> None:
             "Or start from a scenario",
             scenario_names(),
             index=None,
+            format_func=titles.title_with_topic,
             placeholder="Choose a scenario",
             key="own start",
         )
@@ -341,9 +349,7 @@ def _show_all_windows(state: PageState, system: System, selected: Mapping[str, t
         st.download_button(
             "Download all windows (zip)", state.packed[0], file_name=f"{name}.zip", key="own windows download"
         )
-        st.caption(
-            escape_markdown(f"Unpacked, it runs with: planner roll {name}/scenario.toml --out {name}/out")
-        )
+        st.caption(f"Unpacked, it runs with: `planner roll {name}/scenario.toml --out {name}/out`")
 
 
 def _show_sheets(
@@ -359,14 +365,20 @@ def _show_sheets(
         if table is None:
             is_clear = False
         elif table in selected:
-            st.error(escape_markdown(f"{sheet.name}: {selected[table][0].name} is {table} already"))
+            st.error(
+                escape_markdown(f"{sheet.name}: {selected[table][0].name} is {column_label(table)} already")
+            )
             is_clear = False
         elif table != NO_TABLE:
             selected[table] = (sheet, _show_layout(state, system, index, sheet, table))
     kind = system.problem
     needed = [item.name for item in kind.tables if item.name not in (*kind.optional_tables, *selected)]
     if needed:
-        st.warning(escape_markdown(f"Still missing: {', '.join(needed)}. Add a file, or fill in the table."))
+        st.warning(
+            escape_markdown(
+                f"Still missing: {', '.join(map(column_label, needed))}. Add a file, or fill in the table."
+            )
+        )
     return selected, is_clear
 
 
@@ -375,14 +387,14 @@ def _show_system(taken: tasks.Taken) -> System | None:
     fitting = [reading.system for reading in taken.recognition.readings]
     names = [*fitting, *(name for name in system_names() if name not in fitting)]
     if taken.system is None:
-        which = " or ".join(fitting[:3]) or "none of the systems by its columns"
+        which = " or ".join(map(_title, fitting[:3])) or "none of the systems by its columns"
         st.warning(escape_markdown(f"Which system is it? The columns fit {which}."))
     selected_name = st.selectbox(
         "System",
         names,
         index=None if taken.system is None else names.index(taken.system),
         placeholder="Choose the system",
-        format_func=lambda name: f"{name}: {find_system(name).question}",
+        format_func=lambda name: f"{_title(name)}: {find_system(name).question}",
         key=f"own system {id(taken)}",
     )
     return None if selected_name is None else find_system(selected_name)
@@ -395,13 +407,14 @@ def _show_sheet(system: System, index: int, sheet: Sheet, choice: Choice) -> str
     is_question = choice.table is None and bool(choice.fitting)
     default = choice.table or (None if is_question else NO_TABLE)
     if is_question:
-        which = " or ".join(choice.fitting)
+        which = " or ".join(map(column_label, choice.fitting))
         st.warning(escape_markdown(f"{sheet.name}: is it {which}? Its columns and its name do not tell."))
     selected: str | None = st.selectbox(
         f"{sheet.name}: {', '.join(sheet.widest)[:120]}",
         names,
         index=None if default is None else names.index(default),
         placeholder="Which table is it?",
+        format_func=column_label,
         key=f"own table {system.name} {index} {sheet.name} {choice.table}",
     )
     return selected
@@ -630,7 +643,7 @@ def _show_state(state: PageState, draft: Draft) -> None:
     if checked.faults:
         st.subheader(f":red[{sizes({'faults': len(checked.faults)})}] to correct before it can be solved")
     else:
-        st.subheader(escape_markdown(f"A valid problem of {draft.system}: {checked.size}"))
+        st.subheader(escape_markdown(f"A valid problem of {_title(draft.system)}: {checked.size}"))
     _, others = _faults(state, draft)
     for fault in others[: session.MAX_ERROR_LINES]:
         st.error(escape_markdown(fault))
@@ -708,7 +721,7 @@ def _show_save(state: PageState, draft: Draft, checked: tasks.Checked) -> None:
         st.download_button(
             "Download (zip)", tasks.pack(stored, name), f"{name}.zip", on_click="ignore", key="own zip"
         )
-        st.caption(escape_markdown(f"Unpack it, then: planner solve {name}/scenario.toml"))
+        st.caption(f"Unpack it, then: `planner solve {name}/scenario.toml`")
         if own_folders():
             if st.button("Save on this server", key="own save"):
                 session.submit("own save", tasks.save_scenario, stored, name)
@@ -716,7 +729,7 @@ def _show_save(state: PageState, draft: Draft, checked: tasks.Checked) -> None:
             session.show_progress("own save", "saving")
             session.show_failure("own save")
             if state.saved:
-                st.success(escape_markdown(f"Saved as {state.saved}: it is in the list of scenarios."))
+                st.success(f"Saved as `{state.saved}`: it is in the list of scenarios.")
 
 
 def _open_question(digest: str) -> None:

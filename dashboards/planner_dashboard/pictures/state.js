@@ -98,8 +98,10 @@ class State extends Elements {
       if (value === null || isLabelled.has(link)) return;
       if (this.isDifference ? this.isEmphasised(link) : value >= PILL_FROM * this.limit) {
         const sign = this.isDifference && value > 0 ? "+" : "";
-        const unit = this.data.unit === "%" && !this.isDifference ? "%" : "";
-        this.pills.push({ link, text: `${sign}${figure(value)}${unit}`.replace("-", "−"), rank: Math.abs(value) });
+        const shown = this.isDifference ? figure(value, 3) : figure(value);
+        const unit = this.isDifference ? this.data.unitOfChange : this.data.unit;
+        const text = unit === "%" ? `${shown}%` : `${shown} ${unit}`.trim();
+        this.pills.push({ link, text: `${sign}${text}`.replace("-", "−"), rank: Math.abs(value) });
       }
     });
     this.pills.sort((a, b) => b.rank - a.rank);

@@ -35,7 +35,7 @@ def show_designs() -> None:
     selected = _choose_systems(designs)
     if selected:
         _show_origin(designs[designs["system"].isin(selected)])
-        measured = [_select_system(name, designs, curves).measured for name in selected]
+        measured = [_select_system(name, designs, curves).titled().measured for name in selected]
         section = study_pages.coordination_page(measured).parts[0]
         (figure,) = section.charts
         card = st.container()
@@ -92,11 +92,11 @@ def show_curves() -> None:
     selected = _choose_systems(rows)
     if selected:
         _show_origin(rows[rows["system"].isin(selected)])
-        measurements = [_select_system(name, designs, rows) for name in selected]
+        measurements = [_select_system(name, designs, rows).titled() for name in selected]
         page = study_pages.coordination_page([curve.measured for curve in measurements], measurements)
         clicked, card = None, st.container()
         for section in page.parts[1:]:
-            panel_click = _show_panels(section, selected)
+            panel_click = _show_panels(section, [curve.name for curve in measurements])
             clicked = clicked or panel_click
         with card:
             _show_example("curve", measured_examples.of_curves(rows[rows["system"].isin(selected)]), clicked)
@@ -109,7 +109,10 @@ def show_curves() -> None:
 
 
 def _show_panels(section: Part, systems: Sequence[str]) -> tuple[Any, ...] | None:
-    """Show a chart for each system, two beside each other; return the point that was clicked."""
+    """Show a chart for each system, two beside each other; return the point that was clicked.
+
+    systems  their titles
+    """
     rendering.show_part(replace(section, sentences=(), tables=(), notes=()), "key of curves", [])
     clicked: tuple[Any, ...] | None = None
     columns = st.columns(2)
@@ -155,13 +158,19 @@ def _merge_frames() -> tuple[pd.DataFrame, pd.DataFrame]:
 def _choose_systems(frame: pd.DataFrame) -> list[str]:
     """Return the systems that the user chooses."""
     names = list(dict.fromkeys(frame["system"]))
-    selected = st.pills("Systems", names, selection_mode="multi", default=names, key="chosen systems")
+    selected = st.pills(
+        "Systems", names, selection_mode="multi", default=names, format_func=_title, key="chosen systems"
+    )
     return [name for name in names if name in selected]
+
+
+def _title(system: str) -> str:
+    return find_system(system).label
 
 
 def _show_origin(frame: pd.DataFrame) -> None:
     versions = [version for version in dict.fromkeys(frame["version"]) if isinstance(version, str)]
-    here = sorted({str(row) for row in frame.loc[frame["version"].isna(), "system"]})
+    here = sorted({_title(str(row)) for row in frame.loc[frame["version"].isna(), "system"]})
     origins = [f"measured with planner {version}" for version in versions]
     origins += [f"{', '.join(here)} measured here" for _ in here[:1]]
     st.caption("; ".join(origins))
@@ -200,7 +209,11 @@ def _measure_again() -> None:
     is_busy = session.is_pending("measure")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox(
-            "System to measure", measurement.measurable_systems(), disabled=is_busy, width=240
+            "System to measure",
+            measurement.measurable_systems(),
+            format_func=_title,
+            disabled=is_busy,
+            width=240,
         )
         is_pressed = st.button(
             "Measure",
@@ -217,9 +230,9 @@ def _measure_again() -> None:
     if measurement_made is not None:
         name, start = state["measuring"]
         state["measured"] = {**_session_measurements(), name: measurement_made}
-        state["measured in"] = f"{name} measured in {time.monotonic() - start:.0f} s"
+        state["measured in"] = f"{_title(name)} measured in {time.monotonic() - start:.0f} s"
         st.rerun()
-    activity = f"measuring {state['measuring'][0]}" if is_busy else ""
+    activity = f"measuring {_title(state['measuring'][0])}" if is_busy else ""
     session.show_progress("measure", activity, "cancelled; finished runs are kept")
     session.show_failure("measure")
     if state.get("measured in") and not is_busy and not state.get("error measure"):

@@ -163,7 +163,7 @@ def _show_advice(advice: design_space.Recommendation, age_s: float | None = None
     age_s  time of a decision: so old is the information that it rests on
     """
     left_column, right = st.columns(2)
-    (section,) = study_pages.advice_page(advice).parts
+    (section,) = study_pages.advice_page(advice.titled()).parts
     with left_column:
         rendering.show_lines(section.sentences)
     with right:

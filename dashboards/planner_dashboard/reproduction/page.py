@@ -19,6 +19,7 @@ from planner.formatting import duration
 from planner.reports import study_pages
 from planner.runs.reproduction import UNJUDGED, Verdict
 from planner.runs.shipped_verdicts import ShippedReproduction, load_shipped
+from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard import rendering, session
 from planner_dashboard.worker import RenderedParts, render
 
@@ -100,7 +101,7 @@ def _overview(shipped: Mapping[str, ShippedReproduction]) -> str:
     )
     rows = [*_by_system().items(), ("all", _totals(shipped))]
     body = "".join(
-        f"<tr><th scope='row'>{escape(name)}</th><td class='bar'>{_bar(counts)}</td>"
+        f"<tr><th scope='row'>{escape(_title(name))}</th><td class='bar'>{_bar(counts)}</td>"
         + "".join(f"<td>{counts[verdict]}</td>" for verdict in COLOURS)
         + "</tr>"
         for name, counts in rows
@@ -109,6 +110,11 @@ def _overview(shipped: Mapping[str, ShippedReproduction]) -> str:
         "<table class='verdicts'><thead><tr><th scope='col'>system</th><th class='bar'></th>"
         f"{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def _title(system: str) -> str:
+    """Return the title of a system by its name; other words as they are."""
+    return find_system(system).label if system in system_names() else system
 
 
 def _bar(counts: Mapping[str, int]) -> str:
@@ -127,7 +133,9 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
     """Show the targets of the filter with their verdicts; return the selected one, None at first."""
     state = st.session_state
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        systems = st.pills("Systems", list(_by_system()), selection_mode="multi", key="target systems")
+        systems = st.pills(
+            "Systems", list(_by_system()), selection_mode="multi", format_func=_title, key="target systems"
+        )
         verdicts = st.pills("Verdicts", list(COLOURS), selection_mode="multi", key="target verdicts")
     names = [
         name
@@ -138,7 +146,7 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
     if not names:
         st.info("No target matches the filter.")
         return None
-    frame = pd.DataFrame([_row(name, shipped[name]) for name in names])
+    frame = pd.DataFrame([_row(shipped[name]) for name in names])
     selected = st.dataframe(
         frame,
         hide_index=True,
@@ -166,6 +174,9 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
         "Target",
         names,
         index=None,
+        format_func=lambda name: (
+            f"{shipped[name].reproduction.label}: {shipped[name].reproduction.target.about}"
+        ),
         key="target",
         placeholder="Choose a target, here or by its row of the table",
     )
@@ -176,13 +187,13 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
     return target
 
 
-def _row(name: str, shipped: ShippedReproduction) -> dict[str, object]:
+def _row(shipped: ShippedReproduction) -> dict[str, object]:
     result = shipped.reproduction
     counts = result.counts()
     judged = sum(counts.values()) - sum(counts[str(verdict)] for verdict in UNJUDGED)
     agree = counts[str(Verdict.REPRODUCED)] + counts[str(Verdict.CALIBRATED)]
     return {
-        "Target": name,
+        "System": result.system.label,
         "Place": result.target.place,
         "What it shows": result.target.about,
         "Agree": agree / judged if judged else None,
@@ -198,7 +209,7 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
     """Show a target's values as they ship, or as they were measured here."""
     state = st.session_state
     result = shipped.reproduction
-    st.subheader(f"{result.system.name}, {session.escape_markdown(result.target.place)}")
+    st.subheader(session.escape_markdown(result.label))
     st.markdown(session.escape_markdown(f"{result.target.about}. {result.reason}"))
     results: dict[tuple[str, bool], RenderedParts] = state.setdefault("reproduced", {})
     taken = session.take_result("reproduce")
@@ -214,8 +225,10 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
                 session.submit("reproduce", reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
                 st.rerun()
         st.caption(f"A quick run took {duration(result.seconds)}; a full one may take up to an hour.")
+    st.code(f"planner reproduce {name}", language="shell")
     running = state.get("reproducing", ("", True))
-    session.show_progress("reproduce", f"running {running[0]}", "cancelled")
+    title = load_shipped()[running[0]].reproduction.label if running[0] else ""
+    session.show_progress("reproduce", f"running {title}", "cancelled")
     if running[0] == name:
         session.show_failure("reproduce")
     renderings: Sequence[tuple[bool, RenderedParts]] = [
@@ -237,4 +250,6 @@ def reproduce(name: str, is_quick: bool) -> RenderedParts:
 
     ((system, target),) = reproduction.find_targets([name])
     result = reproduction.run_target(system, target, quick=is_quick)
-    return render([study_pages.reproduction_part(result), study_pages.verdicts_part([result])])
+    return render(
+        [study_pages.reproduction_part(result), study_pages.verdicts_part([result], in_titles=True)]
+    )

@@ -276,14 +276,15 @@ def _show_top(scenario: Scenario, question: Question) -> Question:
                 type="tertiary",
                 help="Add, move and remove nodes, links and demands on the map.",
             )
-        st.button(
-            "Undo", key="undo", disabled=not asked.can_undo, on_click=partial(history.move, -1),
-            shortcut="Ctrl+Z", type="tertiary",
-        )  # fmt: skip
-        st.button(
-            "Redo", key="redo", disabled=not asked.can_redo, on_click=partial(history.move, 1),
-            shortcut="Ctrl+Shift+Z", type="tertiary",
-        )  # fmt: skip
+        with st.container(horizontal=True, width="content", gap="small", key="undo and redo"):
+            st.button(
+                "Undo", key="undo", disabled=not asked.can_undo, on_click=partial(history.move, -1),
+                shortcut="Ctrl+Z", type="tertiary",
+            )  # fmt: skip
+            st.button(
+                "Redo", key="redo", disabled=not asked.can_redo, on_click=partial(history.move, 1),
+                shortcut="Ctrl+Shift+Z", type="tertiary",
+            )  # fmt: skip
     return question
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import amount_or_number, number
+from planner.formatting import amount_or_number, counted, number
 from planner.reports.document import Column, Table
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
@@ -135,9 +135,9 @@ def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
     lines = []
     for metric in dict.fromkeys([*system.ranks, *system.table_metrics]):
         was, now = metrics_before.get(metric.name), two.get(metric.name)
-        if was is None or now is None or abs(now - was) <= 1e-6 * max(abs(now), abs(was)):
-            continue
-        lines.append(_change_sentence(metric, was, now))
+        # a change that the digits do not show is none for a reader
+        if was is not None and now is not None and metric.text(was) != metric.text(now):
+            lines.append(_change_sentence(metric, was, now))
     sentences = lines[: 2 * MOST_SENTENCES] or ["All figures are the same."]
     first, second = before.design.picture, after.design.picture
     is_same = is_same_network(before.answer, after.answer)
@@ -161,13 +161,8 @@ def _link_sentences(before: NetworkMap, after: NetworkMap) -> list[str]:
     threshold = SAME_SHARE * max(float(np.nanmax(np.abs([was, now]), initial=0.0)), 1e-12)
     more, less = int((change > threshold).sum()), int((change < -threshold).sum())
     gone, new = int((np.isnan(now) & ~np.isnan(was)).sum()), int((np.isnan(was) & ~np.isnan(now)).sum())
-    counts = {
-        "links carry more": more,
-        "links carry less": less,
-        "links are gone": gone,
-        "links are new": new,
-    }
-    said = [f"{count:,} {words}" for words, count in counts.items() if count]
+    counts = (("carry", "more", more), ("carry", "less", less), ("are", "gone", gone), ("are", "new", new))
+    said = [f"{counted(count, 'links', verb)} {word}" for verb, word, count in counts if count]
     if not said:
         return [f"Every link has the same {before.value}."]
     lines = [", ".join(said) + "."]

@@ -143,7 +143,7 @@ def test_a_design_that_only_bounds_gives_the_bound_and_no_failure() -> None:
 
 def test_a_plan_without_the_metric_has_no_result() -> None:
     result = measured(runs(alone={"concurrent_flow": 1.0}, odd={"concurrent_flow": None}))
-    assert result.failed == {"odd": "its plan has no concurrent_flow"}
+    assert result.failed == {"odd": "its plan has no concurrent flow"}
 
 
 # --- draws --------------------------------------------------------------------------------

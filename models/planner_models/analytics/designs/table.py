@@ -26,7 +26,7 @@ _local = partial(
 DESIGNS: Final = (
     Design(
         name="optimum",
-        title="Optimal levels",
+        title="Optimal choice of levels",
         decide=optimum.plan,
         observe=observe_bandwidth,
         signalling=information.count_reports,
@@ -78,7 +78,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="priced",
-        title="Prices of bandwidth",
+        title="Bandwidth pricing",
         decide=priced.choose_by_prices,
         observe=observe_bandwidth,
         signalling=information.count_prices,

@@ -57,7 +57,7 @@ DESIGNS: Final = (
     ),
     _design(
         "brokered",
-        "Flat contracts",
+        "Flat contract",
         information.brokered,
         "none; a contract's price is agreed on for months",
         "3.4.2 (Brokered)",
@@ -65,21 +65,21 @@ DESIGNS: Final = (
     ),
     _design(
         "multicluster",
-        "Several clusters",
+        "Multi-cluster matching",
         information.multicluster,
         "CDNs announce several clusters for each location",
         "3.4.2 (Multicluster)",
     ),
     _design(
         "dynamic_pricing",
-        "Dynamic prices",
+        "Dynamic pricing",
         information.dynamic_pricing,
         "CDNs announce the cost of the cluster they would use for each location",
         "3.4.2 (DynamicPricing)",
     ),
     _design(
         "dynamic_multicluster",
-        "Dynamic prices, several clusters",
+        "Dynamic pricing, several clusters",
         information.dynamic_multicluster,
         "CDNs announce several clusters for each location, with their costs",
         "3.4.2 (DynamicMulticluster)",
@@ -100,7 +100,7 @@ DESIGNS: Final = (
     ),
     _design(
         "several_brokers",
-        "Several brokers",
+        "Competition of brokers",
         information.marketplace,
         "as marketplace, with each of several brokers, none of which knows of the others",
         "3.4.2 (overbooking)",
@@ -108,7 +108,7 @@ DESIGNS: Final = (
     ),
     _design(
         "transactions",
-        "Transactions",
+        "Transactional market",
         information.marketplace,
         "as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
         "3.4.2 (Transactions)",
@@ -117,7 +117,7 @@ DESIGNS: Final = (
     ),
     _design(
         "learning_bidders",
-        "Learning bidders",
+        "Bid learning",
         information.marketplace,
         "as marketplace; CDNs change prices and promises by the bids that were accepted",
         "3.6.1 and 3.6.3 (Accept)",

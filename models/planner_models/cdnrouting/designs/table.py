@@ -20,6 +20,7 @@ from planner_models.cdnrouting.designs import (
 DESIGNS: Final = (
     Design(
         name="joint",
+        title="Joint planning",
         decide=joint.plan,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -29,6 +30,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn_options",
+        title="Choice among CDN options",
         decide=cdn_options.plan,
         observe=information.observe,
         mechanism=Mechanism.PRIORITY_RANKING,
@@ -38,6 +40,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="isp_ranks",
+        title="Ranking by the ISP",
         decide=isp_ranks.plan,
         observe=information.observe,
         mechanism=Mechanism.PRIORITY_RANKING,
@@ -47,6 +50,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="react_informed",
+        title="Informed reaction",
         decide=reaction.plan_informed,
         observe=information.observe,
         mechanism=Mechanism.REACTION,
@@ -56,6 +60,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="react_blind",
+        title="Blind reaction",
         decide=reaction.plan_blind,
         observe=information.observe,
         mechanism=Mechanism.REACTION,
@@ -64,6 +69,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="hierarchical",
+        title="Hierarchical partitioning",
         decide=hierarchical.plan,
         observe=information.observe,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
@@ -73,6 +79,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="bargain",
+        title="Nash bargaining",
         decide=bargain.plan,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -82,6 +89,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="separate",
+        title="Separate planning",
         decide=separate.plan,
         source="Mukerjee 2018, 1.1",
         signalling=no_signalling,

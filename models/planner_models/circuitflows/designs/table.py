@@ -53,7 +53,7 @@ DESIGNS: Final = (
     ),
     _on_nothing(
         name="resize_tuned",
-        title="Resized queues, tuned",
+        title="Queue resizing, tuned",
         decide=queue_tuning.run_tuned_queues,
         mechanism=Mechanism.TRANSPARENCY,
         messages="the week is set once; racks' switches know it, and resize their queues by it",

@@ -72,7 +72,7 @@ DESIGNS: Final = (
     ),
     _on_coflows(
         name="hybrid",
-        title="Circuits and packets",
+        title="Hybrid switching",
         decide=hybrid.schedule,
         messages=CIRCUITS + ", and priorities to racks",
         source="Huang et al. 2016 (Sunflow) beside Chowdhury et al. 2014 (Varys)",

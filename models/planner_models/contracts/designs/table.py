@@ -32,5 +32,5 @@ DESIGNS: Final = (
     Design(
         name="cheapest_first", title="Cheapest first", decide=rules.plan_cheapest_first, source="practice"
     ),
-    Design(name="fixed_shares", title="Fixed shares", decide=rules.plan_fixed_shares, source="practice"),
+    Design(name="fixed_shares", title="Fixed split", decide=rules.plan_fixed_shares, source="practice"),
 )

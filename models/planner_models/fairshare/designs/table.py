@@ -31,7 +31,7 @@ _placed = partial(
 DESIGNS: Final = (
     _of_store(
         name="optimum",
-        title="Optimal shares",
+        title="Optimal sharing",
         decide=optimum.share,
         observe=observe_demand,
         mechanism=Mechanism.TRANSPARENCY,
@@ -49,7 +49,7 @@ DESIGNS: Final = (
     ),
     _alone(
         name="static_rates",
-        title="Static rate limits",
+        title="Static rate limiting",
         decide=mechanisms.limit_rates,
         source=f"{PISCES}, 1 (rate limits as of DynamoDB)",
     ),

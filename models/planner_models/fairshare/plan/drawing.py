@@ -46,8 +46,8 @@ def draw(problem: SharedStore, plan: Sharing) -> Sequence[Drawing]:
     tenants = pd.DataFrame(
         {
             "tenant": problem.tenant_names[rows],
-            "served": level[rows],
-            "wanted": np.maximum(demand_ratio, level)[rows],
+            "served": 100 * level[rows],
+            "demanded": 100 * np.maximum(demand_ratio, level)[rows],
         }
     )
     load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
@@ -60,6 +60,11 @@ def draw(problem: SharedStore, plan: Sharing) -> Sequence[Drawing]:
         }
     )
     return [
-        Curve(title="Rates of tenants over their fair shares", frame=tenants, bars=True),
+        Curve(
+            title="Rates of tenants, of their fair shares",
+            frame=tenants,
+            units={"served": "%", "demanded": "%"},
+            bars=True,
+        ),
         Curve(title="Load of nodes", frame=nodes, units={"load": "kops", "capacity": "kops"}, bars=True),
     ]

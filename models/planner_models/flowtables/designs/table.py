@@ -20,7 +20,7 @@ _reacts = partial(
 DESIGNS: Final = (
     Design(
         name="merged",
-        title="Merged entries",
+        title="Entry merging",
         decide=merged.plan_pool,
         observe=observe_trace,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
@@ -39,7 +39,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="replanned",
-        title="Replanned entries",
+        title="Entry replanning",
         decide=replanned.plan_again,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_installs,
@@ -48,7 +48,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="least_specific",
-        title="Least specific masks",
+        title="Least specific mask",
         decide=reactive.match_least,
         mechanism=Mechanism.TRANSPARENCY,
         signalling=count_installs,
@@ -57,7 +57,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="fewest_misses",
-        title="Fewest misses",
+        title="Miss minimization",
         decide=fewest_misses.cover_trace,
         mechanism=Mechanism.TRANSPARENCY,
         signalling=count_installs,

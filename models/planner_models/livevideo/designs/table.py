@@ -50,7 +50,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="optimum",
-        title="Optimal trees",
+        title="Optimal distribution",
         decide=_complete(optimum.distribute, pins=True),
         messages="as vdn",
         source="Mukerjee 2018, Fig. 4.8",

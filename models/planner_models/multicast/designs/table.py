@@ -20,7 +20,7 @@ from planner_models.multicast.designs.source_routing import replicate_by_index, 
 DESIGNS: Final = (
     Design(
         name="partitioned_aggregated",
-        title="Partitions with aggregation",
+        title="Partitioning with aggregation",
         decide=partition_and_share,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -32,7 +32,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="partitioned",
-        title="Partitions",
+        title="Partitioning",
         decide=partition_addresses,
         observe=information.observe_groups,
         signalling=information.count_controller,
@@ -44,7 +44,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="per_switch",
-        title="Entries on each switch",
+        title="Entry on each switch",
         decide=store_everywhere,
         signalling=information.count_joins,
         mechanism=Mechanism.NONE,
@@ -64,7 +64,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="elmo",
-        title="Elmo headers",
+        title="Elmo header",
         decide=route_by_source,
         observe=information.observe_groups,
         signalling=information.count_headers,
@@ -75,7 +75,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="bier",
-        title="BIER headers",
+        title="BIER header",
         decide=replicate_by_index,
         observe=information.observe_groups,
         signalling=information.count_headers,
@@ -97,7 +97,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="chosen_copies",
-        title="Given copies",
+        title="Given set of copies",
         decide=choose_copies,
         observe=information.observe_groups,
         signalling=information.count_controller,

@@ -40,7 +40,7 @@ DESIGNS: Final = (
     ),
     _rotates(
         name="direct",
-        title="Direct circuits",
+        title="Direct circuit",
         decide=rotor_routing.route_direct,
         source="Mellette et al. 2017 (RotorNet), direct",
     ),

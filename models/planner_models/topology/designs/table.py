@@ -11,7 +11,7 @@ from planner_models.topology.designs.open_model import open_model
 DESIGNS: Final = (
     Design(
         name="optimum",
-        title="Optimal links",
+        title="Optimal topology",
         decide=optimum.plan,
         source="Poutievski et al. 2022 (Jupiter), the problem itself",
         model=optimum.build_model,
@@ -25,7 +25,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="matching",
-        title="Matchings",
+        title="Repeated matching",
         decide=fixed_rules.plan_matching,
         source="Farrington et al. 2010 (Helios), greedy matching of several links",
     ),

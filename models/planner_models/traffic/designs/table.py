@@ -216,7 +216,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="tunnels",
-        title="Weighted tunnels",
+        title="Weighted tunnel routing",
         decide=tunnels.route,
         ignores=_name_limits_without_tunnel,
         outgrows=_tell_tunnel_time,
@@ -246,7 +246,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cspf",
-        title="Reservations (RSVP-TE)",
+        title="Reservation (RSVP-TE)",
         decide=cspf.route,
         observe=observe_reports,
         mechanism=Mechanism.TRANSPARENCY,
@@ -289,7 +289,7 @@ DESIGNS: Final = (
     ),
     _central(
         name="weights",
-        title="Optimized link weights",
+        title="Link weight optimization",
         decide=link_weights.route,
         outgrows=tell_listing_time,
         ignores=_name_limits,
@@ -318,7 +318,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="fixed",
-        title="Fixed shares",
+        title="Fixed split",
         decide=fixed.route,
         outgrows=_tell_shares_time,
         signalling=no_signalling,

@@ -20,7 +20,7 @@ FOSTER: Final = "Foster et al. 2013, IV.A"
 DESIGNS: Final = (
     _centrally(
         name="two_phase_changed",
-        title="Two phases, changes only",
+        title="Two-phase update, changes only",
         decide=two_phase.update_changed,
         source=f"{FOSTER}, subset of the traffic",
     ),
@@ -33,7 +33,7 @@ DESIGNS: Final = (
         messages="the controller sends each switch its rules",
         source="practice without consistent updates",
     ),
-    _centrally(name="two_phase", title="Two phases", decide=two_phase.update_all, source=FOSTER),
+    _centrally(name="two_phase", title="Two-phase update", decide=two_phase.update_all, source=FOSTER),
     _centrally(
         name="extension_first",
         title="Extensions first",
@@ -51,7 +51,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="ordered",
-        title="Ordered rounds",
+        title="Ordered update",
         decide=in_place.update_in_order,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_commands,
@@ -60,7 +60,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="ordered_exact",
-        title="Fewest rounds",
+        title="Shortest ordered update",
         decide=in_place.update_in_few_rounds,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_commands,
@@ -78,20 +78,20 @@ DESIGNS: Final = (
     ),
     _centrally(
         name="batches",
-        title="Batches",
+        title="Batched update",
         decide=batches.update_in_batches,
         source="Katta, Rexford and Walker 2013",
         model=batches.build_model,
     ),
     _centrally(
         name="batches_exact",
-        title="Fewest batches",
+        title="Shortest batched update",
         decide=batches.update_in_fewest_batches,
         source="Katta, Rexford and Walker 2013, exact",
     ),
     _centrally(
         name="congestion_free",
-        title="Congestion-free steps",
+        title="Congestion-free update",
         decide=congestion_free.update_without_congestion,
         observe=observe_traffic,
         source="Hong et al. 2013 (SWAN), 4.2",
@@ -99,7 +99,7 @@ DESIGNS: Final = (
     ),
     _centrally(
         name="optimum",
-        title="Optimal batches",
+        title="Optimal batched update",
         decide=batches.update_jointly,
         observe=observe_traffic,
         source="tables and links at once, by branch and bound",
