@@ -236,8 +236,13 @@ def _is_asked(question: Question) -> bool:
     if not state["is asked"]:
         st.markdown("This address asks a question. Look at it, and solve it where you want the answer.")
         st.code(question.command(), language="shell", wrap_lines=True)
-        state["is asked"] = st.button(SOLVE, type="primary", key="solve")
+        # a callback, because a run may end before it reaches the button: the click would be lost
+        st.button(SOLVE, type="primary", key="solve", on_click=_solve_address)
     return bool(state["is asked"])
+
+
+def _solve_address() -> None:
+    st.session_state["is asked"] = True
 
 
 def _point_to_windows(question: Question) -> None:
@@ -469,8 +474,7 @@ def _show_pictures(
                     key="moment", label_visibility="collapsed", required=True,
                 )  # fmt: skip
             if compared is not None:
-                is_same = picture.is_same_network(compared.answer, answer)
-                modes = [picture.DIFFERENCE, picture.BESIDE] if is_same else [picture.BESIDE]
+                modes = picture.modes_of(compared, picture.Plan("", answer, shown))
                 mode = st.segmented_control(
                     "How", modes, default=modes[0], key=f"mode {len(modes)}",
                     label_visibility="collapsed", required=True,

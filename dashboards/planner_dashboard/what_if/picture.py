@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Final
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.contract.drawing import Drawing, NetworkMap, Timeline
+from planner.contract.drawing import Curve, Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import amount_or_number, counted, number
-from planner.reports.document import Column, Table
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
@@ -102,6 +102,7 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
     if first is None or two is None:
         st.caption("One of the two plans has no picture.")
         return
+    two = with_series_of(first, two)
     key = f"two {before.name} {after.name} {after.answer.question.scenario}"
     if mode == DIFFERENCE and isinstance(first, NetworkMap) and isinstance(two, NetworkMap):
         st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
@@ -111,14 +112,32 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
         st.caption(session.escape_markdown(f"{after.name}, and {before.name} faint below it"))
         pictures.show_timeline(two, key=key, before=first, height=HEIGHT)
         return
-    for index, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
+    drawn = ((before, first), (after, two))
+    for index, (column, (plan, drawing)) in enumerate(zip(st.columns(2), drawn, strict=True)):
         with column:
             st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
-            assert plan.design.picture is not None
-            _show(plan.design.picture, f"{key} {index}", before=plan.answer.whole)
+            _show(drawing, f"{key} {index}", before=plan.answer.whole)
+
+
+def with_series_of(first: Drawing, second: Drawing) -> Drawing:
+    """Return the second of two drawings with its series in the order of the first, so that colours agree."""
+    if not isinstance(first, Curve) or not isinstance(second, Curve):
+        return second
+    axis, *series = second.frame.columns
+    order = [name for name in first.frame.columns[1:] if name in series]
+    order += [name for name in series if name not in order]
+    return replace(second, frame=second.frame[[axis, *order]])
 
 
 # --- what changed -------------------------------------------------------------------------
+
+
+def modes_of(before: Plan, after: Plan) -> list[str]:
+    """Return how two plans can be shown: as a difference only on one map, or on one timeline."""
+    drawings = before.design.picture, after.design.picture
+    is_drawn = any(all(isinstance(drawing, kind) for drawing in drawings) for kind in (NetworkMap, Timeline))
+    has_difference = is_drawn and is_same_network(before.answer, after.answer)
+    return [DIFFERENCE, BESIDE] if has_difference else [BESIDE]
 
 
 def is_same_network(first: Answer, second: Answer) -> bool:
@@ -192,22 +211,23 @@ def show_changes(system: System, before: Plan, after: Plan) -> None:
         return
     for line in describe_difference(system, before, after):
         st.markdown("- " + session.escape_markdown(line))
-    rendering.show_table(compare_metrics(system, before, after))
+    st.html(metrics_html(system, before, after))
 
 
-def compare_metrics(system: System, before: Plan, after: Plan) -> Table:
-    """Return the metrics of two plans side by side; those that neither has are left out."""
+def metrics_html(system: System, before: Plan, after: Plan) -> str:
+    """Return a table of the metrics of two plans; those that neither has are left out.
+
+    Its cells wrap: a data frame beside the picture would hide the column of the second plan.
+    """
     rows = []
     for metric in dict.fromkeys([*system.ranks, *system.table_metrics]):
         values = [plan.design.figures.metrics.get(metric.name) for plan in (before, after)]
         if any(value is not None for value in values):
-            rows.append([metric.label, *(metric.text(value) for value in values)])
-    columns = (
-        Column(label="Metric"),
-        Column(label="Before", numeric=True),
-        Column(label="Now", numeric=True),
-    )
-    return Table(columns=columns, rows=rows, row_headers=1)
+            cells = "".join(f"<td>{escape(metric.text(value))}</td>" for value in values)
+            rows.append(f"<tr><th scope='row'>{escape(metric.label)}</th>{cells}</tr>")
+    heads = "".join(f"<th scope='col'>{head}</th>" for head in ("Metric", "Before", "Now"))
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f"<table class='planner-compared'>{body}</table>"
 
 
 def designs_with_plan(answer: Answer) -> Sequence[str]:

@@ -36,7 +36,7 @@ def test_the_nearest_example_has_the_mechanism_and_the_age() -> None:
 
 def test_words_have_the_range_of_several_draws() -> None:
     assert LATE.words().startswith(
-        "traffic, optimum (transparency) with age 15 min: 50.0% of the possible gain;"
+        "Traffic routing, Optimal routing (transparency) with age 15 min: 50.0% of the possible gain;"
     )
     spread = dataclasses.replace(LATE, low=0.25, high=0.75, draws=30)
     assert "50.0% of the possible gain (25.0% to 75.0% in 30 draws);" in spread.words()
