@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -19,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import planner
+import planner_dashboard
 from planner.contract.columns import match_columns
 from planner.contract.synonyms import other_names
 from planner.contract.units import unit_of
@@ -66,6 +68,10 @@ SEARCHES = {
     "networkx": "howto/python",
 }
 """Searches of the site, and a page that must be among the first results."""
+GUIDES = ("dashboard", "share", "through_time", "own_data")
+"""Pages that name labels of the dashboard, in italics."""
+LABEL = re.compile(r"(?<![*\w])\*([A-Z][^*]{2,60})\*(?!\*)")
+DASHBOARD = Path(planner_dashboard.__file__).parent
 NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 
@@ -462,6 +468,26 @@ def pages_with_title(site: Path, query: str) -> set[str]:
     rows = [index["titleterms"].get(word, []) for word in query.split() if word not in json.loads(words[1])]
     numbers = [{row} if isinstance(row, int) else set(row) for row in rows]
     return {index["docnames"][number] for number in set.intersection(*numbers)}
+
+
+def shown_labels() -> set[str]:
+    """Return the texts of the pages' sources, and the names of actions on elements of all systems."""
+    texts = {
+        node.value
+        for path in DASHBOARD.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    kinds = [kind for name in system_names() for kind in find_system(name).problem.elements]
+    return texts | {action.name for kind in kinds for action in kind.actions}
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_each_label_of_the_guide_is_on_a_page(page: str) -> None:
+    text = (DOCS / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    labels = {" ".join(label.split()) for label in LABEL.findall(text)}
+    assert labels or page in ("through_time", "own_data")
+    assert labels <= shown_labels()
 
 
 def test_each_promise_about_security_names_tests_that_exist() -> None:

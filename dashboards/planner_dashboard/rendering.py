@@ -129,7 +129,7 @@ def show_table(table: Table) -> None:
     """Show a table of the document model; its leading columns are row headers."""
     cells, headers = table.cells(), table.row_headers
     columns = [
-        f"{column.label} [{column.unit}]" if column.unit else column.label
+        f"{column.label} [{column.unit}]" if column.label and column.unit else column.label or column.unit
         for column in table.columns[headers:]
     ]
     columns = _unlike(columns)

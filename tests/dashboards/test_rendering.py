@@ -15,12 +15,14 @@ def _show_tables() -> None:
     show_table(Table(columns=names, rows=[["a", "b", "1"], ["a", "c", "2"], ["a", "c", "3"]], row_headers=1))
     show_table(Table(columns=many, rows=[["a long value"] * 8, ["b"] * 8], row_headers=1))
     show_table(Table(columns=many, rows=[], row_headers=1))
+    show_table(Table(columns=[Column(label="", unit="rules", numeric=True)], rows=[["3"]]))
 
 
 def test_labels_may_repeat_and_tables_be_empty() -> None:
     app = AppTest.from_function(_show_tables, default_timeout=30.0).run()
     assert not app.exception
-    repeated, wide, empty = (item.value for item in app.dataframe)
+    repeated, wide, empty, counted = (item.value for item in app.dataframe)
     assert [name.strip() for name in repeated.index] == ["a", "a", "a"]
     assert repeated.index.is_unique
     assert (wide.shape, empty.shape) == ((2, 7), (0, 7))
+    assert list(counted.columns) == ["rules"], "a unit alone is the name of its column"

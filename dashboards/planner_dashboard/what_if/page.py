@@ -494,7 +494,7 @@ def _show_pictures(
             if selected() is not None:
                 show_element(scenario, question, answer, shown, tables)
             else:
-                _show_hints(scenario)
+                _show_hints(scenario, shown)
             _show_purchases(scenario, answer, shown, tables)
 
 
@@ -514,6 +514,8 @@ def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.
     return shown.title if other.answer is answer else "this plan"
 
 
-def _show_hints(scenario: Scenario) -> None:
+def _show_hints(scenario: Scenario, shown: worker.DesignAnswer) -> None:
+    """Say how an element is selected: charts cannot be clicked."""
     kinds = ", ".join(kind.name for kind in scenario.system.problem.elements)
-    st.caption(session.escape_markdown(f"Click the picture, or find by name: {kinds}."))
+    how = "Click the picture, or find" if picture.is_clickable(shown) else "Find"
+    st.caption(session.escape_markdown(f"{how} by name: {kinds}."))

@@ -59,6 +59,11 @@ def show_plan(
     return _show(drawing, key, before=answer.whole, selected=selected)
 
 
+def is_clickable(design: DesignAnswer) -> bool:
+    """Return whether a click on the picture of a plan selects an element."""
+    return isinstance(design.picture, NetworkMap | Timeline)
+
+
 def has_purchases(design: DesignAnswer) -> bool:
     """Return whether a plan buys a part of the links in its picture."""
     drawing = design.picture
