@@ -173,7 +173,7 @@ def test_the_plan_before_and_other_designs_can_be_compared_with() -> None:
     choice.select("Equal-cost multipath").run()
     assert not app.exception
     assert any("What changed" in item.value for item in app.subheader)
-    assert any("falls from" in item.value or "rises from" in item.value for item in app.markdown)
+    assert any("went down from" in item.value or "went up from" in item.value for item in app.markdown)
 
 
 def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,9 +81,9 @@ def say_effect(system: System, design: worker.DesignAnswer, before: Mapping[str,
     if not worse:
         return f"Without it, {design.title} loses nothing."
     change = worse[0]
-    verb = "rises" if change.now > change.before else "falls"
+    way = "up" if change.now > change.before else "down"
     values = f"{change.metric.text(change.before)} to {change.metric.text(change.now)}"
-    return f"Without it, {change.metric.words} of {design.title} {verb} from {values}."
+    return f"Without it, {change.metric.words} of {design.title} went {way} from {values}."
 
 
 @dataclass(frozen=True, kw_only=True)

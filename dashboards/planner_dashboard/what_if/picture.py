@@ -171,9 +171,10 @@ def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
 
 
 def _change_sentence(metric: Metric, was: float, now: float) -> str:
-    verb = "rises" if now > was else "falls"
+    way = "up" if now > was else "down"
     before, after = (metric.text(value) for value in (was, now))
-    return f"{metric.label} {verb} from {before} to {after}."
+    # a verb that agrees with labels in the plural too, such as "Misses"
+    return f"{metric.label} went {way} from {before} to {after}."
 
 
 def _link_sentences(before: NetworkMap, after: NetworkMap) -> list[str]:

@@ -59,7 +59,6 @@ def test_the_fall_of_a_headline_is_said_with_both_values() -> None:
         title="Optimal sharing", losses=(), figures=SimpleNamespace(metrics={metric.name: 0.5})
     )
     says = failed.say_effect(system, design, {metric.name: 0.9})
-    assert says == (
-        f"Without it, {metric.words} of Optimal sharing falls from {metric.text(0.9)} to {metric.text(0.5)}."
-    )
+    values = f"{metric.text(0.9)} to {metric.text(0.5)}"
+    assert says == f"Without it, {metric.words} of Optimal sharing went down from {values}."
     assert failed.say_effect(system, design, {metric.name: 0.5}).endswith("loses nothing.")
