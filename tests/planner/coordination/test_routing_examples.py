@@ -1,0 +1,60 @@
+"""Figures of the examples in routing in the guide to coordination, against the scenarios that they are of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planner
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "coordinate.md"
+
+
+def section() -> str:
+    """Return the examples in routing as one line."""
+    text = PAGE.read_text(encoding="utf-8")
+    start = text.index("## Examples in routing")
+    return re.sub(r"\s+", " ", text[start : text.index("\n## ", start + 1)])
+
+
+def metrics_of(scenario: str, **changes: Any) -> dict[str, dict[str, Any]]:
+    """Return the metrics of each design."""
+    comparison = planner.compare(scenario, changes=changes or None)
+    return {run.label: dict(run.metrics) for run in comparison.runs}
+
+
+def test_exits_are_worth_what_the_guide_says() -> None:
+    metrics, text = metrics_of("traffic/two_isps"), section()
+    longer = {name: f"{value['mean_path_stretch'] - 1:.0%}" for name, value in metrics.items()}
+    assert f"paths are {longer['hot_potato']} longer than the shortest ones" in text
+    assert f"paths are still {longer['med']} longer" in text
+    assert longer["exchanged_cost"] == "0%"
+    lost = 1 - metrics["hot_potato"]["delivered_share"]
+    assert f"{lost:.0%} of the traffic is lost" in text
+    assert metrics["hot_potato"]["overloaded_links"] == 1
+    for name in ("med", "exchanged_cost", "optimum"):
+        assert metrics[name]["delivered_share"] == pytest.approx(1.0)
+
+
+def test_areas_cost_what_the_guide_says() -> None:
+    metrics, text = metrics_of("traffic/ospf_areas"), section()
+    longer = {name: f"{value['mean_path_stretch'] - 1:.0%}" for name, value in metrics.items()}
+    assert f"makes paths {longer['ospf_areas']} longer" in text
+    assert f"they are {longer['summarized']} longer" in text
+    cut = {"problem.fail_links": ["Bordeaux->Madrid", "Madrid->Bordeaux"]}
+    apart = metrics_of("traffic/ospf_areas", **cut)
+    assert f"{1 - apart['summarized']['delivered_share']:.0%} of the traffic has no way" in text
+    assert apart["ospf_areas"]["delivered_share"] == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_fake_nodes_come_as_near_to_the_optimum_as_the_guide_says() -> None:
+    names = {"fibbing": "the busiest link is at", "optimum": "it is at"}
+    comparison = planner.compare("traffic/fibbing", designs=["ecmp", *names])
+    busiest = {run.label: run.metrics["max_utilization"] for run in comparison.runs}
+    for name, words in names.items():
+        assert f"{words} {busiest[name]:.0%}" in section()
+    assert busiest["ecmp"] == pytest.approx(1.0)
