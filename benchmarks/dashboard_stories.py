@@ -216,7 +216,8 @@ def play_flow_tables(page: Any, url: str, report: Report) -> None:
     page.get_by_text("What changed").wait_for()
     report("flowtables 2 compared")
     choose(page, "Compare with", "Compare with nothing")
-    press(page, "Parameters", role="group")
+    wait_for_script(page)
+    page.locator("summary").filter(has_text="Parameters").first.click()
     _set_number(page, "Flow limit", "4")
     page.locator(".planner-verdict").scroll_into_view_if_needed()
     assert verdict(page) != before

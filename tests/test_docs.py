@@ -490,6 +490,16 @@ def test_each_label_of_the_guide_is_on_a_page(page: str) -> None:
     assert labels <= shown_labels()
 
 
+@pytest.mark.slow(minutes=0.5)
+def test_pictures_of_the_dashboard_show_the_verdicts_of_today() -> None:
+    """By `python docs/dashboard_pictures.py --check`, which asks the question of each picture again."""
+    command = [sys.executable, str(DOCS / "dashboard_pictures.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    shown = json.loads((DOCS / "pictures" / "dashboard" / "verdicts.json").read_text(encoding="utf-8"))
+    assert shown
+
+
 def test_each_promise_about_security_names_tests_that_exist() -> None:
     """Every row of the tables on the page on security names a test, and every test that it names is there."""
     text = (DOCS / "security.md").read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     if not sentences:
         return
     first, *others = sentences
-    head = [escape(_under_changes(first.text, changes))]
+    head = [escape(under_changes(first.text, changes))]
     head += [
         f"<span class='planner-loss'>{escape(sentence.text)}</span>"
         for sentence in others
@@ -68,7 +68,14 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     )
 
 
-def _under_changes(text: str, changes: Sequence[str]) -> str:
+def verdict_text(sentences: Sequence[Sentence], changes: Sequence[str]) -> str:
+    """Return the text of the heading that `show_verdict` shows."""
+    first, *others = sentences
+    losses = [sentence.text for sentence in others if sentence.is_loss]
+    return " ".join([under_changes(first.text, changes), *losses])
+
+
+def under_changes(text: str, changes: Sequence[str]) -> str:
     """Return a sentence that begins with the changes: `With Koblenz – Koeln failed, ecmp delivers ...`."""
     if not changes:
         return text

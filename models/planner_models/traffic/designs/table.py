@@ -166,7 +166,7 @@ DESIGNS: Final = (
     ),
     _areas(
         name="ospf_areas",
-        title="OSPF areas",
+        title="Routing by OSPF areas",
         decide=ospf_areas.route,
         doubts=ospf_areas.describe_areas,
         mechanism=Mechanism.REACTION,
