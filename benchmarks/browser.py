@@ -150,7 +150,7 @@ def run_browser() -> Iterator[Any]:
 
 
 def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
-    """Return a page of a new visitor, who wants no animations: without a graphics processor they take a core."""
+    """Return a page of a new visitor, without animations, which would be drawn by the processor."""
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=scheme,

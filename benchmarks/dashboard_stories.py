@@ -47,6 +47,9 @@ def play_backbone(page: Any, url: str, report: Report) -> None:
     assert says.startswith("With Koblenz – Koeln failed"), says
     assert "It sheds" in says, says
     press(page, "Close", exact=True)
+    wait_for_script(page)
+    assert page.get_by_text("Koblenz – Koeln (link").count() == 0, "nothing is selected any more"
+    assert not page.get_by_role("combobox", name="Find").input_value()
     report("backbone 3 failed")
     press(page, "Find upgrades")
     page.get_by_role("button", name="Apply the list").wait_for()

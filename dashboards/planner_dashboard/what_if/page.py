@@ -39,6 +39,8 @@ NOTHING: Final = "nothing"
 Element = tuple[str, str]
 """Kind and name of an element."""
 SELECTED = "selected"
+CLOSED: Final = "closed elements"
+"""Key of the session for how often the panel of an element was closed."""
 
 
 def selected() -> Element | None:
@@ -52,6 +54,12 @@ def select(element: Element | None) -> None:
     st.session_state[SELECTED] = element
 
 
+def close() -> None:
+    """Select no element, and begin the field that finds one anew: the browser keeps the text of the old."""
+    select(None)
+    st.session_state[CLOSED] = st.session_state.get(CLOSED, 0) + 1
+
+
 def show_finder(answer: worker.Answer) -> None:
     """Show a field that selects exactly one element by its name."""
     names = [(kind, name) for kind, names_of in answer.elements.items() for name in names_of]
@@ -59,7 +67,7 @@ def show_finder(answer: worker.Answer) -> None:
         return
     state = st.session_state
     now = selected()
-    key = f"find {answer.question.scenario}"
+    key = f"find {answer.question.scenario} {state.get(CLOSED, 0)}"
     state[key] = now if now in names else None
 
     st.selectbox(
@@ -100,7 +108,7 @@ def show_element(
         _show_actions(scenario, question, kind, name)
         if failed.has_failed(scenario, answer.question, kind, name):
             failed.show_failed(scenario, answer, design, kind, name, tables)
-            st.button("Close", on_click=select, args=(None,), key="close element", type="tertiary")
+            st.button("Close", on_click=close, key="close element", type="tertiary")
             return
         request = (answer.folder, design.label, *element)
         report: ElementReport | None = session.on_request(
@@ -108,7 +116,7 @@ def show_element(
         )
         if report is not None:
             rendering.show_report(report)
-        st.button("Close", on_click=select, args=(None,), key="close element", type="tertiary")
+        st.button("Close", on_click=close, key="close element", type="tertiary")
 
 
 def _show_actions(scenario: Scenario, question: Question, kind: ElementKind, name: str) -> None:
