@@ -482,14 +482,10 @@ def _show_pictures(
                     key="moment", label_visibility="collapsed", required=True,
                 )  # fmt: skip
             if compared is not None:
-                modes = picture.modes_of(compared, picture.Plan("", answer, shown))
-                mode = st.segmented_control(
-                    "How", modes, default=modes[0], key=f"mode {len(modes)}",
-                    label_visibility="collapsed", required=True,
-                )  # fmt: skip
+                mode = _choose_mode(compared, picture.Plan("", answer, shown))
         if compared is not None:
             now = picture.Plan(_own_name(answer, shown, compared), answer, shown)
-            picture.show_two(compared, now, mode or picture.DIFFERENCE)
+            picture.show_two(compared, now, mode)
         else:
             clicked = picture.show_plan(answer, shown, selected(), moment)
             if clicked is not None:
@@ -504,6 +500,17 @@ def _show_pictures(
             else:
                 _show_hints(scenario, shown)
             _show_purchases(scenario, answer, shown, tables)
+
+
+def _choose_mode(before: picture.Plan, after: picture.Plan) -> str:
+    """Show how two plans can be shown, where there is a choice; return what is chosen."""
+    modes = picture.modes_of(before, after)
+    if len(modes) == 1:
+        return modes[0]
+    mode = st.segmented_control(
+        "How", modes, default=modes[0], key="mode", label_visibility="collapsed", required=True
+    )
+    return str(mode)
 
 
 def _show_purchases(

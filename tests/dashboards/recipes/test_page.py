@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.coordination import measurement
 from planner.formatting import percent
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import load
 from planner_dashboard import worker
 from planner_dashboard.recipes.page import summary
 
@@ -18,6 +22,13 @@ def _recipes() -> None:
     from planner_dashboard import recipes
 
     recipes.page()
+
+
+def titles_of(system: str, designs: Iterable[str]) -> list[str]:
+    """Return the titles of designs of the scenario that is measured."""
+    study = find_system(system).studies.coordination
+    assert study is not None
+    return [load(study.scenario).design_title(design) for design in designs]
 
 
 def open_page(tab: str, **state: object) -> AppTest:
@@ -49,7 +60,8 @@ def test_recipes_recommend_a_mechanism_with_a_measured_example() -> None:
     designs, _ = measurement.load_release()
     ranked = designs[(designs["mechanism"] == "priority ranking") & designs["share"].notna()]
     best = ranked.loc[ranked["share"].astype(float).idxmax()]
-    example = f"{best['design']} (priority ranking): {percent(best['share'])} of the possible gain"
+    (title,) = titles_of(best["system"], [best["design"]])
+    example = f"{title} (priority ranking): {percent(best['share'])} of the possible gain"
     assert any(example in text for text in texts)
     app.number_input[0].set_value(60.0)
     app.run()
@@ -61,13 +73,19 @@ def test_the_shipped_value_of_coordination_is_shown() -> None:
     shipped, _ = measurement.load_release()
     app = open_page(VALUE)
     assert not app.exception
-    assert [name for table in app.dataframe for name in table.value.index] == shipped["design"].tolist()
+    shown = [name.strip() for table in app.dataframe for name in table.value.index]
+    assert shown == [
+        title
+        for system, rows in shipped.groupby("system", sort=False)
+        for title in titles_of(str(system), rows["design"])
+    ]
     shares = [share for table in app.dataframe for share in table.value["share of gain"]]
     assert shares == [percent(share) for share in shipped["share"]]
     assert any("measured with planner" in caption.value for caption in app.caption)
-    first = str(shipped["system"].iloc[0])
+    first = find_system(str(shipped["system"].iloc[0])).label
     assert any(
-        line.value.startswith(f"- {first}") and "of the possible gain" in line.value for line in app.markdown
+        line.value.replace("\\", "").startswith(f"- {first}") and "of the possible gain" in line.value
+        for line in app.markdown
     )
     app = open_page(CURVES)
     assert not app.exception
@@ -88,8 +106,9 @@ def test_a_measurement_of_the_session_replaces_the_shipped_one() -> None:
     app = open_page(VALUE, measured={name: system_measurement})
     assert not app.exception
     table = next(
-        item.value for item in app.dataframe if item.value.index.tolist() == fresh["design"].tolist()
+        item.value for item in app.dataframe if item.value.index.tolist() == titles_of(name, fresh["design"])
     )
     assert any((table[column] == "123").all() for column in table)
     assert any("456" in caption.value for caption in app.caption)
-    assert any(f"{name} measured here" in caption.value for caption in app.caption)
+    title = find_system(name).label
+    assert any(f"{title} measured here" in caption.value for caption in app.caption)

@@ -24,7 +24,9 @@ def test_all_verdicts_are_shown_and_a_target_is_run_again() -> None:
     app.query_params["target"] = "traffic/figure_1"
     app.run()
     assert not app.exception
-    assert app.dataframe[0].value["Target"].tolist() == list(load_shipped())
+    shipped = [run.reproduction for run in load_shipped().values()]
+    assert app.dataframe[0].value["Place"].tolist() == [run.target.place for run in shipped]
+    assert app.dataframe[0].value["System"].tolist() == [run.system.label for run in shipped]
     assert "published values agree with ours" in app.markdown[0].value
     assert app.selectbox[0].value == "traffic/figure_1"
     next(button for button in app.button if button.label == "Run quickly").click()
