@@ -475,6 +475,189 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
         sums={"links.capacity_mbps": 200_000, "demands.rate_mbps": 20_000},
         rows={"nodes": 3},
     ),
+    "German, a matrix, terabits, a title": _traffic(
+        {
+            "Strecken": [
+                ("Backbone 2026 (Stand Juni)",),
+                ("Anfangsknoten", "Endknoten", "Kapazität [Tbit/s]", "Laufzeit [ms]", "Bemerkung"),
+                *[(*ends, capacity / 1000, delay, "ok") for *ends, capacity, _, delay in CIRCUITS],
+            ],
+            "Verkehrsmatrix": [
+                ("von \\ nach [Gbit/s]", "London", "Paris", "Frankfurt"),
+                ("London", "–", 4, 5),
+                ("Paris", 1, "–", 3),
+                ("Frankfurt", 1, 1, "–"),
+            ],
+        },
+        sums={**MATRIX, "links.latency_ms": 90.2},
+    ),
+    "French": _traffic(
+        {
+            "Liens": [
+                ("Extrémité A", "Extrémité B", "Débit (Gbit/s)", "Délai (ms)"),
+                *[(*ends, capacity, delay) for *ends, capacity, _, delay in CIRCUITS],
+            ],
+            "Matrice de trafic": [
+                ("Origine", "Destination", "Débit crête (Mbit/s)"),
+                *[(*ends, rate * 1000) for *ends, rate in TRAFFIC],
+            ],
+        },
+        sums={**OF_CIRCUITS, "links.latency_ms": 90.2},
+    ),
+    "Spanish": _traffic(
+        {
+            "Enlaces": [
+                ("Origen", "Destino", "Capacidad (Gbps)", "Retardo (ms)"),
+                *[(*ends, capacity, delay) for *ends, capacity, _, delay in CIRCUITS],
+            ],
+            "Tráfico": [("Origen", "Destino", "Tráfico (Gbps)"), *TRAFFIC],
+        },
+        sums={**OF_CIRCUITS, "links.latency_ms": 90.2},
+    ),
+    "several lines as 4x10G, 1.5T, unlimited, without units in names": _traffic(
+        {
+            "Backbone trunks": [
+                ("Endpoint 1", "Endpoint 2", "Provisioned", "RTT"),
+                ("London", "Paris", "1.5T", "8 ms"),
+                ("Paris", "Frankfurt", "400GbE", "n/a"),
+                ("London", "Frankfurt", "4x10G", "12 ms"),
+                ("Frankfurt", "Madrid", "unlimited", "12 ms"),
+            ],
+            "Offered load": [
+                ("Ingress", "Egress", "95th percentile"),
+                ("London", "Frankfurt", "21.5 Gbps"),
+                ("London", "Paris", "12G"),
+                ("Paris", "London", "n/a"),
+            ],
+        },
+        sums={"links.capacity_mbps": 1e12 + 1_940_000, "demands.rate_mbps": 33_500},
+        rows={"demands": 2},
+    ),
+    "a unit alone below a group": _traffic(
+        {
+            "Topology": [
+                ("A-End", None, "Z-End", None, "Circuit"),
+                ("PoP", "Device", "PoP", "Device", "Gbps"),
+                *[(tail, f"{tail} 1", head, f"{head} 1", capacity) for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "TM": [TRAFFIC_NAMES, *[(f"{tail} 1", f"{head} 1", rate) for tail, head, rate in TRAFFIC]],
+        },
+        rows={"nodes": 5},
+    ),
+    "names A and B, side by side, below a title": _traffic(
+        {
+            "Plan": [
+                ("Network plan v7",),
+                (),
+                ("LINKS", None, None, None, "DEMANDS"),
+                ("A", "B", "Capacity [G]", None, "Src", "Dst", "Rate [G]"),
+                *[(*row[:3], None, *rate) for row, rate in zip(CIRCUITS, TRAFFIC, strict=True)],
+                ("Total", None, 440),
+            ]
+        },
+    ),
+    "several flows of a pair, parallel circuits": _traffic(
+        {
+            "Circuits": [*CIRCUITS_SHEET, ("London", "Paris", 100, "LON-PAR-2", 7.2)],
+            "Traffic matrix": [*TRAFFIC_SHEET, ("London", "Paris", 3), ("London", "Paris", 3)],
+        },
+        sums={"links.latency_ms": 104.6, "demands.rate_mbps": 69_400},
+        rows={"links": 12, "demands": 7},
+    ),
+    "names in two lines, spaces that do not break": _traffic(
+        {
+            "Circuits": [
+                ("From\u00a0", "To ", "Band\nwidth (Gbps)", "Status"),
+                *[(f"{a}\u00a0", b, f"{capacity}\u00a0", "active") for a, b, capacity, *_ in CIRCUITS],
+            ],
+            "Traffic matrix": [("Source", "Destination", "Peak\n(Gbps)"), *TRAFFIC],
+        },
+        rows={"nodes": 5},
+    ),
+    "a matrix that lacks rows": _traffic(
+        {
+            "Circuits": CIRCUITS_SHEET,
+            "Busy hour": [
+                ("Gbps", "London", "Paris", "Frankfurt", "Madrid"),
+                ("LONDON", 0, 4, 5, 1),
+                ("Paris", 1, 0, 3, 1),
+            ],
+        },
+        sums={"links.capacity_mbps": 440_000, "demands.rate_mbps": 15_000},
+        rows={"nodes": 5, "demands": 6},
+    ),
+    "a matrix of other rows than columns": _traffic(
+        {
+            "Circuits": CIRCUITS_SHEET,
+            "Traffic": [
+                ("from \\ to (Gbps)", "Frankfurt", "Madrid"),
+                ("London", 5, 4),
+                ("Paris", 4, 2),
+            ],
+        },
+        sums={"links.capacity_mbps": 440_000, "demands.rate_mbps": 15_000},
+        rows={"demands": 4},
+    ),
+    "both directions as two rows, with a metric": _traffic(
+        {
+            "IP links": [
+                ("Source router", "Destination router", "Link capacity (Mb/s)", "IGP metric"),
+                *[(tail, head, capacity * 1000, 10) for tail, head, capacity, *_ in CIRCUITS],
+                *[(head, tail, capacity * 1000, 10) for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "Flows 2026": [
+                ("Source router", "Destination router", "Traffic (Mb/s)"),
+                *[(*ends, rate * 1000) for *ends, rate in TRAFFIC],
+            ],
+        },
+        sums={"links.capacity_mbps": 440_000, "links.weight": 100, "demands.rate_mbps": 63_400},
+    ),
+    "sent and received, a rate for each direction": _traffic(
+        {
+            "Lines": [
+                ("Node 1", "Node 2", "Tx Gbps", "Rx Gbps"),
+                *[(tail, head, capacity, capacity / 2) for tail, head, capacity, *_ in CIRCUITS],
+            ],
+            "Demands": [
+                ("Node 1", "Node 2", "1→2 Gbps", "2→1 Gbps"),
+                ("London", "Frankfurt", 21.5, 9),
+                ("Paris", "Madrid", 12, 0.5),
+            ],
+        },
+        sums={"links.capacity_mbps": 330_000, "demands.rate_mbps": 43_000},
+    ),
+    "one column of ends, percent of use": _traffic(
+        {
+            "Trunks": [
+                ("Route", "Capacity", "Utilisation"),
+                *[
+                    (f"{tail} – {head}", f"{capacity} Gbit/s", "45 %")
+                    for tail, head, capacity, *_ in CIRCUITS
+                ],
+            ],
+            "Traffic": [
+                ("Route", "Volume Gbit/s"),
+                *[(f"{tail} – {head}", rate) for tail, head, rate in TRAFFIC],
+            ],
+        }
+    ),
+    "contacts, prices, mean and largest rate of applications": _traffic(
+        {
+            "README": [("Contact", "noc@example.org"), ("Version", 3)],
+            "WAN Circuits": [
+                ("Circuit", "Site 1", "Site 2", "CIR (Mbps)", "MRC ($)"),
+                *[
+                    (name, tail, head, capacity * 1000, "$1,200")
+                    for tail, head, capacity, name, _ in CIRCUITS
+                ],
+            ],
+            "App flows": [
+                ("Application", "From site", "To site", "Avg Mbps", "Max Mbps"),
+                *[("ERP", *ends, rate * 600, rate * 1000) for *ends, rate in TRAFFIC],
+            ],
+        },
+        answers={"column": "Max Mbps"},
+    ),
     "capacity to buy": OwnWorkbook(
         system="capacity",
         sheets=lambda: {

@@ -150,6 +150,8 @@ def roll(
 
     With --at, a link fails or another adjustment changes from a window on.
 
+    For each design the folder has windows.csv with metrics, and windows/N with plan and proof.
+
     After an interruption, the same command continues with the first unfinished window.
     """
     from planner.reports import run_pages, terminal

@@ -13,11 +13,28 @@ from planner.contract.units import BARE_UNITS, Unit, find_units, select_dimensio
 from planner.formatting import counted
 
 AMOUNT: Final = re.compile(
-    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*)"
+    r"(?:(?P<count>\d{1,4})\s*[x×*]\s*)?(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*)"
 )
+"""A number with a unit, also several of them, such as `4x10G`."""
 ETHERNET: Final = re.compile(r"(?P<prefix>[MGT])(?:b?E|igE)")
 """Speed of a kind of Ethernet, such as `10GE` and `100GbE`."""
 SECOND: Final = find_units("s")[0]
+ABSENT: Final = frozenset(
+    {"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a", "k.a.", "k. a.", "n.d."}
+)
+"""Texts, in lower case, with which people and programs say that there is no number."""
+UNLIMITED: Final = frozenset(
+    {
+        "inf", "infinity", "infinite", "unlimited", "no limit", "unbounded", "∞",
+        "unbegrenzt", "illimité", "ilimitado", "illimitato",
+    }
+)  # fmt: skip
+"""Texts, in lower case, that say that there is no limit."""
+
+
+def is_unlimited(text: str) -> bool:
+    """Return whether a text says that there is no limit, in place of a number."""
+    return text.strip().lstrip("+").lower() in UNLIMITED
 
 
 def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
@@ -57,11 +74,24 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
 
 
 def has_units(name: str, values: pd.Series) -> bool:
-    """Return whether each value of a column that is not blank is a text of an amount with a unit."""
+    """Return whether each value of a column that is not blank is a text of an amount with a unit.
+
+    Words for a blank and for no limit are of no unit.
+    """
     present = values.dropna()
+    present = present[
+        ~present.map(
+            lambda value: isinstance(value, str) and (is_unlimited(value) or value.strip().lower() in ABSENT)
+        )
+    ]
     if not len(present) or not present.map(lambda value: isinstance(value, str)).all():
         return False
     return bool(read_amounts(name, present)[0].map(lambda value: isinstance(value, int | float)).all())
+
+
+def _is_word(value: object) -> bool:
+    """Return whether a cell has a word for a blank or for no limit."""
+    return isinstance(value, str) and (is_unlimited(value) or value.strip().lower() in ABSENT)
 
 
 def unclear_unit(name: str, text: str) -> str | None:
@@ -90,4 +120,4 @@ def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | N
     if len(fitting) != 1:
         return None, None
     factor = fitting[0].factor_to(unit)
-    return float(match["number"]) * factor.numerator / factor.denominator, guessed
+    return int(match["count"] or 1) * float(match["number"]) * factor.numerator / factor.denominator, guessed

@@ -17,7 +17,7 @@ NODE_COLUMNS: Final = frozenset({"node", "rack", "block", "cluster", "switch"})
 """Our names of the column of a node's own name, in a table with a row for each node."""
 OTHER_NAMES: Final = (
     (
-        frozenset({"source", "src", "origin", "orig", "ingress", "quelle", "origine", "origen"}),
+        frozenset({"source", "src", "origin", "orig", "ingress", "quelle", "quell", "origine", "origen"}),
         frozenset(
             {"target", "destination", "dest", "dst", "sink", "egress", "ziel", "destino", "destinazione"}
         ),
@@ -26,7 +26,10 @@ OTHER_NAMES: Final = (
     (frozenset({"von"}), frozenset({"nach", "bis", "zu"})),
     (frozenset({"de", "depuis", "desde", "da"}), frozenset({"vers", "hasta"})),
     (frozenset({"tail"}), frozenset({"head"})),
-    (frozenset({"start"}), frozenset({"end"})),
+    (
+        frozenset({"start", "anfang", "anfangs", "début", "départ", "dedépart", "inicio", "inizio"}),
+        frozenset({"end", "ende", "endknoten", "endpunkt", "fin", "fine", "arrivée", "darrivée"}),
+    ),
     (frozenset({"u"}), frozenset({"v"})),
     (frozenset({"a"}), frozenset({"z"})),
     (
@@ -40,8 +43,9 @@ OTHER_NAMES: Final = (
 WITH_WORDS: Final = OTHER_NAMES[-2:]
 """Names that say too little alone: without a word beside them, they may be the nodes of a matrix."""
 WORDS: Final = re.compile(
-    r"endpoint|point|node|routers?|switch|rack|tor|hostname|host|devices?|sites?|city|pop|location|region|block|"
-    r"pod|side|id|name|office|hub|campus|datacenter|metro|(?<=gress)[pc]e$|knoten|standort|(?<=.)end|end(?=.)"
+    r"endpoint|endpunkt|point|punkt|node|routers?|switch|rack|tor|hostname|host|devices?|sites?|city|pop|"
+    r"location|region|block|pod|side|id|name|office|hub|campus|datacenter|metro|(?<=gress)[pc]e$|"
+    r"knoten|standort|extr[eé]mit[eé]|extremo|n(?:oe|œ)ud|nodo|sede|(?<=.)end|end(?=.)"
 )
 """Words beside them that say what an end is, such as in "From node", "src_id" and "A-end"."""
 
@@ -73,7 +77,7 @@ def match_ends(
     taken = set(chain.from_iterable(matches.values()))
     free = [name for name in column_names if name not in taken]
     for together in OTHER_NAMES:
-        ends = _match_together(pairs[0], together, free, matches)
+        ends = _match_together(pairs[0], together, free, matches, column_names[:2])
         if len(ends) == len(pairs[0]):
             return {ours: name for ours, name in ends.items() if ours not in matches}
     return _match_repeated(pairs[0], column_names, taken)
@@ -84,18 +88,21 @@ def _match_together(
     together: tuple[Collection[str], Collection[str]],
     free: Sequence[str],
     matches: Mapping[str, Collection[str]],
+    first_two: Sequence[str],
 ) -> dict[str, str]:
     """Return the only given name of each end, by our name, among names that occur together.
 
-    together  names of the first and of the second end, without case and punctuation
-    free      given names that are no column of ours
+    together   names of the first and of the second end, without case and punctuation
+    free       given names that are no column of ours
+    first_two  names of the first two columns; of a matrix, the first one is no name of a node
     """
     ends = {}
     for ours, names in zip(pair, together, strict=True):
         matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
         candidates = matched or _finest([name for name in free if _bare(name) in names])
         if together in WITH_WORDS:
-            candidates = [name for name in candidates if plain(name) not in names]
+            stands_first = list(first_two[pair.index(ours) :][:1])
+            candidates = [name for name in candidates if plain(name) not in names or name in stands_first]
         if len(candidates) == 1:
             ends[ours] = candidates[0]
     return ends

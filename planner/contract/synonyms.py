@@ -40,6 +40,10 @@ DELAYS: Final = (
     "latenz",
     "latence",
     "latencia",
+    "laufzeit",
+    "délai",
+    "retardo",
+    "ritardo",
     "owd",
 )
 OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {

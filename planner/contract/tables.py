@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.contract.cell_units import read_amounts, unclear_unit
+from planner.contract.cell_units import ABSENT, is_unlimited, read_amounts, unclear_unit
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
 from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
@@ -409,19 +409,6 @@ def _label_texts(values: pd.Series) -> pd.Series:
     return values.astype(str)
 
 
-ABSENT: Final = frozenset({"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a"})
-"""Texts, in lower case, with which people and programs say that there is no number."""
-
-
-UNLIMITED: Final = frozenset({"inf", "infinity", "infinite", "unlimited", "no limit", "unbounded", "∞"})
-"""Texts, in lower case, that say that there is no limit."""
-
-
-def is_unlimited(text: str) -> bool:
-    """Return whether a text says that there is no limit, in place of a number."""
-    return text.strip().lstrip("+").lower() in UNLIMITED
-
-
 def _empty_fault(name: str, column: Column) -> str:
     """Return the error of an empty cell, with advice for a column with a default."""
     usual = "" if column.default is None else f"; write {column.default:g}, the default"
@@ -638,8 +625,11 @@ def abbreviate(value: object) -> str:
 def shorten_faults(faults: Sequence[str], where: str, what: str, *, count: int | None = None) -> list[str]:
     """Return the first errors, and one line that counts the others: `links.csv: 7 more rows <error>`.
 
+    Each error is listed once; a row of a matrix is several rows of a table.
+
     count  number of all faults, where `faults` has only the first; default: the length of `faults`
     """
+    faults = list(dict.fromkeys(faults))
     remaining = (len(faults) if count is None else count) - SHOWN_ROWS
     return [*faults[:SHOWN_ROWS], *([f"{where}: {remaining} more rows {what}"] if remaining > 0 else [])]
 

@@ -163,7 +163,7 @@ def split_unit(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
 
     A name of more than LONGEST_NAME letters has no unit.
     """
-    return tuple(_split(name)) if len(name) <= LONGEST_NAME else ()
+    return tuple(_split(" ".join(name.split()))) if len(name) <= LONGEST_NAME else ()
 
 
 def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:

@@ -9,26 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from planner.contract.cell_units import read_amounts
+from planner.contract.cell_units import ABSENT, read_amounts
 from planner.contract.columns import ColumnMatch
 from planner.contract.end_columns import DEMAND_ENDS, OTHER_NAMES
 from planner.contract.table import Table, label, number
-from planner.contract.tables import ABSENT, shorten_faults
+from planner.contract.tables import shorten_faults
 from planner.contract.units import Unit, find_units, split_unit, unit_of
-from planner.errors import InputError
+from planner.errors import InputError, did_you_mean
 from planner.formatting import counted
 from planner.io.layout import TableFile
+from planner.io.node_names import FOOTNOTE
 from planner.io.open_columns import find_context_unit
 from planner.io.raw_table import FaultyCells, RawTable, place_notes
 from planner.io.sheet_rows import is_sum
 
 Reader = Callable[[Table, TableFile], RawTable]
+PAIR: Final = re.compile(r"\s[-–—]\s|[-=]>|→|↔")
+"""Signs between the two ends of a link or demand in one cell."""
 MIN_NAMES: Final = 2
 """Names that rows and columns of a matrix have in common at least."""
 NO_AMOUNT: Final = frozenset({"-", "--", "–", "—"})
@@ -87,13 +91,25 @@ def _declare(names: Sequence[str]) -> Table:
 
 
 def _is_matrix(names: Sequence[str], labels: pd.Series) -> bool:
-    """Return whether rows have the names of columns, each once; either may lack some, and have sums."""
-    rows = [str(name).strip() for name in labels.dropna() if not is_sum(name)]
-    columns = [name.strip() for name in names[1:] if not is_sum(name)]
-    if len(set(rows)) != len(rows) or len(set(columns)) != len(columns):
+    """Return whether rows have the names of columns, each once; either may lack some, and have sums.
+
+    At least half of the names of the shorter side are also on the other one, or the first cell names both
+    ends, such as `from \\ to`.
+    """
+    rows = [_plain(str(name)) for name in labels.dropna() if not is_sum(name)]
+    columns = [_plain(name) for name in names[1:] if not is_sum(name)]
+    shorter = min(len(rows), len(columns))
+    if shorter < MIN_NAMES or len(set(rows)) != len(rows) or len(set(columns)) != len(columns):
         return False
     shared = len(set(rows) & set(columns))
-    return shared >= MIN_NAMES and shared == min(len(rows), len(columns))
+    if any(PAIR.search(name) for name in rows):
+        return False  # a table with both ends in one column
+    return (shared >= MIN_NAMES and 2 * shared >= shorter) or _names_both_ends(names[0])
+
+
+def _plain(name: str) -> str:
+    """Return a name without case, outer spaces and the mark of a footnote."""
+    return FOOTNOTE.sub("", " ".join(name.split())).casefold()
 
 
 def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Sequence[str] = ()) -> RawTable:
@@ -113,13 +129,17 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Seque
     cells = raw.frame.loc[named & ~is_sum_row].set_index(corner)[
         [name for name in names[1:] if name not in sums]
     ]
-    cells.index, cells.columns = cells.index.astype(str).str.strip(), cells.columns.astype(str).str.strip()
+    row_numbers = raw.frame.index[named & ~is_sum_row].to_numpy(np.int64)
+    cells.columns = cells.columns.astype(str).str.strip()
+    spelling = {_plain(name): name for name in cells.columns}
+    cells.index = pd.Index([spelling.get(_plain(str(name)), str(name).strip()) for name in cells.index])
     unit, ours = find_entry_unit(table, file, corner, titles), unit_of(amount)[1]
     assert ours is not None
     cells, said = _read_entries(cells, amount, unit or ours)
     _check_entries(cells, where)
     values = cells.fillna(0.0).to_numpy(float)
     rows_are_sources, says_ends = read_ends(corner)
+    said += _describe_missing(cells, rows_are_sources=rows_are_sources)
     if not rows_are_sources:
         cells, values = cells.T, values.T
     starts, ends = np.nonzero(values)
@@ -127,6 +147,7 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Seque
     factor = Fraction(1) if unit is None else unit.factor_to(ours)
     amounts = values[starts, ends] * float(factor.numerator) / float(factor.denominator)
     frame = pd.DataFrame({source: cells.index[starts], target: cells.columns[ends], amount: amounts})
+    frame.index = pd.Index(row_numbers[starts if rows_are_sources else ends])  # rows of the file, for faults
     notes = [f"{where}: is a matrix, with {counted(len(frame), 'entries')} other than 0"]
     notes += place_notes(said, where)
     if bool(is_sum_row.any()) or sums:
@@ -205,6 +226,32 @@ def _is_symmetric(cells: pd.DataFrame, values: np.ndarray) -> bool:
     return list(cells.index) == list(cells.columns) and bool(np.array_equal(values, values.T))
 
 
+def _describe_missing(cells: pd.DataFrame, *, rows_are_sources: bool) -> list[str]:
+    """Return notes on the names that are rows but no columns, or the reverse, and what is read of them."""
+    from_rows, to_rows = ("to", "from") if rows_are_sources else ("from", "to")
+    notes = []
+    for names, others, kind, other_kind, word in (
+        (cells.index, cells.columns, "row", "column", from_rows),
+        (cells.columns, cells.index, "column", "row", to_rows),
+    ):
+        missing = [str(name) for name in names if name not in set(others)]
+        if not missing:
+            continue
+        unmatched = [str(name) for name in others if name not in set(names)]
+        near = next((name for name in missing if get_close_matches(name, unmatched, 1)), None)
+        mark = "warning" if near else "assumed"
+        first, hint = near or missing[0], did_you_mean(near, unmatched) if near else ""
+        if len(missing) == 1:
+            text = f"'{first}' is a {kind} but no {other_kind}, read as no traffic {word} it{hint}"
+        else:
+            text = (
+                f"{counted(len(missing), 'names')}, such as '{first}', are {kind}s but no {other_kind}s, "
+                f"read as no traffic {word} them{hint}"
+            )
+        notes.append(f"{mark}: {text}")
+    return notes
+
+
 def read_ends(corner: str) -> tuple[bool, bool]:
     """Return whether rows are sources by the first cell, and whether it says so.
 
@@ -212,10 +259,20 @@ def read_ends(corner: str) -> tuple[bool, bool]:
     """
     sources = frozenset().union(*(first for first, _ in OTHER_NAMES))
     targets = frozenset().union(*(second for _, second in OTHER_NAMES))
-    for word in re.findall(r"[a-z]+", corner.lower()):
+    for word in _words_of(corner):
         if word in sources or word in targets:
             return word in sources, True
     return True, False
+
+
+def _names_both_ends(corner: str) -> bool:
+    """Return whether the first cell has the names of both ends, as they occur together: `from \\ to`."""
+    words = set(_words_of(corner))
+    return any(words & first and words & second for first, second in OTHER_NAMES)
+
+
+def _words_of(corner: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", corner.lower())
 
 
 def _advise_unit(table: Table, file: TableFile) -> str:

@@ -71,14 +71,15 @@ def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str
 def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) -> int:
     """Return the index of the row that names the columns of a table: below titles, where there are some.
 
-    It is the first row with all required columns; where none has them, the first of those with the most.
+    It is the first row with all required columns; where none has them, the first of those with the most,
+    and of these with the most cells.
 
     rows  texts of the first rows of a file
     """
     shortened = ([text[: MAX_NAME_LETTERS + 1] for text in row] for row in rows)
     headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(shortened)}
     headers = {index: header for index, header in headers.items() if header}
-    best, largest = next(iter(headers), 0), 0
+    best, largest = next(iter(headers), 0), (0, 0)
     for index, header in headers.items():
         match = match_columns(
             table,
@@ -89,8 +90,9 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
         )
         if match.names and set(table.required_columns) <= set(match.names):
             return index
-        if len(match.names) > largest:
-            best, largest = index, len(match.names)
+        size = len(match.names), sum(1 for text in header if text.strip())
+        if match.names and size > largest:
+            best, largest = index, size
     return best
 
 

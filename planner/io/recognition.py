@@ -375,7 +375,7 @@ def match_sheet(
         match_columns(table, names, where=sheet.name, mapping=mapping, option=option)
         for names in sheet.columns
     ]
-    best = max(matches, key=lambda match: len(match.names))
+    best = max(matches, key=lambda match: len(match.names) + len(guess_column(table, match)))
     is_complete = set(table.required_columns) <= set(best.names)
     if is_complete and not guess_column(table, best):
         return best

@@ -39,6 +39,7 @@ from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_squ
 from planner.io.node_names import nodes_of, unify_names
 from planner.io.open_columns import describe_guess, find_context_unit, guess_column
 from planner.io.raw_table import FaultyCells, RawTable, place_notes
+from planner.io.repeated_rows import number_parts
 from planner.io.wide_tables import can_be_wide, read_wide
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
@@ -210,6 +211,8 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
             frame = unquote_formulas(frame)
         converted, unsplit = _name_ends(table, convert_units(frame, match), match, file)
         frame, said = read_words(table, _add_opposites(table, converted, frame, match))
+        frame, more = number_parts(table, frame, raw.first_row)
+        said += more
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
     unclear = find_unclear_readings(

@@ -176,7 +176,8 @@ def diff(
     first = _run_of(scenario, made, before, "before", None)
     second = _run_of(scenario, made, after, "after", first)
     tables = compare_plans(scenario.system, first.plan.to_tables(), second.plan.to_tables())
-    update = _order_steps(scenario.system, first, second) if steps else None
+    is_same = all(frame.empty for frame in tables.values())
+    update = _order_steps(scenario.system, first, second) if steps and not is_same else None
     return PlanChange(before=first, after=second, tables=tables, update=update)
 
 

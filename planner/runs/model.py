@@ -114,6 +114,7 @@ class Model:
         self._observed = observed
         self._opened = opened
         self._is_changed = False
+        self._added: set[str] = set()
         self._objective: tuple[Expression, Literal["min", "max"]] | None = None
 
     @property
@@ -228,6 +229,7 @@ class Model:
             raise InputError(f"{where}: a coefficient is no finite number")
         rows = self.program.constrain(name, expression, lower=lower, upper=upper, equal=equal, labels=labels)
         self._is_changed = True
+        self._added.add(name)
         return rows
 
     def set_objective(
@@ -378,7 +380,10 @@ class Model:
 
     def _decide(self, program: LinearProgram, solution: Solution) -> Decision[Any]:
         if solution.x is None:
-            reasons = solution.reasons
+            # constraints of the user first, as the others hold without them
+            reasons = tuple(
+                sorted(solution.reasons, key=lambda name: name.partition("[")[0] not in self._added)
+            )
             proof = Proof(
                 status=solution.status, backend=solution.backend, seconds=solution.seconds, reasons=reasons
             )

@@ -46,6 +46,7 @@ SECTIONS: Final = (
 TITLE: Final = "title"
 """Key of a scenario's name for people."""
 KEYS: Final = (*SECTIONS, TITLE)
+SERIES_KEYS: Final = ("windows", "window")
 MAX_WINDOWS: Final = 100_000
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
 PROBLEM_FOLDER: Final = "problem"
@@ -137,8 +138,8 @@ class Scenario:
 
     @property
     def is_consecutive(self) -> bool:
-        """True where the source gives consecutive problems, for `planner roll`, and no single one."""
-        return _is_consecutive(self.system, self.raw)
+        """True where the source gives consecutive problems, for `planner roll`, and none is chosen."""
+        return _is_consecutive(self.system, self.raw) and "window" not in self.raw.get("series", {})
 
     def entry(self, label: str) -> Entry:
         """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
@@ -407,12 +408,18 @@ def _find_series(
     settings = section if isinstance(section, dict) else {}
     windows = settings.get("windows")
     faults = [
-        f"series.{key}: no such key" + did_you_mean(key, ["windows"]) for key in settings if key != "windows"
+        f"series.{key}: no such key" + did_you_mean(key, SERIES_KEYS)
+        for key in settings
+        if key not in SERIES_KEYS
     ]
     if _is_consecutive(system, raw):
-        if section:
-            faults.append("series: problem.source gives consecutive problems already")
+        if windows is not None:
+            faults.append("series.windows: problem.source gives consecutive problems already")
+        if "window" in settings:
+            return partial(_select_window, make, settings["window"]), None, faults
         return _refuse_single_problem(name), make, faults
+    if "window" in settings:
+        faults.append("series.window: problem.source gives one problem, with no window to choose")
     if windows is None:
         if raw.get("events"):
             faults.append("events: problem.source gives one problem; [series] windows = 24 repeats it")
@@ -441,9 +448,24 @@ def _is_consecutive(system: System, raw: Mapping[str, Any]) -> bool:
 
 def _refuse_single_problem(name: str) -> Callable[[], Any]:
     def refuse() -> Any:
-        raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
+        raise InputError(
+            f"{name}: problem.source gives consecutive problems; run them with: planner roll; "
+            "or choose one, such as --set series.window=1"
+        )
 
     return refuse
+
+
+def _select_window(make: Callable[[], Series], window: object) -> Any:
+    """Return the problem of a window of a series, by its label; raise InputError for an unknown one."""
+    series = list(make())
+    for label, problem in series:
+        if label == str(window):
+            return problem
+    labels = [label for label, _ in series]
+    raise InputError(
+        f"series.window is {window}, no window of the series" + did_you_mean(str(window), labels)
+    )
 
 
 # --- reading the document -----------------------------------------------------------------

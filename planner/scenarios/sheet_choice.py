@@ -13,8 +13,18 @@ from planner.contract.questions import OpenQuestion
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import few
+from planner.io.matrices import can_be_matrix
 from planner.io.open_columns import names_of_dimension
-from planner.io.recognition import Mappings, Reading, Sheet, list_sheets, match_sheet, read_as, recognize
+from planner.io.recognition import (
+    MIN_COLUMNS,
+    Mappings,
+    Reading,
+    Sheet,
+    list_sheets,
+    match_sheet,
+    read_as,
+    recognize,
+)
 from planner.scenarios.catalogue import find_system, system_names
 
 if TYPE_CHECKING:
@@ -373,7 +383,10 @@ def _missing_fault(system: System, table: Table, unused: Sequence[Sheet]) -> str
     options += [f"{OPTION} '{table.name}.{ours}=NAME'" for ours in table.required_columns]
     if faults := [fault for fault in match_sheet(sheet, table).faults if ADDRESSES in fault]:
         text = f"{faults[0]}; {text}"
-    return f"{text}: name a further file, or say {' '.join(options)}"
+    matrix = ""
+    if can_be_matrix(table) and len(sheet.widest) >= MIN_COLUMNS:
+        matrix = f"; where {sheet.name} is a matrix, write from\\to in its first cell"
+    return f"{text}: name a further file, or say {' '.join(options)}{matrix}"
 
 
 def _named_sheet(sheets: Sequence[Sheet], table: str, text: str) -> Sheet:

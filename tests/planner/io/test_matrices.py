@@ -14,6 +14,7 @@ from planner.errors import InputError
 from planner.io.recognition import list_sheets, read_as
 from planner.io.table_files import read_table
 from planner.scenarios.catalogue import find_system
+from planner.scenarios.from_files import write_scenario
 
 TRAFFIC: Final = find_system("traffic")
 DEMANDS: Final[Table] = TRAFFIC.problem.table_by_name["demands"]
@@ -109,3 +110,63 @@ def test_a_sheet_with_a_matrix_is_recognized(tmp_path: Path) -> None:
     assert [choice.table for choice in read_as(sheets, TRAFFIC).choices] == ["links", "demands"]
     frame = read_table(DEMANDS, sheets[1].file())
     assert frame[["source", "target", "rate_mbps"]].to_numpy().tolist() == [["a", "b", 7.0], ["b", "a", 3.5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs", "notes"),
+    [
+        (
+            "Mbps,London,Paris,Madird\nLondon,0,2,3\nParis,1,0,4\nMadrid,5,6,0\n",
+            {
+                ("London", "Paris"): 2, ("London", "Madird"): 3, ("Paris", "London"): 1,
+                ("Paris", "Madird"): 4, ("Madrid", "London"): 5, ("Madrid", "Paris"): 6,
+            },
+            [
+                "'Madrid' is a row but no column, read as no traffic to it; did you mean 'Madird'?",
+                "'Madird' is a column but no row, read as no traffic from it; did you mean 'Madrid'?",
+            ],
+        ),
+        (
+            "to\\from,a,b\na,0,2\nb,1,0\nc,3,4\n",
+            {("b", "a"): 2, ("a", "b"): 1, ("a", "c"): 3, ("b", "c"): 4},
+            ["'c' is a row but no column, read as no traffic from it"],
+        ),
+        (
+            "von / nach,c,d\na,1,2\nb,3,4\n",
+            {("a", "c"): 1, ("a", "d"): 2, ("b", "c"): 3, ("b", "d"): 4},
+            [
+                "2 names, such as 'a', are rows but no columns, read as no traffic to them",
+                "2 names, such as 'c', are columns but no rows, read as no traffic from them",
+            ],
+        ),
+        (",London,Paris,Rome\nLONDON,0,2,3\nparis*,4,0,5\n",
+         {("London", "Paris"): 2, ("London", "Rome"): 3, ("Paris", "London"): 4, ("Paris", "Rome"): 5},
+         ["'Rome' is a column but no row, read as no traffic from it"]),
+    ],
+)  # fmt: skip
+def test_names_that_only_rows_or_columns_have_are_said(
+    text: str, pairs: dict[tuple[str, str], float], notes: list[str], tmp_path: Path
+) -> None:
+    observed: list[str] = []
+    with observe_notes(observed.append):
+        assert read(text, tmp_path) == pairs
+    said = [note.split(": ", 2) for note in observed if "no traffic" in note]
+    assert [text for _, _, text in said] == notes
+    assert {mark for mark, *_ in said} == {"warning" if "did you mean" in notes[0] else "assumed"}
+
+
+def test_a_table_with_both_ends_in_one_column_is_no_matrix(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"column .* is missing"):
+        read("From/To,Foo,Bar\na - b,1,2\nb - c,3,4\n", tmp_path)
+
+
+def test_an_unknown_name_of_a_matrix_is_said_with_its_row_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,9\nb,c,9\nc,a,9\n", encoding="utf-8")
+    (tmp_path / "demands.csv").write_text(",a,b,x\na,0,2,3\nb,1,0,4\nx,5,6,0\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        write_scenario([tmp_path / "links.csv", tmp_path / "demands.csv"])
+    assert error.value.faults == (
+        "demands.csv row 4: source 'x' is no node of the network; valid: a, b, c",
+        "demands.csv row 2: target 'x' is no node of the network; valid: a, b, c",
+        "demands.csv row 3: target 'x' is no node of the network; valid: a, b, c",
+    )

@@ -448,6 +448,17 @@ def test_a_demand_for_each_time_is_a_series(tmp_path: Path) -> None:
     assert rolled.code == 0, rolled.err
     with pytest.raises(InputError, match="gives consecutive problems; run them with: planner roll"):
         scenario.make_problem()
+    second = load(tmp_path / "scenario.toml", changes={"series.window": 2})
+    assert not second.is_consecutive
+    assert second.make_problem().rate_mbps == pytest.approx(expected[1])
+    plan = out / "ecmp" / "windows" / "2" / "plan"
+    checked = planner("check", tmp_path / "scenario.toml", "--set", "series.window=2", "--plan", plan)
+    assert checked.code == 0, checked.err
+    assert "no constraint violation" in checked.out + checked.err
+    with pytest.raises(InputError, match=r"series.window is 9, no window of the series; valid: 1, 2, 3"):
+        load(tmp_path / "scenario.toml", changes={"series.window": 9}).make_problem()
+    with pytest.raises(InputError, match=r"series.window: problem.source gives one problem"):
+        load("traffic/abilene", changes={"series.window": 1})
 
 
 @pytest.mark.parametrize(
@@ -581,3 +592,32 @@ def test_what_no_column_says_is_one_error_with_the_options_for_all_of_it(tmp_pat
     written = write_scenario([tmp_path / "net.xlsx"], units={"links": "Gbit/s", "demands": "Gbit/s"})
     rates = load(written.path).make_problem().to_tables()["demands"]["rate_mbps"]
     assert rates.sum() == pytest.approx(63_400)
+
+
+def test_rows_of_one_pair_are_flows_and_equal_ones_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,9\nb,c,inf\n", encoding="utf-8")
+    (tmp_path / "demands.csv").write_text(
+        "source,target,rate_mbps\na,b,1\na,c,2\na,b,3\na,b,3\n", encoding="utf-8"
+    )
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([tmp_path / "links.csv", tmp_path / "demands.csv"])
+    demands = written.problem.to_tables()["demands"]
+    assert demands["class"].astype(str).tolist() == ["1", "1", "2", "3"]
+    assert demands["rate_mbps"].tolist() == [1, 2, 3, 3]
+    assert (
+        "assumed: demands.csv: 2 rows with the source and target of another row, such as rows 2 and 4, "
+        "are further ones; column class numbers them" in notes
+    )
+    assert (
+        "warning: demands.csv: 1 row is equal to another one, such as row 5: leave out what is there twice "
+        "by mistake" in notes
+    )
+
+
+def test_infinity_is_no_limit_in_every_format(tmp_path: Path) -> None:
+    links = pd.DataFrame({"tail": ["a", "b"], "head": ["b", "c"], "capacity_mbps": [9.0, np.inf]})
+    links.to_parquet(tmp_path / "links.parquet")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,c,2\n", encoding="utf-8")
+    written = write_scenario([tmp_path / "links.parquet", tmp_path / "demands.csv"])
+    assert written.problem.to_tables()["links"]["capacity_mbps"].max() == 1e12

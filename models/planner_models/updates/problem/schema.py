@@ -9,7 +9,7 @@ from planner_models.networks import table_names
 
 MOST_RULES: Final = 1e8
 MOST_FLOWS: Final = 1e12
-MOST_MBPS: Final = 1e9
+MOST_MBPS: Final = 1e12  # an exabit per second, as in system traffic, whose plans are read
 MOST_MS: Final = 1e6
 MOST_S: Final = 1e7
 CONTROLLER_MS: Final = 2.5  # round trip to the controller that Foster et al. 2013, III.B, cite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,10 @@ from planner.io.table_files import find_tables, read_tables
 from planner.search.tolerances import SOLVED_SHARE
 from planner_models.traffic.plan.schema import FLOWS, LINKS
 from planner_models.updates.problem.problem import Update
+from planner_models.updates.problem.schema import MOST_MBPS
 
 LEAST_SHARE = SOLVED_SHARE  # of a switch's packets; less is rounding
+CAPACITY_DIGITS: Final = 12
 PLAN = "plan"
 
 
@@ -181,20 +183,28 @@ def _measure(flows: pd.DataFrame, key: list[str]) -> pd.Series:
 
 
 def _join_links(loads: list[pd.DataFrame]) -> pd.DataFrame:
-    """Return all links of two plans with their capacities, by load and utilization; blank without a load."""
+    """Return all links of two plans with their capacities, by load and utilization; blank without a load.
+
+    Capacities are rounded to `CAPACITY_DIGITS`, as divisions are. The largest number stands for no limit in
+    `traffic`: with it on one of parallel links, the capacity is blank.
+    """
     frame = pd.concat(loads, ignore_index=True)
     is_used = frame["utilization"] > 0
-    capacity = (frame["load_mbps"] / frame["utilization"]).where(is_used)
+    capacity = (frame["load_mbps"] / frame["utilization"]).where(is_used).map(_round_capacity)
     frame = pd.DataFrame(
         {
             "from": frame["tail"].astype(str),
             "to": frame["head"].astype(str),
             "parallel": frame.get("parallel", 1.0),
-            "capacity_mbps": capacity,
+            "capacity_mbps": capacity.where(capacity < MOST_MBPS, np.inf).where(is_used),
         }
     )
     each = frame.groupby(["from", "to", "parallel"], sort=False, as_index=False)["capacity_mbps"].max()
     joined: pd.DataFrame = each.groupby(["from", "to"], sort=False, as_index=False)["capacity_mbps"].sum(
         min_count=1
     )
-    return joined
+    return joined.assign(capacity_mbps=joined["capacity_mbps"].where(joined["capacity_mbps"] < MOST_MBPS))
+
+
+def _round_capacity(capacity_mbps: float) -> float:
+    return float(f"{capacity_mbps:.{CAPACITY_DIGITS}g}")

@@ -69,3 +69,24 @@ def test_a_folder_without_a_plan_names_those_that_are_there(tmp_path: Path) -> N
     (tmp_path / "ecmp" / "plan").mkdir(parents=True)
     with pytest.raises(InputError, match="it has those of designs ecmp: choose one"):
         traffic_plans.read(before=tmp_path, after=tmp_path)
+
+
+def test_a_link_without_limit_has_none_in_the_steps_of_a_change() -> None:
+    links = [("a", "b", 10_000.0), ("b", "c", 1e12), ("a", "c", 5_000.0), ("b", "c", 3_000.0)]
+    network = traffic.Traffic.from_tables(
+        {
+            "links": pd.DataFrame(links, columns=["tail", "head", "capacity_mbps"]).assign(
+                parallel=[1, 1, 1, 2]
+            ),
+            "demands": pd.DataFrame({"source": ["a"], "target": ["c"], "rate_mbps": [8_000.0]}),
+        }
+    )
+    change = planner.diff(network, "shortest_path", "optimum")
+    assert change.update is not None
+    assert change.update.problem is not None
+    steps = change.update.problem.links.set_index(["from", "to"])["capacity_mbps"]
+    assert pd.isna(steps["b", "c"])
+    assert steps["a", "c"] == 5_000
+    assert steps["a", "b"] == 10_000
+    same = planner.diff(network, "optimum", "optimum")
+    assert same.sentences == ["The plans are the same."]

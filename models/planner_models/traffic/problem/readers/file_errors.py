@@ -17,7 +17,8 @@ from xml.etree.ElementTree import Element, ParseError
 import defusedxml
 import defusedxml.ElementTree as Defused
 
-from planner.contract.tables import SHOWN_ROWS, is_unlimited
+from planner.contract.cell_units import is_unlimited
+from planner.contract.tables import SHOWN_ROWS
 from planner.errors import InputError, did_you_mean
 from planner.io.text_files import require_file
 
