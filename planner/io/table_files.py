@@ -211,8 +211,8 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
             frame = unquote_formulas(frame)
         converted, unsplit = _name_ends(table, convert_units(frame, match), match, file)
         frame, said = read_words(table, _add_opposites(table, converted, frame, match))
-        frame, more = number_parts(table, frame, raw.first_row)
-        said += more
+        frame, numbered = number_parts(table, frame, raw.first_row)
+        said += numbered
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
     unclear = find_unclear_readings(
