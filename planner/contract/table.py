@@ -218,7 +218,13 @@ class Table:
     def over_time(self) -> Table:
         """Return the table with a window in each row, which tells rows with the same key apart."""
         column = window("window of the row: a number, or a date and time")
-        return replace(self, columns={WINDOW: column, **self.columns}, key=(WINDOW, *self.key), key_hint="")
+        return replace(
+            self,
+            columns={WINDOW: column, **self.columns},
+            key=(WINDOW, *self.key),
+            key_hint="",
+            part_column="",
+        )
 
     @property
     def required_columns(self) -> list[str]:
