@@ -37,7 +37,7 @@ DECISIONS = {
     "contracts": {"loads"},
     "fairshare": {"placement", "serving", "shares", "service"},
     "topology": {"topology", "routes", "steps"},
-    "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
+    "traffic": {"flows", "weights", "lies", "moved", "windows", "worst_matrices"},
     "updates": {"steps", "operations", "shares"},
 }
 """Tables in which a change may be another legal plan; all others follow from them and are refused."""
