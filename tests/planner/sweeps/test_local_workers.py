@@ -148,7 +148,8 @@ with start_local_workers(2) as pool:
     for name in pool.names():
         print(pool.submit(__import__("os").getpid, worker=name).result(60), flush=True)
         pool.submit(time.sleep, 600, worker=name)
-    time.sleep(600)
+    while True:  # a signal just before a long sleep would not end it
+        time.sleep(0.1)
 """
 
 
