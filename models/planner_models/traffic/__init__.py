@@ -26,17 +26,17 @@ the order of their priorities, and by weight within one; with "max-min" TCP slow
 instead. Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head, capacity_mbps, weight?,
-cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps,
-max_latency_ms?, weight?, class?)`, `classes(class, priority, weight?)`; what operators write down of
-routes: `tunnels(source?, target?, path, parallel?, kind?, weight?, name?)` and `rules(source?, target?,
+cost?, latency_ms?, split_weight?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target,
+rate_mbps, max_latency_ms?, weight?, class?)`, `classes(class, priority, weight?)`; what operators write down
+of routes: `tunnels(source?, target?, path, parallel?, kind?, weight?, name?)` and `rules(source?, target?,
 rule, node?, tail?, head?, path?)`; and what may fail together: `failures(failure, member, probability?)`.
-Parallel links are rows with the same ends, and a link with capacity 0
-is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
-load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
-`weights(tail, head, parallel, weight)`, of design `fibbing` `lies(target, tail, head, parallel,
-fake_nodes)`, of design `segment_routing` `segments(source, target, segments,
-share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain` `moved(source,
-target, rate_mbps)` and `windows(window, element)`, of designs that are safe against failures
+Parallel links are rows with the same ends, and a link with capacity 0 is down. A plan is `flows(source,
+target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps, utilization)`, over given
+paths `routes(source, target, path, rate_mbps)`, of design `weights` `weights(tail, head, parallel, weight)`,
+of design `fibbing` `lies(target, tail, head, parallel, fake_nodes)`, of design `weighted_ecmp` `groups(node,
+target, head, parallel, entries, ideal_share)`, of design `segment_routing` `segments(source, target,
+segments, share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain`
+`moved(source, target, rate_mbps)` and `windows(window, element)`, of designs that are safe against failures
 `guarantees(source, target, rate_mbps, failures, at_once, restoration, availability?, probability?)`, with a
 limit of rerouted traffic `rerouting(metric, most_moved, moved_share, value, gain_per_point?,
 free_moved_share?, free_value?, loss?)`, of design `oblivious` `shares(source, target, tail, head, parallel,

@@ -28,6 +28,7 @@ from planner_models.traffic.designs import (
     unsplit,
     utility_maximization,
     valiant,
+    weighted_ecmp,
 )
 from planner_models.traffic.designs.ecmp import tell_listing_time
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
@@ -156,6 +157,14 @@ DESIGNS: Final = (
         decide=ecmp.route_hashed,
         outgrows=tell_listing_time,
         source="RFC 2992; Sen et al. 2013, section 7.2",
+    ),
+    _oblivious(
+        name="weighted_ecmp",
+        title="Weighted ECMP",
+        decide=weighted_ecmp.route,
+        outgrows=tell_listing_time,
+        messages="nodes flood link weights and bandwidths when the network changes",
+        source="RFC 2992",
     ),
     _oblivious(
         name="packet_scatter",

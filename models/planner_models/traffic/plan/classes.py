@@ -79,6 +79,7 @@ def divide_among_classes(problem: Traffic, plan: Routing, *, is_fair: bool = Fal
         shed=shed,
         weights=plan.weights,
         lies=plan.lies,
+        groups=plan.groups,
         segments=segments,
         levels=plan.levels,
         moved=moved,

@@ -28,6 +28,7 @@ from planner_models.traffic.plan.references import (
 )
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
+from planner_models.traffic.plan.switch_groups import flow_of_groups
 from planner_models.traffic.plan.verified_flow import (
     TOLERANCE,
     VerifiedFlow,
@@ -48,6 +49,8 @@ def check_flow(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Violation
         _require_weights(problem, plan.weights, flow)
     if plan.lies is not None:
         _require_lies(problem, plan.lies, flow)
+    if plan.groups is not None:
+        _require_same_flow(problem, flow_of_groups(problem, plan.groups, flow.served_mbps), flow, "groups")
     if plan.segments is not None:
         _require_segments(problem, plan.segments, flow)
     if plan.moved is not None:

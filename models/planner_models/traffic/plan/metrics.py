@@ -20,6 +20,7 @@ from planner_models.traffic.plan.moved_traffic import measure_moved_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
+from planner_models.traffic.plan.switch_groups import measure_groups
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.routable_demands import has_route, say_without_route
@@ -71,6 +72,18 @@ METRICS: Final = (
         "moved_share",
         "",
         "traffic that leaves its routes in the plan before, although it could stay, over all that could",
+    ),
+    less(
+        "group_entries",
+        "entries",
+        "entries for groups of next hops in the switch that needs most; equal groups are stored once",
+        title="fullest table of groups",
+    ),
+    less(
+        "oversubscription",
+        "x ideal",
+        "largest factor by which a next hop of a group gets more than the share that its weight asks for",
+        title="oversubscription of next hops",
     ),
     less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
     less("fake_nodes", "fake nodes", "fake nodes that routers of OSPF are told of"),
@@ -154,7 +167,7 @@ HEADLINE: Final = Headline(
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
         *("latency_violations", "rule_violations", "guaranteed_mbps", "worst_delivered_mbps", "availability"),
-        *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
+        *("max_utilization", "mean_path_stretch", "mean_latency_ms", "group_entries", "oversubscription"),
     ),
     required={"latency": "latency_violations", "rules": "rule_violations"},
     unservable=say_without_route,
@@ -205,6 +218,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "cost": _per_link(problem, "cost", load, 1.0),
         "moved_mbps": None if plan.moved is None else float(plan.moved["rate_mbps"].sum()),
         "moved_share": measure_moved_share(problem, plan, previous),
+        **measure_groups(problem, plan),
         "detoured_demands": detoured,
         "fake_nodes": None if plan.lies is None else float(plan.lies["fake_nodes"].sum()),
         "mean_segments": segments,

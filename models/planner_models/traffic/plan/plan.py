@@ -19,6 +19,7 @@ from planner_models.graphs.indexing import sum_at_nodes, sum_by_index
 from planner_models.traffic.plan.references import flow_on_routes, require_links
 from planner_models.traffic.plan.schema import (
     FLOWS,
+    GROUPS,
     GUARANTEES,
     LEVELS,
     LIES,
@@ -50,6 +51,7 @@ class Routing:
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
     lies    target, tail, head, parallel, fake_nodes where OSPF with these fake nodes makes the flows
+    groups  node, target, head, parallel, entries, ideal_share where traffic splits over weighted next hops
     segments source, target, segments, share where demands follow segment lists; others shortest paths
     levels  level, value, bound, demands of the levels of max-min fairness, of a design that proves them
     moved   source, target, rate_mbps of traffic off its present routes, of a plan that starts from them
@@ -71,6 +73,7 @@ class Routing:
     shed: pd.DataFrame | None = None
     weights: pd.DataFrame | None = None
     lies: pd.DataFrame | None = None
+    groups: pd.DataFrame | None = None
     segments: pd.DataFrame | None = None
     levels: pd.DataFrame | None = None
     moved: pd.DataFrame | None = None
@@ -91,6 +94,7 @@ class Routing:
             "shed": self.shed,
             "weights": self.weights,
             "lies": self.lies,
+            "groups": self.groups,
             "segments": self.segments,
             "levels": self.levels,
             "moved": self.moved,
@@ -163,6 +167,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         shed=shed,
         weights=weights,
         lies=read(LIES),
+        groups=read(GROUPS),
         segments=segments,
         levels=levels,
         moved=moved,

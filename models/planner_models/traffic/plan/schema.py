@@ -108,6 +108,18 @@ LIES: Final = Table(
         "fake_nodes": number("number of fake nodes", at_least=1, whole=True),
     },
     key=("target", "tail", "head", "parallel"),
+GROUPS: Final = Table(
+    name="groups",
+    about="a next hop of a switch with several to a target, as entries of its table",
+    columns={
+        "node": label("the switch, where the link starts"),
+        "target": label("node where demands end"),
+        "head": label("node where the link ends"),
+        "parallel": _parallel_column(),
+        "entries": number("entries of the group with this next hop; 0: not used", at_least=0, whole=True),
+        "ideal_share": number("share that its weight asks for", more_than=0, at_most=1, share=True),
+    },
+    key=("node", "target", "head", "parallel"),
     may_be_empty=True,
 )
 LEVELS: Final = Table(
@@ -226,6 +238,7 @@ PLAN_TABLES: Final = (
     SHED,
     WEIGHTS,
     LIES,
+    GROUPS,
     SEGMENTS,
     LEVELS,
     MOVED,

@@ -69,6 +69,15 @@ LINKS: Final = Table(
         "latency_ms": number(
             "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
         ),
+        "split_weight": number(
+            "its part of traffic that splits over equal-cost next hops, against other links of the node, in "
+            "design weighted_ecmp; blank: 1",
+            more_than=0,
+            at_most=MOST_WEIGHT,
+            optional=True,
+            may_be_blank=True,
+            other_names=("ecmp weight", "wcmp weight", "ucmp weight"),
+        ),
         "parallel": number(
             "which of the parallel links with these ends it is, from 1; 0: the next in the table's order",
             at_least=0,

@@ -91,6 +91,13 @@ class TrafficTables:
         return self.links["weight"].to_numpy(float)
 
     @cached_property
+    def split_weight(self) -> Floats:
+        """(E,) part of each link in traffic that splits over next hops; 1 where none is given."""
+        if "split_weight" not in self.links:
+            return np.ones(len(self.links))
+        return self.links["split_weight"].fillna(1.0).to_numpy(float)
+
+    @cached_property
     def rate_mbps(self) -> Floats:
         """(K,) rate of each demand, Mbit/s."""
         return self.demands["rate_mbps"].to_numpy(float)

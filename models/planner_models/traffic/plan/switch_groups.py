@@ -1,0 +1,85 @@
+"""Groups of next hops in the tables of switches: the flows that they make, and what they need and miss."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Floats, Ints
+from planner.errors import PlanRejected
+from planner_models.flows import split_ratios
+from planner_models.flows.multipath_groups import count_entries
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.problem.problem import Traffic
+
+
+def flow_of_groups(problem: Traffic, groups: pd.DataFrame, served_mbps: Floats) -> sp.csr_array:
+    """Return the flow of each demand, (K, E) Mbit/s, that follows groups, and shortest paths without one.
+
+    raises  PlanRejected where a row names no link, no target, or a link on no shortest path to it, and where
+            a group has no entry
+    """
+    row, link = _find_rows(problem, groups)
+    next_hops = split_ratios.shortest_path_links(problem)
+    count = len(problem.links)
+    is_shortest = np.isin(row * count + link, next_hops.row.astype(np.int64) * count + next_hops.col)
+    if not is_shortest.all():
+        fault = int(np.flatnonzero(~is_shortest)[0])
+        raise PlanRejected(
+            f"groups row {fault + 1}: {problem.link_labels[link[fault]]} is on no shortest path to "
+            f"{groups['target'].iloc[fault]}"
+        )
+    nodes = len(problem.nodes)
+    of_group = row * nodes + problem.tail[link]
+    entries = groups["entries"].to_numpy(float)
+    group, position = np.unique(of_group, return_inverse=True)
+    empty = np.flatnonzero(np.bincount(position, entries, len(group)) == 0)
+    if len(empty):
+        target, node = divmod(int(group[empty[0]]), nodes)
+        names = problem.nodes["node"]
+        raise PlanRejected(f"groups: {names[node]} has no entry for {names[problem.targets[target]]}")
+    outside = ~np.isin(next_hops.row.astype(np.int64) * nodes + problem.tail[next_hops.col], group)
+    amount = np.concatenate([entries, np.ones(int(outside.sum()))])
+    rows = np.concatenate([row, next_hops.row[outside]]), np.concatenate([link, next_hops.col[outside]])
+    ratios = split_ratios.compute_ratios(problem, sp.coo_array((amount, rows), shape=next_hops.shape))
+    served = np.where(problem.unreachable, 0.0, served_mbps)
+    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, served))
+
+
+def _find_rows(problem: Traffic, groups: pd.DataFrame) -> tuple[Ints, Ints]:
+    """Return the target of each row of the table, as a row of `problem.targets`, and its link."""
+    link = require_links(problem, groups["node"], groups["head"], groups["parallel"], "groups")
+    target = problem.find_nodes(groups["target"])
+    row = np.minimum(np.searchsorted(problem.targets, target), max(len(problem.targets) - 1, 0))
+    is_target = problem.targets[row] == target if len(problem.targets) else np.zeros(len(row), dtype=bool)
+    if not is_target.all():
+        fault = int(np.flatnonzero(~is_target)[0])
+        raise PlanRejected(
+            f"groups row {fault + 1}: '{groups['target'].iloc[fault]}' is the target of no demand"
+        )
+    return row.astype(np.int64), link
+
+
+def measure_groups(problem: Traffic, plan: Routing) -> dict[str, float | None]:
+    """Return the entries of the switch with most, and the largest oversubscription; None without groups."""
+    if plan.groups is None:
+        return {"group_entries": None, "oversubscription": None}
+    row, link = _find_rows(problem, plan.groups)
+    entries = plan.groups["entries"].to_numpy(float)
+    ideal = plan.groups["ideal_share"].to_numpy(float)
+    members: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for position, (target, node) in enumerate(zip(row.tolist(), problem.tail[link].tolist(), strict=True)):
+        members[node][target].append(position)
+    largest, factor = 0, 1.0
+    for of_target in members.values():
+        stored = []
+        for positions in of_target.values():
+            used = entries[positions]
+            factor = max(factor, float((used / used.sum() / ideal[positions]).max()))
+            stored.append((tuple(link[positions].tolist()), tuple(used.astype(int).tolist())))
+        largest = max(largest, count_entries(stored))
+    return {"group_entries": float(largest), "oversubscription": factor}
