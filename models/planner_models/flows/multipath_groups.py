@@ -72,9 +72,9 @@ def fit_groups(
 ) -> list[ReducedGroup]:
     """Return the reduction of each group of a switch, whose largest oversubscription is least.
 
-    The group with the largest one gets its next better reduction while the table has room. Where it has
-    none, no other choice is better, but for groups that become equal, which a switch stores once. The others
-    get what is left in the same way.
+    The group with the largest one gets its next better reduction while the table has entries left. Where it
+    has none, no other choice is better, but for groups that become equal, which a switch stores once. The
+    others get what is left in the same way.
 
     max_size       largest number of entries of a group
     table_entries  largest number of entries of all groups together; None for no limit

@@ -49,7 +49,7 @@ def route(
 
     A switch has one group of next hops for each target, and stores equal ones once. Groups are reduced to
     the limits with the least oversubscription, which is the largest factor by which a next hop gets more
-    than its ideal share. Where a table has no room, traffic to a target takes a single next hop. With
+    than its ideal share. Where a table has no entry left, traffic to a target takes a single next hop. With
     rates "given" every demand is served and links may be overloaded.
 
     source  RFC 2992; the link bandwidth community of BGP for weights (draft-ietf-idr-link-bandwidth)

@@ -36,6 +36,7 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
                where the plan's flows have a source
     weights    tail, head, parallel, weight, where the plan has them
     lies       target, tail, head, parallel, fake_nodes, where the plan has them
+    groups     node, target, head, parallel, entries, ideal_share, where the plan has them
 
     Where demands have classes, rates, next_hops and paths are of each class, in the column `class`.
 
@@ -63,8 +64,8 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
 
 
 def _configured(plan: Routing) -> dict[str, pd.DataFrame]:
-    """Return the tables of a plan that are of all traffic: weights and lies."""
-    return {name: table for name, table in plan.to_tables().items() if name in ("weights", "lies")}
+    """Return the tables of a plan that are of all traffic: weights, lies and groups."""
+    return {name: table for name, table in plan.to_tables().items() if name in ("weights", "lies", "groups")}
 
 
 def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.DataFrame]:

@@ -10,9 +10,9 @@ Traffic that a failure takes off its routes is restored in one of these ways:
 - reroute: a controller routes all traffic again that the plan sends, for the largest total: over the plan's
   routes that survive where its table `guarantees` is about rerouting and it lists routes, else over all
 
-The plan says which: its table `guarantees`, routes, groups, weights or lies; traffic that is all on shortest paths
-reconverges, but where groups split it by weights, which is restored locally. Links then drop what overloads
-them, by the rule of `delivery`.
+The plan says which: its table `guarantees`, routes, groups, weights or lies; traffic that is all on shortest
+paths reconverges, but where groups split it by weights, which is restored locally. Links then drop what
+overloads them, by the rule of `delivery`.
 """
 
 from __future__ import annotations

@@ -108,6 +108,8 @@ LIES: Final = Table(
         "fake_nodes": number("number of fake nodes", at_least=1, whole=True),
     },
     key=("target", "tail", "head", "parallel"),
+    may_be_empty=True,
+)
 GROUPS: Final = Table(
     name="groups",
     about="a next hop of a switch with several to a target, as entries of its table",

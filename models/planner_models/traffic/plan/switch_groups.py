@@ -9,6 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner.contract.tolerances import RELATIVE
 from planner.errors import PlanRejected
 from planner_models.flows import split_ratios
 from planner_models.flows.multipath_groups import count_entries
@@ -21,7 +22,7 @@ def flow_of_groups(problem: Traffic, groups: pd.DataFrame, served_mbps: Floats) 
     """Return the flow of each demand, (K, E) Mbit/s, that follows groups, and shortest paths without one.
 
     raises  PlanRejected where a row names no link, no target, or a link on no shortest path to it, and where
-            a group has no entry
+            a group has no entry or ideal shares that do not add up to 1
     """
     row, link = _find_rows(problem, groups)
     next_hops = split_ratios.shortest_path_links(problem)
@@ -37,11 +38,14 @@ def flow_of_groups(problem: Traffic, groups: pd.DataFrame, served_mbps: Floats) 
     of_group = row * nodes + problem.tail[link]
     entries = groups["entries"].to_numpy(float)
     group, position = np.unique(of_group, return_inverse=True)
-    empty = np.flatnonzero(np.bincount(position, entries, len(group)) == 0)
-    if len(empty):
-        target, node = divmod(int(group[empty[0]]), nodes)
-        names = problem.nodes["node"]
-        raise PlanRejected(f"groups: {names[node]} has no entry for {names[problem.targets[target]]}")
+    ideal = np.bincount(position, groups["ideal_share"].to_numpy(float), len(group))
+    empty = np.bincount(position, entries, len(group)) == 0
+    for number in np.flatnonzero(empty | (abs(ideal - 1) > RELATIVE)).tolist():
+        target, node = divmod(int(group[number]), nodes)
+        names = problem.nodes["node"].tolist()
+        ends = f"{names[node]} to {names[problem.targets[target]]}"
+        reason = "no entry" if empty[number] else f"ideal shares of {ideal[number]:.6g}, must add up to 1"
+        raise PlanRejected(f"groups: from {ends}, there is {reason}")
     outside = ~np.isin(next_hops.row.astype(np.int64) * nodes + problem.tail[next_hops.col], group)
     amount = np.concatenate([entries, np.ones(int(outside.sum()))])
     rows = np.concatenate([row, next_hops.row[outside]]), np.concatenate([link, next_hops.col[outside]])

@@ -58,7 +58,7 @@ def test_no_group_of_as_many_entries_is_nearer_to_the_shares(weights: list[int],
 @settings(max_examples=40)
 @given(st.lists(SHARES, min_size=1, max_size=3), st.integers(0, 14))
 def test_a_small_table_has_the_least_oversubscription_of_all_choices(
-    several: list[list[int]], room: int
+    several: list[list[int]], entries: int
 ) -> None:
     """Of groups with links of their own, which never become equal."""
     groups = [
@@ -66,12 +66,12 @@ def test_a_small_table_has_the_least_oversubscription_of_all_choices(
         for row, weights in enumerate(several)
     ]
     options = [list_reductions(group.shares, 6) for group in groups]
-    result = fit_groups(groups, max_size=6, table_entries=room)
-    assert sum(group.size for group in result) <= room
+    result = fit_groups(groups, max_size=6, table_entries=entries)
+    assert sum(group.size for group in result) <= entries
     fitting = [
         max(group.oversubscription for group in choice)
         for choice in itertools.product(*options)
-        if sum(group.size for group in choice) <= room
+        if sum(group.size for group in choice) <= entries
     ]
     assert max(group.oversubscription for group in result) == pytest.approx(min(fitting))
 
@@ -195,8 +195,10 @@ def test_a_plan_whose_groups_make_other_flows_is_rejected() -> None:
     assert plan.groups is not None
     with pytest.raises(PlanRejected, match="groups"):
         check(problem, replace(plan, groups=plan.groups.assign(entries=[1, 1])))
-    with pytest.raises(PlanRejected, match="a has no entry for d"):
+    with pytest.raises(PlanRejected, match="from a to d, there is no entry"):
         check(problem, replace(plan, groups=plan.groups.assign(entries=[0, 0])))
+    with pytest.raises(PlanRejected, match="must add up to 1"):
+        check(problem, replace(plan, groups=plan.groups.assign(ideal_share=0.4)))
     with pytest.raises(PlanRejected, match="row 1: 'b' is the target of no demand"):
         check(problem, replace(plan, groups=plan.groups.assign(target="b")))
 
