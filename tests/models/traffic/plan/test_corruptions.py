@@ -34,7 +34,7 @@ def is_legal(problem: Traffic, tables: dict[str, pd.DataFrame]) -> bool:
     flows = {name: tables[name] for name in ("flows", "shed") if name in tables}
     plan, alone = (SYSTEM.plan.from_tables(problem, inputs) for inputs in (tables, flows))
     metrics, of_flows = (SYSTEM.plan.measure(problem, item, None) for item in (plan, alone))
-    # flows cannot contradict what a table alone says: shares that groups should have, twice as many fake nodes
+    # flows cannot contradict what a table alone says: ideal shares of groups, twice as many fake nodes
     same = {name: value for name, value in metrics.items() if of_flows[name] is not None} == pytest.approx(
         {name: value for name, value in of_flows.items() if value is not None}
     )
