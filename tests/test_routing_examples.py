@@ -10,7 +10,7 @@ import pytest
 
 import planner
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "coordinate.md"
+PAGE = Path(__file__).parents[1] / "docs" / "howto" / "coordinate.md"
 
 
 def section() -> str:
