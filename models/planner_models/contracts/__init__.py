@@ -44,7 +44,10 @@ capacity_mbps, commitment_mbps?, min_share?, max_share?)` and optionally `tiers(
 price_per_mbps)` and `switching(region, max_moved_percent)`. Prices are of a Mbit/s for all windows. Where the
 mean is billed, `price_per_gb`, `commitment_gb` and `above_gb` may take their places, and `traffic_gb` that of
 `traffic_mbps`; without times in `window`, all windows together are taken for 30 days. A window without rows
-is left out. A plan is `loads(window, cdn, region, load_mbps)`.
+is left out. Optional terms of `contracts` are `burst_price_per_mbps`, the price above the commitment;
+`credit`, which is taken off the bill; and `first_window` and `last_window`, between which the contract is in
+force: a percentile or a peak is that of these windows, and its prices count for their share of all windows. A
+plan is `loads(window, cdn, region, load_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import contracts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner_models.contracts.plan.metrics import unserved_price
-from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
+from planner_models.contracts.problem.problem import MEAN, Month
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -70,7 +70,7 @@ def _serve_traffic(problem: Month, m: pyo.ConcreteModel) -> None:
         )
 
     def free(m: pyo.ConcreteModel, c: int) -> Any:
-        return sum(m.y[w, c] for w in m.W) <= (problem.free_windows if rules[c] == PERCENTILE else 0)
+        return sum(m.y[w, c] for w in m.W) <= int(problem.unbilled_windows[c])
 
     m.served = pyo.Constraint(m.W, range(len(problem.regions)), rule=served)
     m.level, m.free = pyo.Constraint(m.W, m.C, rule=level), pyo.Constraint(m.C, rule=free)

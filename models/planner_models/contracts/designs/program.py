@@ -25,7 +25,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder, Variables
-from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
+from planner_models.contracts.problem.problem import MEAN, Month
 
 MOST_GROUPS: Final = 240  # groups of windows in the relaxation
 PRICE_STEPS: Final = "price step"
@@ -61,13 +61,13 @@ class Region:
         """Return one region of a problem."""
         rows = np.flatnonzero(problem.region == region)
         rules = [problem.billing[row] for row in rows]
-        free = [problem.free_windows if rule == PERCENTILE and use_free_windows else 0 for rule in rules]
+        free = problem.unbilled_windows[rows] * use_free_windows
         return cls(
             contracts=rows,
             traffic=problem.servable_mbps[:, region],
             least=problem.least_mbps[:, rows],
             most=problem.most_mbps[:, rows],
-            free=np.array(free, dtype=np.int64),
+            free=free,
             is_mean=np.array([rule == MEAN for rule in rules], dtype=bool),
             commitment=problem.column("commitment_mbps")[rows],
             steps=[problem.price_steps[row] for row in rows],

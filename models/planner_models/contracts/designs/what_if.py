@@ -265,7 +265,8 @@ def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]
         yield "no limits on its share", changed(min_share=0.0, max_share=1.0)
     if row["billing"] == PEAK:
         yield "billing by the 95th percentile", changed(billing=PERCENTILE)
-    cheaper = changed(price_per_mbps=LOWER_PRICE * float(row["price_per_mbps"]))
+    prices = [name for name in ("price_per_mbps", "burst_price_per_mbps") if name in row.index]
+    cheaper = changed(**{name: LOWER_PRICE * float(row[name]) for name in prices})
     if problem.tiers is not None and len(problem.tiers):
         is_contract = problem.find_contracts(problem.tiers) == contract
         prices = problem.tiers["price_per_mbps"] * np.where(is_contract, LOWER_PRICE, 1.0)

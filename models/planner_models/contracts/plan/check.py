@@ -33,7 +33,7 @@ def moved_mbps(problem: Month, load_mbps: Floats) -> Floats:
 def check(problem: Month, plan: Loads) -> Violations:
     """Return the constraint violations of the plan, by name.
 
-    capacity   a contract carries more than its capacity
+    capacity   a contract carries more than its capacity, which is 0 where it is not in force
     max_share  a contract carries more than its largest share of the region's traffic
     min_share  a contract carries less than its least share, where its capacity allows that
     traffic    contracts carry more than the region's traffic
@@ -46,7 +46,7 @@ def check(problem: Month, plan: Loads) -> Violations:
     traffic = problem.traffic_mbps
     demand = traffic[:, problem.region]
     shares = {name: problem.column(name) * demand for name in ("min_share", "max_share")}
-    capacity = np.broadcast_to(problem.column("capacity_mbps"), load.shape)
+    capacity = problem.capacity_mbps
     lower = np.minimum(shares["min_share"], np.minimum(capacity, shares["max_share"]))
     violations = _places(problem, "capacity", load, capacity, exceeds(load, capacity))
     violations += _places(problem, "max_share", load, shares["max_share"], exceeds(load, shares["max_share"]))

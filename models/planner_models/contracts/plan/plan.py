@@ -20,7 +20,7 @@ from planner.arrays import Floats
 from planner.contract.table import MAX_WINDOW, Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
-from planner_models.contracts.problem.problem import MEAN, MOST_MBPS, PEAK, Month
+from planner_models.contracts.problem.problem import MEAN, MOST_MBPS, PAID_SHARE, PEAK, Month
 
 LOADS: Final = Table(
     name="loads",
@@ -112,9 +112,13 @@ def read_loads(problem: Month, plan: Loads) -> Floats:
 def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd.DataFrame:
     """Return one row per contract: its volume, the billed volume, and the payment.
 
+    A percentile and a peak are those of the windows in which the contract is in force, and their price counts
+    for the share of these windows; a mean is that of all windows.
+
     Columns: contract, billing, volume_mbps (by the billing rule), billed_mbps (at least the commitment),
-    amount (whole cents), computed (the amount before it is rounded), unused (the part of the amount that is
-    for traffic below the commitment that was not sent), free_windows (windows above the billed volume).
+    amount (whole cents, less the credit), computed (the amount before it is rounded), unused (the part of
+    the amount that is for traffic below the commitment that was not sent), free_windows (windows above the
+    billed volume).
 
     load_mbps  (W, N)
     billing    a rule for all contracts, in place of their own
@@ -123,17 +127,18 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
     rows = []
     for contract, name in enumerate(problem.names):
         rule = billing or problem.billing[contract]
-        loads = sorted(load_mbps[:, contract].tolist())
+        inside = problem.in_force[:, contract] | (rule == MEAN)
+        loads = sorted(load_mbps[inside, contract].tolist())
         if rule == MEAN:
             volume = math.fsum(loads) / len(loads)
         elif rule == PEAK:
             volume = loads[-1]
         else:
-            volume = loads[len(loads) - problem.free_windows - 1]
+            volume = loads[math.ceil(len(loads) * PAID_SHARE - 1e-9) - 1]
         commitment = float(problem.contracts["commitment_mbps"].iloc[contract])
         billed = max(volume, commitment)
-        steps = [list(map(float, column)) for column in problem.price_steps[contract]]
-        computed = _price(billed, *steps)
+        terms = _Terms.of(problem, contract, len(loads) / problem.windows)
+        computed = terms.price(billed)
         amount = _round(computed)
         rows.append(
             {
@@ -143,22 +148,48 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
                 "billed_mbps": billed,
                 "amount": float(amount),
                 "computed": float(computed),
-                "unused": float(amount - _round(_price(min(volume, billed), *steps))),
+                "unused": float(amount - _round(terms.price(min(volume, billed)))),
                 "free_windows": sum(load > billed * (1 + 1e-9) for load in loads) if rule != MEAN else 0,
             }
         )
     return pd.DataFrame(rows)
 
 
-def _price(billed_mbps: float, volumes: list[float], prices: list[float]) -> Decimal:
-    """Return the price of a billed volume."""
-    amount = Decimal(0)
-    for step, (start, price) in enumerate(zip(volumes, prices, strict=True)):
-        end = volumes[step + 1] if step + 1 < len(volumes) else math.inf
-        volume = min(billed_mbps, end) - start
-        if volume > 0:
-            amount += Decimal(volume) * Decimal(price)
-    return amount
+@dataclass(frozen=True, kw_only=True)
+class _Terms:
+    """Prices of a contract as its tables have them.
+
+    volumes, prices  from which billed volume, in Mbit/s, which price of a Mbit/s applies
+    share            of the windows for which these prices count
+    credit           amount that is taken off
+    """
+
+    volumes: list[float]
+    prices: list[float]
+    share: float
+    credit: float
+
+    @classmethod
+    def of(cls, problem: Month, contract: int, share: float) -> _Terms:
+        """Return the prices of a contract that bills a share of the windows."""
+        volumes, prices = problem.listed_prices[contract]
+        credit = problem.contracts["credit"].iloc[contract] if "credit" in problem.contracts else 0.0
+        return cls(
+            volumes=volumes.tolist(),
+            prices=prices.tolist(),
+            share=share,
+            credit=0.0 if math.isnan(credit) else float(credit),
+        )
+
+    def price(self, billed_mbps: float) -> Decimal:
+        """Return the price of a billed volume, less the credit, but at least 0."""
+        amount = Decimal(0)
+        for step, (start, price) in enumerate(zip(self.volumes, self.prices, strict=True)):
+            end = self.volumes[step + 1] if step + 1 < len(self.volumes) else math.inf
+            volume = min(billed_mbps, end) - start
+            if volume > 0:
+                amount += Decimal(volume) * Decimal(price)
+        return max(amount * Decimal(self.share) - Decimal(self.credit), Decimal(0))
 
 
 def round_to_cents(amount: float) -> float:

@@ -87,5 +87,6 @@ def _scale_prices(problem: Month, factors: Mapping[str, float]) -> Month:
         factor = tiers["cdn"].astype(str).map(factors).fillna(1.0).to_numpy(float)
         tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * factor)
     factor = contracts["cdn"].astype(str).map(factors).fillna(1.0).to_numpy(float)
-    prices = contracts["price_per_mbps"] * factor
-    return replace(problem, contracts=contracts.assign(price_per_mbps=prices), tiers=tiers)
+    names = [name for name in ("price_per_mbps", "burst_price_per_mbps") if name in contracts]
+    changed = contracts.assign(**{name: contracts[name] * factor for name in names})
+    return replace(problem, contracts=changed, tiers=tiers)

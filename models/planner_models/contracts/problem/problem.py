@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.notes import make_with_notes
-from planner.contract.table import Table, choice, label, number, window
+from planner.contract.table import MAX_WINDOW, Table, choice, label, number, window
 from planner.contract.tables import (
     collect_tables,
     describe_rows,
@@ -23,6 +23,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
+from planner_models.contracts.problem.terms import take_off_credit
 from planner_models.contracts.problem.volumes import in_rates
 
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
@@ -47,6 +48,8 @@ LEAST_MBPS: Final = 1e-3
 MOST_PRICE: Final = 1e6
 LEAST_PRICE: Final = 1e-6
 MOST_GB: Final = 1e15
+MOST_CREDIT: Final = 1e12
+BURST_PRICES: Final = ("overage", "overage price", "burst rate", "excess price", "above commitment")
 OTHER_PRICES: Final = (
     *("price_per", "cost_per", "rate_per", "usd_per", "eur_per", "preis_per", "prix_per", "precio_per"),
 )
@@ -136,6 +139,28 @@ CONTRACTS: Final = Table(
             "in place of commitment_mbps, data that is paid for in any case, GB", at_least=0,
             at_most=MOST_GB, optional=True, may_be_blank=True, counts_by_1024=True,
         ),
+        "burst_price_per_mbps": number(
+            "price of a billed Mbit/s above the commitment; without it, that of the others", at_least=0,
+            at_most=MOST_PRICE, least=LEAST_PRICE, optional=True, may_be_blank=True, other_names=BURST_PRICES,
+        ),
+        "burst_price_per_gb": number(
+            "in place of burst_price_per_mbps, price of a GB above the commitment where the mean is billed",
+            at_least=0, at_most=MOST_PRICE, optional=True, may_be_blank=True, counts_by_1024=True,
+            other_names=BURST_PRICES,
+        ),
+        "credit": number(
+            "amount that is taken off the bill, down to 0, in the currency of the prices", at_least=0,
+            at_most=MOST_CREDIT, optional=True, may_be_blank=True,
+            other_names=("credits", "rebate", "sla credit", "gutschrift", "avoir"),
+        ),
+        "first_window": number(
+            "number of the first window in which the contract is in force; blank: the first of all",
+            at_least=0, at_most=MAX_WINDOW, whole=True, optional=True, may_be_blank=True,
+        ),
+        "last_window": number(
+            "number of the last window in which the contract is in force; blank: the last of all",
+            at_least=0, at_most=MAX_WINDOW, whole=True, optional=True, may_be_blank=True,
+        ),
         "min_share": number(
             "least share of the region's traffic in each window", at_least=0, at_most=1, optional=True,
             default=0.0, share=True,
@@ -197,7 +222,8 @@ class Month:
     """Traffic of regions over windows, and the contracts that may carry it.
 
     traffic    window, region, traffic_mbps; every region has the same windows
-    contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share
+    contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share, and
+               optionally burst_price_per_mbps, credit, first_window, last_window
     tiers      cdn, region, above_mbps, price_per_mbps; None: one price each
     switching  region, max_moved_percent; None: traffic may change its CDN freely
 
@@ -302,10 +328,57 @@ class Month:
         return self.windows - int(np.ceil(PAID_SHARE * self.windows - 1e-9))
 
     @cached_property
+    def in_force(self) -> Bools:
+        """(W, N) whether each contract is in force in each window."""
+        first = self._blank_column("first_window", -np.inf)
+        last = self._blank_column("last_window", np.inf)
+        numbers = self.window_numbers[:, None]
+        within: Bools = (numbers >= first) & (numbers <= last)
+        return within
+
+    @cached_property
+    def unbilled_windows(self) -> Ints:
+        """(N,) busiest windows in force of each contract that its billing leaves out."""
+        count = self.in_force.sum(axis=0)
+        free = count - np.ceil(PAID_SHARE * count - 1e-9).astype(np.int64)
+        is_percentile = np.array([rule == PERCENTILE for rule in self.billing], dtype=bool)
+        return np.where(is_percentile, free, 0).astype(np.int64)
+
+    def _blank_column(self, name: str, value: float) -> Floats:
+        """Return an optional column of `contracts`, (N,), with a value where it has none."""
+        if name not in self.contracts:
+            return np.full(len(self.contracts), value)
+        column = self.column(name)
+        return np.where(np.isnan(column), value, column)
+
+    @cached_property
     def price_steps(self) -> list[tuple[Floats, Floats]]:
-        """(N,) volumes from which prices apply, from 0 and ascending, and these prices."""
+        """(N,) volumes from which prices apply, from 0 and ascending, and these prices, as they are paid.
+
+        Prices of a rate count for the share of the windows in which the contract is in force, and a credit
+        makes the first volumes free.
+        """
+        share = np.where([rule == MEAN for rule in self.billing], 1.0, self.in_force.mean(axis=0))
+        credit = self._blank_column("credit", 0.0)
+        return [
+            take_off_credit(volumes, prices * part, amount)
+            for (volumes, prices), part, amount in zip(
+                self.listed_prices, share.tolist(), credit.tolist(), strict=True
+            )
+        ]
+
+    @cached_property
+    def listed_prices(self) -> list[tuple[Floats, Floats]]:
+        """(N,) volumes from which prices apply, from 0 and ascending, and the prices of the tables."""
+        commitment, burst = self.column("commitment_mbps"), self._blank_column("burst_price_per_mbps", np.nan)
         volumes = [[0.0] for _ in self.names]
         prices = [[price] for price in self.column("price_per_mbps").tolist()]
+        for row in np.flatnonzero(~np.isnan(burst)).tolist():
+            if commitment[row] > 0:
+                volumes[row].append(float(commitment[row]))
+                prices[row].append(float(burst[row]))
+            else:
+                prices[row] = [float(burst[row])]
         if self.tiers is not None and len(self.tiers):
             rows = self.find_contracts(self.tiers)
             frame = self.tiers.assign(row=rows).sort_values(["row", "above_mbps"], kind="stable")
@@ -323,10 +396,16 @@ class Month:
         return index.get_indexer(keys).astype(np.int64)
 
     @cached_property
+    def capacity_mbps(self) -> Floats:
+        """(W, N) capacity of each contract in each window: 0 where it is not in force."""
+        capacity: Floats = np.where(self.in_force, self.column("capacity_mbps"), 0.0)
+        return capacity
+
+    @cached_property
     def most_mbps(self) -> Floats:
         """(W, N) most traffic of each contract in each window, by its capacity and largest share."""
         upper: Floats = np.minimum(
-            self.traffic_mbps[:, self.region] * self.column("max_share"), self.column("capacity_mbps")
+            self.traffic_mbps[:, self.region] * self.column("max_share"), self.capacity_mbps
         )
         return upper
 
@@ -399,6 +478,33 @@ class Month:
                 "must be at most 1"
             )
         yield from self._find_stray_tiers()
+        yield from self._find_faulty_terms()
+
+    def _find_faulty_terms(self) -> Iterator[str]:
+        """Yield the faults of contracts that are never in force, or have a burst price beside tiers."""
+        contracts, numbers = self.contracts, self.window_numbers
+        where = file_name(contracts, "contracts")
+        yield from describe_rows(
+            np.flatnonzero(~self.in_force.any(axis=0)),
+            lambda row: (
+                f"{row_name(contracts, 'contracts', row)}: is in force in no window; first_window to "
+                f"last_window must contain one of {numbers[0]:.15g} to {numbers[-1]:.15g}"
+            ),
+            where,
+            "that are never in force",
+        )
+        has_burst = ~np.isnan(self._blank_column("burst_price_per_mbps", np.nan))
+        if self.tiers is not None and len(self.tiers) and has_burst.any():
+            with_tiers = np.isin(np.arange(len(contracts)), self.find_contracts(self.tiers))
+            yield from describe_rows(
+                np.flatnonzero(has_burst & with_tiers),
+                lambda row: (
+                    f"{row_name(contracts, 'contracts', row)}: has burst_price_per_mbps and rows in table "
+                    "tiers; write the burst price as a tier from the commitment"
+                ),
+                where,
+                "with a burst price and tiers",
+            )
 
     def _find_unknown_regions(self, frame: pd.DataFrame, table: str) -> list[str]:
         """Return the faults of a table that names regions without traffic."""

@@ -38,12 +38,21 @@ def in_rates(tables: Mapping[str, pd.DataFrame | None]) -> tuple[Tables, list[st
     ]
     faults = list(itertools.chain.from_iterable(itertools.starmap(_unclear_rows, pairs)))
     has_both = (_column(contracts, "commitment_mbps") > 0) & (_column(contracts, "commitment_gb") > 0)
+    has_bursts = ~np.isnan(_column(contracts, "burst_price_per_mbps")) & ~np.isnan(
+        _column(contracts, "burst_price_per_gb")
+    )
+    faults += [
+        f"{row_name(contracts, 'contracts', row)}: has both burst_price_per_mbps and burst_price_per_gb; "
+        "keep one"
+        for row in np.flatnonzero(has_bursts).tolist()
+    ]
     faults += [
         f"{row_name(contracts, 'contracts', row)}: has both commitment_mbps and commitment_gb; keep one"
         for row in np.flatnonzero(has_both).tolist()
     ]
     faults += _faults_of_billing(contracts, tiers)
-    has_volumes = "commitment_gb" in contracts or any(volume in frame for frame, _, _, volume in pairs)
+    is_by_volume = "commitment_gb" in contracts or "burst_price_per_gb" in contracts
+    has_volumes = is_by_volume or any(volume in frame for frame, _, _, volume in pairs)
     if faults or not has_volumes:
         return dict(tables), faults
     step_s = _window_length(traffic)
@@ -52,7 +61,10 @@ def in_rates(tables: Mapping[str, pd.DataFrame | None]) -> tuple[Tables, list[st
     changed: Tables = {
         "traffic": _joined(traffic, "traffic_mbps", "traffic_gb", of_window),
         "contracts": _joined(
-            _joined(contracts, "price_per_mbps", "price_per_gb", 1 / of_month),
+            _joined(
+                _joined(contracts, "price_per_mbps", "price_per_gb", 1 / of_month),
+                "burst_price_per_mbps", "burst_price_per_gb", 1 / of_month,
+            ),
             "commitment_mbps", "commitment_gb", of_month,
         ),
         "tiers": None if tiers is None else _joined(
@@ -106,7 +118,7 @@ def _faults_of_billing(contracts: pd.DataFrame, tiers: pd.DataFrame | None) -> l
     """Return a fault for each price or commitment of a volume in a contract that does not bill the mean."""
     rule = dict(zip(_pairs(contracts), contracts["billing"].astype(str), strict=True))
     faults = []
-    tables = [(contracts, "contracts", ("price_per_gb", "commitment_gb"))]
+    tables = [(contracts, "contracts", ("price_per_gb", "burst_price_per_gb", "commitment_gb"))]
     tables += [] if tiers is None else [(tiers, "tiers", ("price_per_gb", "above_gb"))]
     for frame, table, names in tables:
         for name in names:

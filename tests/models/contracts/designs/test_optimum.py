@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ SLACK = 1e-4
 def least_bill(problem: Month) -> float:
     """Return the least bill by a linear program for each choice of free windows; no price falls."""
     windows = problem.windows
-    free = [problem.free_windows if rule == PERCENTILE else 0 for rule in problem.billing]
+    free = problem.unbilled_windows.tolist()
     choices = [list(itertools.combinations(range(windows), number)) for number in free]
     best = np.inf
     for selected in itertools.product(*choices):
@@ -95,6 +96,29 @@ def bill_of(problem: Month, options: Options = EXACT) -> tuple[float, float]:
     rank = decision.proof.ranks[1]
     assert rank.bound <= rank.objective + 1e-9
     return rank.objective, rank.bound
+
+
+def with_terms(problem: Month) -> Month:
+    """Return a month whose first contract is in force in a part, and whose others have other prices."""
+    count = len(problem.names)
+    return problem.with_contracts(
+        burst_price_per_mbps=[np.nan] + [4.0] * (count - 1),
+        credit=[9.0] + [0.0] * (count - 1),
+        commitment_mbps=15.0,
+        first_window=[3.0] + [np.nan] * (count - 1),
+        capacity_mbps=150.0,
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(months(windows=20, falling=False))
+def test_the_bill_with_credits_and_burst_prices_is_that_of_brute_force(problem: Month) -> None:
+    problem = with_terms(replace(problem, tiers=None))
+    objective, bound = bill_of(problem)
+    best = least_bill(problem)
+    assert best - 0.01 * len(problem.names) <= objective <= best * (1 + SLACK) + 0.01 * len(problem.names)
+    assert bound <= best + 0.01 * len(problem.names)
 
 
 @pytest.mark.slow
