@@ -11,13 +11,14 @@ $$\min \sum_c P_c\bigl(\max(V_c, \mathrm{commitment}_c)\bigr)
 \quad\text{s.t.}\quad \sum_c x_{wc} = D_w,\quad
 x_{wc} \le V_c + h_{wc}\, y_{wc},\quad \sum_w y_{wc} \le F,\quad y_{wc} \in \{0, 1\}$$
 
-$P_c$ is the price of a billed volume, by steps. The volume $V_c$ leaves the $F$ busiest windows out where
-the 95th percentile is billed (5% of the windows, Mukerjee 2018, 3.2.1); $F = 0$ where the peak is billed,
-and $V_c$ is the mean of $x_{wc}$ where that is. The choice of free windows is that of CASCARA (Singh et
-al., NSDI 2021) and of Entact's cost model (Zhang et al., NSDI 2010). `formulation` is the model in Pyomo.
-Regions have contracts of their own and are planned one by one. A region may limit the traffic that changes
-its CDN from a window to the next beyond what demand changes: what contracts lose together is at most the fall
-of its traffic and a share of the lower traffic of the two.
+$P_c$ is the price of a billed volume, by steps. The volume $V_c$ leaves the $F$ busiest windows out where the
+95th percentile is billed (5% of the windows, Mukerjee 2018, 3.2.1); $F = 0$ where the peak is billed, and
+$V_c$ is the mean of $x_{wc}$ where that is. The choice of free windows is that of CASCARA (Singh et al., NSDI
+2021) and of Entact's cost model (Zhang et al., NSDI 2010). `formulation` is the model in Pyomo. Regions whose
+contracts are on one bill (column `bill`), or meter traffic in (column `metered`), are planned together,
+others one by one. A region may limit the traffic that changes its CDN from a window to the next beyond what
+demand changes: what contracts lose together is at most the fall of its traffic and a share of the lower
+traffic of the two.
 
 `optimum` solves a relaxation in which a contract's excess above its billed volume is limited by all of its
 free windows together, with windows of similar traffic averaged: a bound on every plan's bill. For levels
@@ -32,6 +33,12 @@ rules.
 
 `planner explain` shows each contract's bill, committed traffic that is paid for and not sent, and which
 term to renegotiate. Bills are computed from the plan's loads alone, in cents.
+
+Where contracts are on one bill, or meter traffic in, $x_{wc}$ is replaced by what a bill's meter counts,
+$\sum_c k_{wc} x_{wc}$ over its contracts, with $k$ the traffic that is metered of a Mbit/s out; several
+meters of a bill cost what the larger volume does. A relaxation of the same kind gives the bound, a linear
+program the loads for free windows that its dual prices improve, and an integer program the optimum where that
+is small.
 
 `optimum` optimises over every split of each window's traffic in any fractions, within the limits of
 contracts and of switching, that leaves no more unserved than contracts make it. Its bound on the objective is

@@ -53,6 +53,11 @@ def open_model(problem: Month, *, service: Service = "best") -> OpenModel[Loads]
             carried
     """
     optimum.require_contracts(problem)
+    if not all(map(problem.is_plain, problem.parts)):
+        raise InputError(
+            "contracts: programs of your own need a bill for each contract and traffic that is metered out; "
+            "columns bill and metered say otherwise"
+        )
     shortage = prove_shortage(problem, Options(service=service))
     if shortage is not None:
         raise InputError(*shortage.reasons)

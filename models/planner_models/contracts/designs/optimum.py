@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field
 
 from planner import backends
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
@@ -29,7 +29,14 @@ from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged, undecided
 from planner.search.tolerances import COARSE_GAP, ROUNDING
-from planner_models.contracts.designs import burst_sets, free_windows, level_boxes, program, switching
+from planner_models.contracts.designs import (
+    burst_sets,
+    free_windows,
+    level_boxes,
+    program,
+    shared_bills,
+    switching,
+)
 from planner_models.contracts.designs.program import MonthProgram, Region
 from planner_models.contracts.designs.rules import pour_commitments_first, prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
@@ -96,12 +103,14 @@ def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = 
     return replace(decision, proof=proof)
 
 
-def relaxed_bill(problem: Month, row: int, options: Options = Options()) -> float | None:
-    """Return a bound on the bill of a region, by its row, of any plan that carries the servable traffic.
+def relaxed_bill(problem: Month, part: Ints, options: Options = Options()) -> float | None:
+    """Return a bound on the bill of a part's regions (R,) of any plan that carries the servable traffic.
 
     None where unknown.
     """
-    region = Region.of(problem, row)
+    if not problem.is_plain(part):
+        return shared_bills.relax(shared_bills.Part.of(problem, part), replace(options, gap=1e-4))
+    region = Region.of(problem, int(part[0]))
     in_order = region.moved_share < 1 and region.most.size <= switching.MOST_CELLS
     built = program.build(region, in_order=in_order)
     return backends.solve(built.program, replace(options, gap=1e-4)).bound
@@ -114,6 +123,10 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
     """
     require_contracts(problem)
     programs = {name: built.program for name, (_, built) in build_exactly(problem).items()}
+    for part in problem.parts:
+        if not problem.is_plain(part):
+            name = ", ".join(problem.regions[row] for row in part.tolist())
+            programs[name] = shared_bills.build(shared_bills.Part.of(problem, part), exact=True).program
     return describe(problem, LinearProgram.join(programs, name="contracts"))
 
 
@@ -124,8 +137,9 @@ def require_contracts(problem: Month) -> None:
 
 
 def build_exactly(problem: Month) -> dict[str, tuple[Region, MonthProgram]]:
-    """Return the exact integer program of each region that has contracts, by the region's name."""
-    regions = {str(name): Region.of(problem, row) for row, name in enumerate(problem.regions)}
+    """Return the exact integer program of each region planned by itself that has contracts, by its name."""
+    rows = [int(part[0]) for part in problem.parts if problem.is_plain(part)]
+    regions = {str(problem.regions[row]): Region.of(problem, row) for row in rows}
     return {
         name: (region, program.build(region, exact=True))
         for name, region in regions.items()
@@ -149,22 +163,49 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     load = np.zeros((problem.windows, len(problem.names)))
     bound: float | None = 0.0
     backend = ""
-    for row in range(len(problem.regions)):
-        region = Region.of(problem, row, use_free_windows=use_free_windows)
-        share = deadline.left_s / (len(problem.regions) - row)
-        region_decision = plan_region(region, method=method, options=options, time_limit_s=share)
-        if region_decision.load is None:
-            proof = undecided(backend=region_decision.backend)
+    for number, part in enumerate(problem.parts):
+        share = deadline.left_s / (len(problem.parts) - number)
+        made = plan_part(
+            problem,
+            part,
+            method=method,
+            options=options,
+            time_limit_s=share,
+            use_free_windows=use_free_windows,
+        )
+        if made.load is None:
+            proof = undecided(backend=made.backend)
             return Decision(plan=None, proof=proof)
-        load[:, region.contracts] = region_decision.load
-        bound = None if bound is None or region_decision.bound is None else bound + region_decision.bound
-        backend = region_decision.backend
+        load[:, np.isin(problem.region, part)] = made.load
+        bound = None if bound is None or made.bound is None else bound + made.bound
+        backend = made.backend
     return _decide(problem, load, bound, backend, options, deadline)
 
 
 def _highest(*bounds: float | None) -> float | None:
     """Return the highest of some bounds; None for none."""
     return max((bound for bound in bounds if bound is not None), default=None)
+
+
+def plan_part(
+    problem: Month,
+    part: Ints,
+    *,
+    method: Method,
+    options: Options,
+    time_limit_s: float,
+    use_free_windows: bool = True,
+) -> RegionDecision:
+    """Plan the regions (R,) of a part: one by itself, or several that share a bill."""
+    if problem.is_plain(part):
+        region = Region.of(problem, int(part[0]), use_free_windows=use_free_windows)
+        return plan_region(region, method=method, options=options, time_limit_s=time_limit_s)
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    limits = shared_bills.Limits(
+        replace(options, gap=min(gap, 1e-4)), gap, Deadline.after(time_limit_s), LEAST_SOLVE_S
+    )
+    shared = shared_bills.Part.of(problem, part, use_free_windows=use_free_windows)
+    return RegionDecision(*shared_bills.plan_part(shared, method=method, limits=limits))
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
@@ -370,8 +411,7 @@ def _decide(
     if bound is None:
         proof = feasible(objective, metric="objective", backend=backend)
         return Decision(plan=made, proof=proof)
-    regions = [Region.of(problem, row) for row in range(len(problem.regions))]
-    lowest = min(least_bill(regions, bound), cost)
+    lowest = min(least_bill(problem, problem.parts, bound), cost)
     if _needs_cents(problem, cost, lowest, bound):
         limit_s = min(max(deadline.left_s, 0.1), CENTS_LIMIT_S)
         in_cents, other = solve_in_cents(problem, replace(options, gap=None, time_limit_s=limit_s))
@@ -407,7 +447,9 @@ def _needs_cents(problem: Month, cost: float, lowest: float, bound: float) -> bo
 
     lowest, bound  bounds on the bill and on what it computes to
     """
-    is_small = problem.windows * len(problem.names) <= MOST_BINARIES
+    is_small = problem.windows * len(problem.names) <= MOST_BINARIES and all(
+        map(problem.is_plain, problem.parts)
+    )
     is_close = cost - bound <= CENT * (1 + len(problem.names) / 2) + OPTIMAL_GAP * cost
     return is_small and is_close and cost - lowest > max(OPTIMAL_GAP * cost / 2, SAME_CENT)
 
@@ -421,10 +463,14 @@ def _cheaper(
     return (other, changed) if keys[0] < keys[1] else (made, figures)
 
 
-def least_bill(regions: Sequence[Region], computed: float) -> float:
-    """Return a bound on the bill of regions, in whole cents, from a bound on the sum that it computes to."""
+def least_bill(problem: Month, parts: Sequence[Ints], computed: float) -> float:
+    """Return a bound on the bill of parts, in whole cents, from a bound on the sum that it computes to."""
     halves, certain = 0, 0.0
-    for region in regions:
+    for part in parts:
+        if not problem.is_plain(part):
+            halves += len(np.unique(problem.bill[np.isin(problem.region, part)]))
+            continue
+        region = Region.of(problem, int(part[0]))
         for contract in range(len(region.contracts)):
             if _is_fixed(region, contract):
                 exact = region.amount(contract, 0.0)

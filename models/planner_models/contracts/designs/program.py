@@ -307,12 +307,15 @@ def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float
 
 def repair(region: Region, load: Floats) -> Floats:
     """Return the loads (W, N) of a solution within all limits, without rounding errors."""
-    load = np.clip(load, region.least, region.most)
-    short = region.traffic - load.sum(axis=1)
+    return fit_loads(load, region.least, region.most, region.traffic)
+
+
+def fit_loads(load: Floats, least: Floats, most: Floats, traffic: Floats) -> Floats:
+    """Return loads (W, N) of one region within their limits (W, N) that carry the traffic (W,)."""
+    load = np.clip(load, least, most)
+    short = traffic - load.sum(axis=1)
     for contract in range(load.shape[1]):
-        change = np.clip(
-            short, region.least[:, contract] - load[:, contract], region.most[:, contract] - load[:, contract]
-        )
+        change = np.clip(short, least[:, contract] - load[:, contract], most[:, contract] - load[:, contract])
         load[:, contract] += change
         short = short - change
     return np.asarray(load)

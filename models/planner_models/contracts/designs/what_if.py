@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import percent, sizes
 from planner.options import Options
@@ -17,10 +18,9 @@ from planner_models.contracts.designs import optimum
 from planner_models.contracts.designs.optimum import (
     DEFAULT_TIME_LIMIT_S,
     RegionDecision,
-    plan_region,
+    plan_part,
     relaxed_bill,
 )
-from planner_models.contracts.designs.program import Region
 from planner_models.contracts.plan.plan import Loads, bill, read_loads
 from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 
@@ -44,7 +44,7 @@ class Saving(NamedTuple):
     contract  name of the contract
     term      the changed term, in words
     changed   the problem then
-    region    row of the region that it changes
+    part      number of the part of the problem that it changes
     estimate  fall of the bound on the bill, by which terms are ordered
     at_most   the bill less the bound under the changed term: no plan saves more
     """
@@ -52,7 +52,7 @@ class Saving(NamedTuple):
     contract: str
     term: str
     changed: Month
-    region: int
+    part: int
     estimate: float
     at_most: float
 
@@ -167,23 +167,23 @@ def _find_savings(
 
     None where the bound on the bill is unknown.
     """
-    bounds = [relaxed_bill(problem, region, options) for region in range(len(problem.regions))]
+    bounds = [relaxed_bill(problem, part, options) for part in problem.parts]
     if any(bound is None for bound in bounds):
         return None
     savings = []
     largest = bills["amount"].sort_values(ascending=False, kind="stable").index[:contracts]
     changes = [
-        (problem.names[contract], term, changed, int(problem.region[contract]))
-        for contract in map(int, largest)
-        for term, changed in _changed_terms(problem, contract)
+        (problem.bills[number], term, changed, _part_of(problem, number))
+        for number in map(int, largest)
+        for term, changed in _changed_terms(problem, np.flatnonzero(problem.bill == number))
     ]
-    for name, term, changed, region in changes:
-        now, bound = bounds[region], relaxed_bill(changed, region, options)
+    for name, term, changed, part in changes:
+        now, bound = bounds[part], relaxed_bill(changed, problem.parts[part], options)
         if now is None or bound is None or now - bound <= LEAST_SAVING * max(now, 1e-9):
             continue
-        lowest = optimum.least_bill([Region.of(changed, region)], bound)
-        at_most = max(_paid(problem, bills, region) - lowest, 0.0)
-        savings.append(Saving(name, term, changed, region, now - bound, at_most))
+        lowest = optimum.least_bill(changed, [problem.parts[part]], bound)
+        at_most = max(_paid(problem, bills, part) - lowest, 0.0)
+        savings.append(Saving(name, term, changed, part, now - bound, at_most))
     return sorted(savings, key=lambda saving: -saving.estimate)
 
 
@@ -198,15 +198,15 @@ def _plan_again(
     today: dict[int, float] = {}
     savings_found, limited = [], []
     for saving in savings:
-        paid = _paid(problem, bills, saving.region)
-        if saving.region not in today:
-            new = _plan_region(problem, saving.region, options, limit_s).cost
-            today[saving.region] = paid if new is None else min(paid, new)
-        again = _plan_region(saving.changed, saving.region, options, limit_s)
-        saved = np.nan if again.cost is None else round(today[saving.region] - again.cost, 2) + 0.0
+        paid = _paid(problem, bills, saving.part)
+        if saving.part not in today:
+            new = _plan_part(problem, saving.part, options, limit_s).cost
+            today[saving.part] = paid if new is None else min(paid, new)
+        again = _plan_part(saving.changed, saving.part, options, limit_s)
+        saved = np.nan if again.cost is None else round(today[saving.part] - again.cost, 2) + 0.0
         at_most = saving.at_most
         if again.bound is not None:
-            lowest = optimum.least_bill([Region.of(saving.changed, saving.region)], again.bound)
+            lowest = optimum.least_bill(saving.changed, [problem.parts[saving.part]], again.bound)
             at_most = min(at_most, paid - lowest)
         savings_found.append(saved)
         limited.append(saving._replace(at_most=max(at_most, 0.0 if np.isnan(saved) else saved)))
@@ -218,14 +218,14 @@ def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[s
     if problem.switching is None:
         return []
     free = replace(problem, switching=None)
-    limited = np.flatnonzero(problem.moved_share < 1).tolist()
+    limited = [number for number, part in enumerate(problem.parts) if (problem.moved_share[part] < 1).any()]
     sentences = []
-    for region in limited:
-        paid = _paid(problem, bills, region)
-        cost = _plan_region(free, region, options, _time_limit_s(options) / (2 * len(limited))).cost
+    for number in limited:
+        paid = _paid(problem, bills, number)
+        cost = _plan_part(free, number, options, _time_limit_s(options) / (2 * len(limited))).cost
         saved = 0.0 if cost is None else paid - cost
         if saved > LEAST_SAVING * paid:
-            name = problem.regions[region]
+            name = ", ".join(problem.regions[row] for row in problem.parts[number].tolist())
             sentences.append(
                 f"The limit of switching in {name} costs {saved:,.2f}, {percent(saved / paid)} of its bill."
             )
@@ -238,37 +238,44 @@ def _time_limit_s(options: Options) -> float:
     return DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
 
 
-def _paid(problem: Month, bills: pd.DataFrame, region: int) -> float:
-    """Return the bill of a region under the explained plan."""
-    return float(bills["amount"][problem.region == region].sum())
+def _part_of(problem: Month, bill: int) -> int:
+    """Return the number of the part that a bill belongs to."""
+    region = problem.region[int(np.argmax(problem.bill == bill))]
+    return next(number for number, part in enumerate(problem.parts) if region in part)
 
 
-def _plan_region(problem: Month, region: int, options: Options, limit_s: float) -> RegionDecision:
-    """Return a new plan of a region."""
-    return plan_region(Region.of(problem, region), method="auto", options=options, time_limit_s=limit_s)
+def _paid(problem: Month, bills: pd.DataFrame, part: int) -> float:
+    """Return the bill of a part under the explained plan."""
+    numbers = np.unique(problem.bill[np.isin(problem.region, problem.parts[part])])
+    return float(bills["amount"].to_numpy(float)[numbers].sum())
 
 
-def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]:
-    """Yield each term that a contract may have changed, in words, and the problem then."""
-    row = problem.contracts.iloc[contract]
+def _plan_part(problem: Month, part: int, options: Options, limit_s: float) -> RegionDecision:
+    """Return a new plan of a part."""
+    return plan_part(problem, problem.parts[part], method="auto", options=options, time_limit_s=limit_s)
+
+
+def _changed_terms(problem: Month, rows: Ints) -> Iterator[tuple[str, Month]]:
+    """Yield each term that contracts of a bill, by rows, may have changed, and the problem then."""
+    row = problem.contracts.iloc[rows[0]]
 
     def changed(**columns: Any) -> Month:
         frame = problem.contracts.copy()
         for name, value in columns.items():
-            frame.loc[frame.index[contract], name] = value
+            frame.loc[frame.index[rows], name] = value
         return replace(problem, contracts=frame)
 
     if row["commitment_mbps"] > 0:
         yield "no commitment", changed(commitment_mbps=0.0)
-    yield "10% more capacity", changed(capacity_mbps=MORE_CAPACITY * float(row["capacity_mbps"]))
-    if row["min_share"] > 0 or row["max_share"] < 1:
+    yield "10% more capacity", changed(capacity_mbps=MORE_CAPACITY * problem.column("capacity_mbps")[rows])
+    if (problem.column("min_share")[rows] > 0).any() or (problem.column("max_share")[rows] < 1).any():
         yield "no limits on its share", changed(min_share=0.0, max_share=1.0)
     if row["billing"] == PEAK:
         yield "billing by the 95th percentile", changed(billing=PERCENTILE)
     prices = [name for name in ("price_per_mbps", "burst_price_per_mbps") if name in row.index]
     cheaper = changed(**{name: LOWER_PRICE * float(row[name]) for name in prices})
     if problem.tiers is not None and len(problem.tiers):
-        is_contract = problem.find_contracts(problem.tiers) == contract
+        is_contract = np.isin(problem.find_contracts(problem.tiers), rows)
         prices = problem.tiers["price_per_mbps"] * np.where(is_contract, LOWER_PRICE, 1.0)
         cheaper = replace(cheaper, tiers=problem.tiers.assign(price_per_mbps=prices))
         if is_contract.any():

@@ -16,10 +16,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.contract.table import MAX_WINDOW, Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
+from planner_models.contracts.problem.bills import BOTH, IN, LARGER, OUT
 from planner_models.contracts.problem.problem import MEAN, MOST_MBPS, PAID_SHARE, PEAK, Month
 
 LOADS: Final = Table(
@@ -110,7 +111,10 @@ def read_loads(problem: Month, plan: Loads) -> Floats:
 
 
 def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd.DataFrame:
-    """Return one row per contract: its volume, the billed volume, and the payment.
+    """Return one row per bill, of one or more contracts: its volume, the billed volume, and the payment.
+
+    The traffic of its contracts is added up in each window before the rule of billing applies. Where the
+    larger direction is billed, that is the one of the larger volume.
 
     A percentile and a peak are those of the windows in which the contract is in force, and their price counts
     for the share of these windows; a mean is that of all windows.
@@ -125,16 +129,17 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
     source     95th percentile: Mukerjee 2018, 3.2.1 (95/5 model)
     """
     rows = []
-    for contract, name in enumerate(problem.names):
+    for position, name in enumerate(problem.bills):
+        members = np.flatnonzero(problem.bill == position)
+        contract = int(members[0])  # whose terms are those of all
         rule = billing or problem.billing[contract]
         inside = problem.in_force[:, contract] | (rule == MEAN)
-        loads = sorted(load_mbps[inside, contract].tolist())
-        if rule == MEAN:
-            volume = math.fsum(loads) / len(loads)
-        elif rule == PEAK:
-            volume = loads[-1]
-        else:
-            volume = loads[math.ceil(len(loads) * PAID_SHARE - 1e-9) - 1]
+        series = [
+            [math.fsum(window) for window in (load_mbps[:, members] * factor)[inside].tolist()]
+            for factor in _metered(problem, members)
+        ]
+        volume = max(_volume(sorted(samples), rule) for samples in series)
+        loads = [max(window) for window in zip(*series, strict=True)]
         commitment = float(problem.contracts["commitment_mbps"].iloc[contract])
         billed = max(volume, commitment)
         terms = _Terms.of(problem, contract, len(loads) / problem.windows)
@@ -153,6 +158,20 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
             }
         )
     return pd.DataFrame(rows)
+
+
+def _metered(problem: Month, members: Ints) -> list[Floats]:
+    """Return what is metered of a Mbit/s out of contracts of one bill, (W, members), for each direction."""
+    into = problem.in_ratio[:, problem.region[members]]
+    out = np.ones_like(into)
+    return {OUT: [out], IN: [into], BOTH: [out + into], LARGER: [out, into]}[problem.metered[members[0]]]
+
+
+def _volume(samples: list[float], rule: str) -> float:
+    """Return the volume of ascending samples by a rule of billing."""
+    if rule == MEAN:
+        return math.fsum(samples) / len(samples)
+    return samples[-1 if rule == PEAK else math.ceil(len(samples) * PAID_SHARE - 1e-9) - 1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,8 @@ def adjust(
     _require_cdns("price_factors", price_factors, set(cdns))
     _require_cdns("fail_cdns", fail_cdns, set(cdns))
     if scale != 1:
-        traffic = changed.traffic.assign(traffic_mbps=changed.traffic["traffic_mbps"] * scale)
+        names = [name for name in ("traffic_mbps", "traffic_in_mbps") if name in changed.traffic]
+        traffic = changed.traffic.assign(**{name: changed.traffic[name] * scale for name in names})
         changed = replace(changed, traffic=traffic)
     if commitment_scale != 1:
         changed = changed.with_contracts(commitment_mbps=contracts["commitment_mbps"] * commitment_scale)

@@ -23,6 +23,18 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
+from planner_models.contracts.problem.bills import (
+    BOTH,
+    IN,
+    LARGER,
+    METERED,
+    OUT,
+    Meter,
+    find_bills,
+    find_faults_of_bills,
+    find_meters,
+    find_parts,
+)
 from planner_models.contracts.problem.terms import take_off_credit
 from planner_models.contracts.problem.volumes import in_rates
 
@@ -40,6 +52,13 @@ BILLING_WORDS: Final = {
     PEAK: ("max", "maximum", "peak rate", "100th percentile", "spitze", "pic", "pico", "máximo"),
 }
 """Words of others for what is billed."""
+METERED_WORDS: Final = {
+    OUT: ("outbound", "egress", "download", "tx", "to clients"),
+    IN: ("inbound", "ingress", "upload", "rx", "from clients"),
+    BOTH: ("in+out", "total", "sum", "both", "aggregate", "agg"),
+    LARGER: ("max", "max in/out", "larger of in and out", "higher", "greater"),
+}
+"""Words of others for what is metered."""
 PAID_SHARE: Final = 0.95  # of the windows, sorted by traffic: the largest of these is billed
 MOST_WINDOWS: Final = 100_000
 MOST_CONTRACTS: Final = 1_000
@@ -87,6 +106,14 @@ TRAFFIC: Final = Table(
             optional=True,
             may_be_blank=True,
             other_names=("rate", "load", "bandwidth"),
+        ),
+        "traffic_in_mbps": number(
+            "traffic from the clients to the CDNs, Mbit/s, which follows the split of traffic_mbps to them",
+            at_least=0,
+            at_most=MOST_MBPS,
+            least=LEAST_MBPS,
+            optional=True,
+            other_names=("in", "inbound", "ingress", "upload"),
         ),
         "traffic_gb": number(
             "in place of traffic_mbps, data in the window, GB",
@@ -138,6 +165,16 @@ CONTRACTS: Final = Table(
         "commitment_gb": number(
             "in place of commitment_mbps, data that is paid for in any case, GB", at_least=0,
             at_most=MOST_GB, optional=True, may_be_blank=True, counts_by_1024=True,
+        ),
+        "bill": label(
+            "name of the bill that it is on, together with others of the CDN; blank: a bill of its own",
+            optional=True, may_be_blank=True, other_names=("billing group", "invoice", "rechnung"),
+        ),
+        "metered": choice(
+            "traffic that is billed: out, to the clients; in; both together in each window; or that of the "
+            "larger volume; blank: out", METERED, optional=True, may_be_blank=True,
+            other_names=("direction", "traffic direction", "richtung"),
+            other_words=METERED_WORDS,
         ),
         "burst_price_per_mbps": number(
             "price of a billed Mbit/s above the commitment; without it, that of the others", at_least=0,
@@ -221,9 +258,9 @@ OPTIONAL_TABLES: Final = ("tiers", "switching")
 class Month:
     """Traffic of regions over windows, and the contracts that may carry it.
 
-    traffic    window, region, traffic_mbps; every region has the same windows
+    traffic    window, region, traffic_mbps, and optionally traffic_in_mbps; every region has the same windows
     contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share, and
-               optionally burst_price_per_mbps, credit, first_window, last_window
+               optionally bill, metered, burst_price_per_mbps, credit, first_window, last_window
     tiers      cdn, region, above_mbps, price_per_mbps; None: one price each
     switching  region, max_moved_percent; None: traffic may change its CDN freely
 
@@ -294,10 +331,25 @@ class Month:
     @cached_property
     def traffic_mbps(self) -> Floats:
         """(W, R) traffic of each window and region."""
+        return self._by_window("traffic_mbps")
+
+    @cached_property
+    def in_ratio(self) -> Floats:
+        """(W, R) traffic from the clients for each Mbit/s to them; 0 where there is none."""
+        if "traffic_in_mbps" not in self.traffic:
+            return np.zeros_like(self.traffic_mbps)
+        into = self._by_window("traffic_in_mbps")
+        ratio: Floats = np.divide(
+            into, self.traffic_mbps, out=np.zeros_like(into), where=self.traffic_mbps > 0
+        )
+        return ratio
+
+    def _by_window(self, column: str) -> Floats:
+        """Return a column of `traffic` by window and region, (W, R)."""
         matrix = np.zeros((self.windows, len(self.regions)))
         region = pd.Index(self.regions).get_indexer(pd.Index(self.traffic["region"].astype(str)))
         row = np.searchsorted(self.window_numbers, self.traffic["window"].to_numpy(float))
-        matrix[row, region] = self.traffic["traffic_mbps"].to_numpy(float)
+        matrix[row, region] = self.traffic[column].to_numpy(float)
         return matrix
 
     @cached_property
@@ -317,6 +369,38 @@ class Month:
     def billing(self) -> list[str]:
         """(N,) billing rule of each contract."""
         return [str(rule) for rule in self.contracts["billing"]]
+
+    @cached_property
+    def metered(self) -> list[str]:
+        """(N,) traffic that each contract meters."""
+        if "metered" not in self.contracts:
+            return [OUT] * len(self.contracts)
+        return [str(kind) or OUT for kind in self.contracts["metered"]]
+
+    @cached_property
+    def bill(self) -> Ints:
+        """(N,) bill of each contract, as a position in `bills`."""
+        return find_bills(self)[0]
+
+    @cached_property
+    def bills(self) -> list[str]:
+        """(B,) names of the bills: of the contract, where it has a bill of its own."""
+        return find_bills(self)[1]
+
+    @cached_property
+    def meters(self) -> list[Meter]:
+        """(M,) meters of all bills."""
+        return find_meters(self)
+
+    @cached_property
+    def parts(self) -> list[Ints]:
+        """Regions that are planned together, since contracts of them are on one bill."""
+        return find_parts(self)
+
+    def is_plain(self, part: Ints) -> bool:
+        """Return whether a part is one region whose contracts meter the traffic out."""
+        rows = np.isin(self.region, part)
+        return len(part) == 1 and all(self.metered[row] == OUT for row in np.flatnonzero(rows).tolist())
 
     def column(self, name: str) -> Floats:
         """Return a column of numbers of `contracts`, (N,)."""
@@ -380,13 +464,14 @@ class Month:
             else:
                 prices[row] = [float(burst[row])]
         if self.tiers is not None and len(self.tiers):
-            rows = self.find_contracts(self.tiers)
-            frame = self.tiers.assign(row=rows).sort_values(["row", "above_mbps"], kind="stable")
-            for row, above, price in zip(
-                frame["row"], frame["above_mbps"], frame["price_per_mbps"], strict=True
+            bills = self.bill[self.find_contracts(self.tiers)]
+            frame = self.tiers.assign(bill=bills).sort_values(["bill", "above_mbps"], kind="stable")
+            for bill, above, price in zip(
+                frame["bill"], frame["above_mbps"], frame["price_per_mbps"], strict=True
             ):
-                volumes[row].append(float(above))
-                prices[row].append(float(price))
+                for row in np.flatnonzero(self.bill == bill).tolist():
+                    volumes[row].append(float(above))
+                    prices[row].append(float(price))
         return [(np.array(v), np.array(p)) for v, p in zip(volumes, prices, strict=True)]
 
     def find_contracts(self, frame: pd.DataFrame) -> Ints:
@@ -397,8 +482,12 @@ class Month:
 
     @cached_property
     def capacity_mbps(self) -> Floats:
-        """(W, N) capacity of each contract in each window: 0 where it is not in force."""
-        capacity: Floats = np.where(self.in_force, self.column("capacity_mbps"), 0.0)
+        """(W, N) traffic out that each contract may carry in each window: 0 where it is not in force.
+
+        The capacity is one for each direction.
+        """
+        ratio = np.maximum(self.in_ratio, 1.0)[:, self.region]
+        capacity: Floats = np.where(self.in_force, self.column("capacity_mbps") / ratio, 0.0)
         return capacity
 
     @cached_property
@@ -477,8 +566,29 @@ class Month:
                 f"{file_name(contracts, 'contracts')}: min_share adds up to {share:.6g} in region '{name}', "
                 "must be at most 1"
             )
-        yield from self._find_stray_tiers()
-        yield from self._find_faulty_terms()
+        stray = list(self._find_stray_tiers())
+        yield from stray
+        yield from find_faults_of_bills(self)
+        if not stray:
+            yield from self._find_faulty_terms()
+            yield from self._find_repeated_tiers()
+
+    def _find_repeated_tiers(self) -> Iterator[str]:
+        """Yield a fault for each tier of a bill from a volume that has one already."""
+        if self.tiers is None or not len(self.tiers):
+            return
+        tiers = self.tiers
+        bills = pd.Series(self.bill[self.find_contracts(tiers)], index=tiers.index)
+        again = pd.DataFrame({"bill": bills, "above": tiers["above_mbps"]}).duplicated().to_numpy()
+        yield from describe_rows(
+            np.flatnonzero(again),
+            lambda row: (
+                f"{row_name(tiers, 'tiers', row)}: bill '{self.bills[bills.iloc[row]]}' has a price from "
+                f"{tiers['above_mbps'].iloc[row]:g} Mbit/s already; write each tier of a bill once"
+            ),
+            file_name(tiers, "tiers"),
+            "that repeat a tier of their bill",
+        )
 
     def _find_faulty_terms(self) -> Iterator[str]:
         """Yield the faults of contracts that are never in force, or have a burst price beside tiers."""
@@ -495,7 +605,7 @@ class Month:
         )
         has_burst = ~np.isnan(self._blank_column("burst_price_per_mbps", np.nan))
         if self.tiers is not None and len(self.tiers) and has_burst.any():
-            with_tiers = np.isin(np.arange(len(contracts)), self.find_contracts(self.tiers))
+            with_tiers = np.isin(self.bill, self.bill[self.find_contracts(self.tiers)])
             yield from describe_rows(
                 np.flatnonzero(has_burst & with_tiers),
                 lambda row: (

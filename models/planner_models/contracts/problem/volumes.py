@@ -118,6 +118,7 @@ def _faults_of_billing(contracts: pd.DataFrame, tiers: pd.DataFrame | None) -> l
     """Return a fault for each price or commitment of a volume in a contract that does not bill the mean."""
     rule = dict(zip(_pairs(contracts), contracts["billing"].astype(str), strict=True))
     faults = []
+    tables: list[tuple[pd.DataFrame, str, tuple[str, ...]]]
     tables = [(contracts, "contracts", ("price_per_gb", "burst_price_per_gb", "commitment_gb"))]
     tables += [] if tiers is None else [(tiers, "tiers", ("price_per_gb", "above_gb"))]
     for frame, table, names in tables:

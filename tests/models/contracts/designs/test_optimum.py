@@ -341,10 +341,10 @@ def test_no_split_has_a_bill_below_the_bound(seed: int) -> None:
 
 def test_amounts_of_commitments_round_as_they_are_known_to() -> None:
     problem = make([10.0, 10.0], [("x", PEAK, 0.0107, 10.0, 20.0)])  # 0.214, never more
-    assert optimum.least_bill(regions_of(problem), 0.214) == 0.21
+    assert optimum.least_bill(problem, problem.parts, 0.214) == 0.21
     open_ended = make([10.0, 10.0], [("x", PEAK, 0.0107, 10.0, 0.0)])  # 0.107 rounds up
-    assert optimum.least_bill(regions_of(open_ended), 0.107) == 0.11
-    assert optimum.least_bill(regions_of(open_ended), 0.1049) == 0.10
+    assert optimum.least_bill(open_ended, open_ended.parts, 0.107) == 0.11
+    assert optimum.least_bill(open_ended, open_ended.parts, 0.1049) == 0.10
     two = make([10.0, 10.0], [("x", PEAK, 1.0, 10.0, 0.0), ("y", PEAK, 1.0, 10.0, 0.0)])
-    assert optimum.least_bill(regions_of(two), 100.0) == 100.0  # less than two halves of a cent below
-    assert optimum.least_bill(regions_of(two), 99.9999) == 99.99
+    assert optimum.least_bill(two, two.parts, 100.0) == 100.0  # less than two halves of a cent below
+    assert optimum.least_bill(two, two.parts, 99.9999) == 99.99
