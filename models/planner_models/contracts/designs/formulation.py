@@ -84,7 +84,7 @@ def _serve_traffic(problem: Month, m: pyo.ConcreteModel) -> None:
     import pyomo.environ as pyo
 
     servable, region = problem.servable_mbps, problem.region.tolist()
-    most, factors = _most_samples(problem), _factors(problem)
+    limit, factors = _most_samples(problem), _factors(problem)
     head = [int(np.argmax(problem.bill == meter.bill)) for meter in problem.meters]
 
     def served(m: pyo.ConcreteModel, w: int, r: int) -> Any:
@@ -95,7 +95,7 @@ def _serve_traffic(problem: Month, m: pyo.ConcreteModel) -> None:
         if problem.billing[head[k]] == MEAN:
             return pyo.Constraint.Skip
         sample = sum(float(factor[w]) * m.x[w, c] for c, factor in factors[k].items())
-        return sample <= m.q[k] + float(most[w, k]) * m.y[w, k]
+        return sample <= m.q[k] + float(limit[w, k]) * m.y[w, k]
 
     def free(m: pyo.ConcreteModel, k: int) -> Any:
         return sum(m.y[w, k] for w in m.W) <= int(problem.unbilled_windows[head[k]])

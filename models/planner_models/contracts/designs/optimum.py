@@ -103,14 +103,14 @@ def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = 
     return replace(decision, proof=proof)
 
 
-def relaxed_bill(problem: Month, part: Ints, options: Options = Options()) -> float | None:
+def relaxed_bill(problem: Month, area: Ints, options: Options = Options()) -> float | None:
     """Return a bound on the bill of a part's regions (R,) of any plan that carries the servable traffic.
 
     None where unknown.
     """
-    if not problem.is_plain(part):
-        return shared_bills.relax(shared_bills.Part.of(problem, part), replace(options, gap=1e-4))
-    region = Region.of(problem, int(part[0]))
+    if not problem.is_plain(area):
+        return shared_bills.relax(shared_bills.Part.of(problem, area), replace(options, gap=1e-4))
+    region = Region.of(problem, int(area[0]))
     in_order = region.moved_share < 1 and region.most.size <= switching.MOST_CELLS
     built = program.build(region, in_order=in_order)
     return backends.solve(built.program, replace(options, gap=1e-4)).bound
@@ -123,10 +123,10 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
     """
     require_contracts(problem)
     programs = {name: built.program for name, (_, built) in build_exactly(problem).items()}
-    for part in problem.parts:
-        if not problem.is_plain(part):
-            name = ", ".join(problem.regions[row] for row in part.tolist())
-            programs[name] = shared_bills.build(shared_bills.Part.of(problem, part), exact=True).program
+    for area in problem.parts:
+        if not problem.is_plain(area):
+            name = ", ".join(problem.regions[row] for row in area.tolist())
+            programs[name] = shared_bills.build(shared_bills.Part.of(problem, area), exact=True).program
     return describe(problem, LinearProgram.join(programs, name="contracts"))
 
 
@@ -138,7 +138,7 @@ def require_contracts(problem: Month) -> None:
 
 def build_exactly(problem: Month) -> dict[str, tuple[Region, MonthProgram]]:
     """Return the exact integer program of each region planned by itself that has contracts, by its name."""
-    rows = [int(part[0]) for part in problem.parts if problem.is_plain(part)]
+    rows = [int(area[0]) for area in problem.parts if problem.is_plain(area)]
     regions = {str(problem.regions[row]): Region.of(problem, row) for row in rows}
     return {
         name: (region, program.build(region, exact=True))
@@ -163,11 +163,11 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     load = np.zeros((problem.windows, len(problem.names)))
     bound: float | None = 0.0
     backend = ""
-    for number, part in enumerate(problem.parts):
+    for number, area in enumerate(problem.parts):
         share = deadline.left_s / (len(problem.parts) - number)
         made = plan_part(
             problem,
-            part,
+            area,
             method=method,
             options=options,
             time_limit_s=share,
@@ -176,7 +176,7 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
         if made.load is None:
             proof = undecided(backend=made.backend)
             return Decision(plan=None, proof=proof)
-        load[:, np.isin(problem.region, part)] = made.load
+        load[:, np.isin(problem.region, area)] = made.load
         bound = None if bound is None or made.bound is None else bound + made.bound
         backend = made.backend
     return _decide(problem, load, bound, backend, options, deadline)
@@ -189,7 +189,7 @@ def _highest(*bounds: float | None) -> float | None:
 
 def plan_part(
     problem: Month,
-    part: Ints,
+    area: Ints,
     *,
     method: Method,
     options: Options,
@@ -197,14 +197,14 @@ def plan_part(
     use_free_windows: bool = True,
 ) -> RegionDecision:
     """Plan the regions (R,) of a part: one by itself, or several that share a bill."""
-    if problem.is_plain(part):
-        region = Region.of(problem, int(part[0]), use_free_windows=use_free_windows)
+    if problem.is_plain(area):
+        region = Region.of(problem, int(area[0]), use_free_windows=use_free_windows)
         return plan_region(region, method=method, options=options, time_limit_s=time_limit_s)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     limits = shared_bills.Limits(
         replace(options, gap=min(gap, 1e-4)), gap, Deadline.after(time_limit_s), LEAST_SOLVE_S
     )
-    shared = shared_bills.Part.of(problem, part, use_free_windows=use_free_windows)
+    shared = shared_bills.Part.of(problem, area, use_free_windows=use_free_windows)
     return RegionDecision(*shared_bills.plan_part(shared, method=method, limits=limits))
 
 
@@ -466,11 +466,11 @@ def _cheaper(
 def least_bill(problem: Month, parts: Sequence[Ints], computed: float) -> float:
     """Return a bound on the bill of parts, in whole cents, from a bound on the sum that it computes to."""
     halves, certain = 0, 0.0
-    for part in parts:
-        if not problem.is_plain(part):
-            halves += len(np.unique(problem.bill[np.isin(problem.region, part)]))
+    for area in parts:
+        if not problem.is_plain(area):
+            halves += len(np.unique(problem.bill[np.isin(problem.region, area)]))
             continue
-        region = Region.of(problem, int(part[0]))
+        region = Region.of(problem, int(area[0]))
         for contract in range(len(region.contracts)):
             if _is_fixed(region, contract):
                 exact = region.amount(contract, 0.0)

@@ -310,12 +310,14 @@ def repair(region: Region, load: Floats) -> Floats:
     return fit_loads(load, region.least, region.most, region.traffic)
 
 
-def fit_loads(load: Floats, least: Floats, most: Floats, traffic: Floats) -> Floats:
+def fit_loads(load: Floats, lower: Floats, upper: Floats, traffic: Floats) -> Floats:
     """Return loads (W, N) of one region within their limits (W, N) that carry the traffic (W,)."""
-    load = np.clip(load, least, most)
+    load = np.clip(load, lower, upper)
     short = traffic - load.sum(axis=1)
     for contract in range(load.shape[1]):
-        change = np.clip(short, least[:, contract] - load[:, contract], most[:, contract] - load[:, contract])
+        change = np.clip(
+            short, lower[:, contract] - load[:, contract], upper[:, contract] - load[:, contract]
+        )
         load[:, contract] += change
         short = short - change
     return np.asarray(load)

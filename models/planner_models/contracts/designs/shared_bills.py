@@ -220,7 +220,7 @@ def group_similar(traffic: Floats, groups: int) -> Ints:
 
 
 def build(
-    part: Part, *, exact: bool = False, free_share: float = 1.0, is_free: Bools | None = None
+    area: Part, *, exact: bool = False, free_share: float = 1.0, is_free: Bools | None = None
 ) -> PartProgram:
     """Build the program of a part: the relaxation, the integer program, or that for given free windows.
 
@@ -228,51 +228,51 @@ def build(
     free_share  part of the free windows that the relaxation may use
     is_free     (W, M) windows that are free; None: the program chooses them
     """
-    windows, count = part.most.shape
+    windows, count = area.most.shape
     in_order = exact or is_free is not None or windows * count <= MOST_CELLS
-    group = np.arange(windows) if in_order else group_similar(np.hstack([part.traffic, part.most]), GROUPS)
+    group = np.arange(windows) if in_order else group_similar(np.hstack([area.traffic, area.most]), GROUPS)
     grouped = _Groups(group, np.bincount(group).astype(float))
-    least, most, traffic = map(grouped.mean, (part.least, part.most, part.traffic))
-    rated = part.rated
-    upper_excess = np.where(part.meter_free[rated] > 0, np.inf, 0.0)
+    lower, upper, traffic = map(grouped.mean, (area.least, area.most, area.traffic))
+    rated = area.rated
+    upper_excess = np.where(area.meter_free[rated] > 0, np.inf, 0.0)
     if is_free is not None:
         upper_excess = np.where(is_free[:, rated], np.inf, 0.0)
 
     m = ProgramBuilder(name="contracts")
-    q = m.variables("level", len(part.meter_bill), upper=part.most_sample.max(axis=0))
-    x = m.variables("load", least.shape, lower=least, upper=np.maximum(most, least))
+    q = m.variables("level", len(area.meter_bill), upper=area.most_sample.max(axis=0))
+    x = m.variables("load", lower.shape, lower=lower, upper=np.maximum(upper, lower))
     s = m.variables("excess", (len(traffic), len(rated)), upper=upper_excess)
     for region in range(traffic.shape[1]):
-        rows = np.flatnonzero(part.region == region)
+        rows = np.flatnonzero(area.region == region)
         if len(rows):
             m.constrain(f"served {region}", x[:, rows].sum(axis=1), equal=traffic[:, region])
     samples = [
-        (x[:, np.flatnonzero(part.bill == bill)] * grouped.least(factor)).sum(axis=1)
-        for bill, factor in zip(part.meter_bill.tolist(), part.factors, strict=True)
+        (x[:, np.flatnonzero(area.bill == bill)] * grouped.least(factor)).sum(axis=1)
+        for bill, factor in zip(area.meter_bill.tolist(), area.factors, strict=True)
     ]
     above = [
         m.constrain(f"billed level {meter}", samples[meter] - q[[meter]] - s[:, column], upper=0.0)
         for column, meter in enumerate(rated.tolist())
     ]
     if is_free is None:
-        _choose_windows(m, part, grouped, free_share, exact=exact)
-    if in_order and part.is_limited:
-        _limit_moves(m, part)
+        _choose_windows(m, area, grouped, free_share, exact=exact)
+    if in_order and area.is_limited:
+        _limit_moves(m, area)
     means = {
         meter: (samples[meter] * (grouped.size / windows)).sum()
-        for meter in np.flatnonzero(part.is_mean[part.meter_bill]).tolist()
+        for meter in np.flatnonzero(area.is_mean[area.meter_bill]).tolist()
     }
-    _buy_volumes(m, part, means)
+    _buy_volumes(m, area, means)
     return PartProgram(m.build(), q, x, s, above, group)
 
 
 def _choose_windows(
-    m: ProgramBuilder, part: Part, grouped: _Groups, free_share: float, *, exact: bool
+    m: ProgramBuilder, area: Part, grouped: _Groups, free_share: float, *, exact: bool
 ) -> None:
     """Limit the excess of free windows: of all together, and where exact, of each by a binary choice."""
-    rated = part.rated
-    free, q, s = part.meter_free[rated], m["level"], m["excess"]
-    ordered = np.sort(part.most_sample[:, rated], axis=0)[::-1]
+    rated = area.rated
+    free, q, s = area.meter_free[rated], m["level"], m["excess"]
+    ordered = np.sort(area.most_sample[:, rated], axis=0)[::-1]
     largest = np.array([ordered[:count, row].sum() for row, count in enumerate(free.tolist())])
     m.constrain(
         "free windows",
@@ -281,44 +281,44 @@ def _choose_windows(
     )
     if exact:
         b = m.variables("free window", s.shape, upper=1.0, integer=True)
-        m.constrain("chosen windows", s - b * part.most_sample[:, rated], upper=0.0)
+        m.constrain("chosen windows", s - b * area.most_sample[:, rated], upper=0.0)
         m.constrain("chosen count", b.sum(axis=0), upper=free)
 
 
-def _limit_moves(m: ProgramBuilder, part: Part) -> None:
+def _limit_moves(m: ProgramBuilder, area: Part) -> None:
     """Limit the traffic that contracts of a region lose to others from a window to the next."""
     x = m["load"]
-    d = m.variables("lost traffic", (len(part.traffic) - 1, len(part.region)))
+    d = m.variables("lost traffic", (len(area.traffic) - 1, len(area.region)))
     m.constrain("lost traffic", x[:-1] - x[1:] - d, upper=0.0)
-    for region in np.flatnonzero(part.moved_share < 1).tolist():
-        now, after = part.traffic[:-1, region], part.traffic[1:, region]
-        movable = np.maximum(now - after, 0.0) + part.moved_share[region] * np.minimum(now, after)
-        rows = np.flatnonzero(part.region == region)
+    for region in np.flatnonzero(area.moved_share < 1).tolist():
+        now, after = area.traffic[:-1, region], area.traffic[1:, region]
+        movable = np.maximum(now - after, 0.0) + area.moved_share[region] * np.minimum(now, after)
+        rows = np.flatnonzero(area.region == region)
         if len(rows):
             m.constrain(f"moved traffic {region}", d[:, rows].sum(axis=1), upper=movable)
 
 
-def _buy_volumes(m: ProgramBuilder, part: Part, means: dict[int, Expression]) -> None:
+def _buy_volumes(m: ProgramBuilder, area: Part, means: dict[int, Expression]) -> None:
     """Buy at least the volume of each meter, and the commitment, at price steps that are filled in order.
 
     means  the mean samples of the meters whose bills are billed by it
     """
-    count = np.array([len(prices) for _, prices in part.steps])
+    count = np.array([len(prices) for _, prices in area.steps])
     owner = np.repeat(np.arange(len(count)), count)
-    starts, prices = (np.concatenate(column) for column in zip(*part.steps, strict=True))
-    width = np.concatenate([np.diff(np.append(volumes, np.inf)) for volumes, _ in part.steps])
-    highest = part.commitment.copy()
-    np.maximum.at(highest, part.meter_bill, part.most_sample.max(axis=0))
+    starts, prices = (np.concatenate(column) for column in zip(*area.steps, strict=True))
+    width = np.concatenate([np.diff(np.append(volumes, np.inf)) for volumes, _ in area.steps])
+    highest = area.commitment.copy()
+    np.maximum.at(highest, area.meter_bill, area.most_sample.max(axis=0))
     volume = np.minimum(width, np.maximum(highest[owner] - starts, 0.0))
-    falls = np.array([(np.diff(steps) < 0).any() for _, steps in part.steps])
+    falls = np.array([(np.diff(steps) < 0).any() for _, steps in area.steps])
     ordered = np.flatnonzero(falls[owner[:-1]] & (owner[:-1] == owner[1:]))
     z = m.variables(PRICE_STEPS, len(owner), upper=volume, cost=prices)
     o = m.variables("step order", len(ordered), upper=1.0, integer=True)
-    bought, rated, q = z.sum_by(owner, len(count)), part.rated, m["level"]
-    m.constrain("volume", bought[part.meter_bill[rated]] - q[rated], lower=0.0)
+    bought, rated, q = z.sum_by(owner, len(count)), area.rated, m["level"]
+    m.constrain("volume", bought[area.meter_bill[rated]] - q[rated], lower=0.0)
     for meter, mean in means.items():
-        m.constrain(f"mean {meter}", bought[part.meter_bill[meter]] - mean, lower=0.0)
-    m.constrain("commitment", bought, lower=part.commitment)
+        m.constrain(f"mean {meter}", bought[area.meter_bill[meter]] - mean, lower=0.0)
+    m.constrain("commitment", bought, lower=area.commitment)
     m.constrain("step full", z[ordered] - o * volume[ordered], lower=0.0)
     m.constrain("step used", z[ordered + 1] - o * volume[ordered + 1], upper=0.0)
 
@@ -332,9 +332,9 @@ class PartDecision(NamedTuple):
     backend: str
 
 
-def relax(part: Part, options: Options) -> float | None:
+def relax(area: Part, options: Options) -> float | None:
     """Return the bound of the relaxation; None where unknown."""
-    return backends.solve(build(part).program, options).bound
+    return backends.solve(build(area).program, options).bound
 
 
 class Limits(NamedTuple):
@@ -360,23 +360,23 @@ class Limits(NamedTuple):
         )
 
 
-def plan_part(part: Part, *, method: str, limits: Limits) -> PartDecision:
+def plan_part(area: Part, *, method: str, limits: Limits) -> PartDecision:
     """Plan regions with common bills: the relaxation, plans near it, and the integer program where small.
 
     method  search, exact or auto
     """
-    if not len(part.contracts):
-        return PartDecision(np.zeros((len(part.traffic), 0)), 0.0, 0.0, "no contracts")
+    if not len(area.contracts):
+        return PartDecision(np.zeros((len(area.traffic), 0)), 0.0, 0.0, "no contracts")
     best = PartDecision(None, None, None, "")
     if method != "exact":
-        best = _search(part, limits._replace(deadline=limits.deadline.share(0.5)))
-    is_small = len(part.traffic) * len(part.rated) <= MOST_BINARIES
+        best = _search(area, limits._replace(deadline=limits.deadline.share(0.5)))
+    is_small = len(area.traffic) * len(area.rated) <= MOST_BINARIES
     if method == "exact" or (method == "auto" and is_small and not limits.ends(best)):
-        built = build(part, exact=True)
+        built = build(area, exact=True)
         solution = backends.solve(built.program, replace(limits.solver(), gap=limits.gap))
         best = _with_bound(best, solution.bound, solution.backend)
         if solution.x is not None:
-            best = _better(part, best, _fit(part, built.load.values(solution.x)))
+            best = _better(area, best, _fit(area, built.load.values(solution.x)))
     return best
 
 
@@ -386,101 +386,102 @@ def _with_bound(best: PartDecision, bound: float | None, backend: str | None) ->
     return best._replace(bound=max(bounds, default=None), backend=backend or best.backend)
 
 
-def _better(part: Part, best: PartDecision, load: Floats) -> PartDecision:
+def _better(area: Part, best: PartDecision, load: Floats) -> PartDecision:
     """Return the decision with new loads (W, N), where these cost less."""
-    cost = part.cost(load)
+    cost = area.cost(load)
     return best._replace(load=load, cost=cost) if best.cost is None or cost < best.cost else best
 
 
-def _search(part: Part, limits: Limits) -> PartDecision:
+def _search(area: Part, limits: Limits) -> PartDecision:
     """Return the best plan of starts from relaxations with fewer and fewer free windows, with the bound."""
     best = PartDecision(None, None, None, "")
     for free_share in FREE_SHARES:
-        built = build(part, free_share=free_share)
+        built = build(area, free_share=free_share)
         solution = backends.solve(built.program, limits.solver())
         if free_share == FREE_SHARES[0]:
             best = _with_bound(best, solution.bound, solution.backend)
-        start = np.zeros(part.most_sample.shape)  # no window is better than another where nothing is known
+        start = np.zeros(area.most_sample.shape)  # no window is better than another where nothing is known
         if solution.x is not None:
-            start[:, part.rated] = built.excess.values(solution.x)[built.group]
-        best = _swap_windows(part, best, _largest(part, start + TIE * part.most_sample), limits)
-        if not part.meter_free.any() or limits.ends(best):
+            start[:, area.rated] = built.excess.values(solution.x)[built.group]
+        best = _swap_windows(area, best, _largest(area, start + TIE * area.most_sample), limits)
+        if not area.meter_free.any() or limits.ends(best):
             break
     return best
 
 
-def _largest(part: Part, score: Floats) -> Bools:
+def _largest(area: Part, score: Floats) -> Bools:
     """Return the windows of the largest scores (W, M) that each meter may leave unbilled."""
     is_free = np.zeros(score.shape, dtype=bool)
-    for meter, count in enumerate(part.meter_free.tolist()):
+    for meter, count in enumerate(area.meter_free.tolist()):
         is_free[np.argsort(-score[:, meter], kind="stable")[:count], meter] = True
     return is_free
 
 
-def _swap_windows(part: Part, best: PartDecision, is_free: Bools, limits: Limits) -> PartDecision:
+def _swap_windows(area: Part, best: PartDecision, is_free: Bools, limits: Limits) -> PartDecision:
     """Return the best plan from free windows (W, M), some of which are exchanged while the bill falls."""
     lowest, exchanged = np.inf, 1.0
     current, value = is_free, np.zeros(is_free.shape)
     for _ in range(SWAPS):
-        built = build(part, is_free=is_free)
+        built = build(area, is_free=is_free)
         solution = backends.solve(built.program, limits.solver())
         if solution.x is None:
             break
-        load = _fit(part, built.load.values(solution.x))
-        best, cost = _better(part, best, load), part.cost(load)
+        load = _fit(area, built.load.values(solution.x))
+        best, cost = _better(area, best, load), area.cost(load)
         if cost < lowest * (1 - LEAST_GAIN):
             lowest, current = cost, is_free
-            value = _rate_windows(part, built, load, solution.row_duals, is_free)
+            value = _rate_windows(area, built, load, solution.row_duals, is_free)
         else:
             exchanged /= 2
-        if exchanged < LEAST_EXCHANGED or limits.ends(best) or not part.meter_free.any():
+        if exchanged < LEAST_EXCHANGED or limits.ends(best) or not area.meter_free.any():
             break
-        is_free = _exchange(part, current, value, exchanged)
+        is_free = _exchange(area, current, value, exchanged)
     return best
 
 
 def _rate_windows(
-    part: Part, built: PartProgram, load: Floats, duals: Floats | None, is_free: Bools
+    area: Part, built: PartProgram, load: Floats, duals: Floats | None, is_free: Bools
 ) -> Floats:
     """Return what the bill falls by, about, where a window of a meter is free, (W, M).
 
-    A window that is not free is worth its dual price times the samples that it may have above the level; one
-    that is, its excess times the mean dual price of the meter. Without duals, samples stand for them.
+    A window that is not free counts with its dual price times the samples that it may have above the
+    level; one that is, with its excess times the mean dual price of the meter. Without duals, samples
+    stand for them.
     """
-    samples, value = part.samples(load), np.zeros(is_free.shape)
+    samples, value = area.samples(load), np.zeros(is_free.shape)
     ordered = np.sort(samples, axis=0)
-    level = ordered[len(ordered) - 1 - part.meter_free, np.arange(samples.shape[1])]
-    for row, meter in enumerate(part.rated.tolist()):
+    level = ordered[len(ordered) - 1 - area.meter_free, np.arange(samples.shape[1])]
+    for row, meter in enumerate(area.rated.tolist()):
         price = np.ones(len(samples)) if duals is None else np.abs(built.above[row].values(duals))
         count = max(int((price > 0).sum()), 1)
         excess = np.maximum(samples[:, meter] - level[meter], 0.0) * (price.sum() / count)
-        potential = price * np.maximum(part.most_sample[:, meter] - level[meter], 0.0)
+        potential = price * np.maximum(area.most_sample[:, meter] - level[meter], 0.0)
         value[:, meter] = np.where(is_free[:, meter], excess, potential)
     return value
 
 
-def _exchange(part: Part, is_free: Bools, value: Floats, share: float) -> Bools:
+def _exchange(area: Part, is_free: Bools, value: Floats, share: float) -> Bools:
     """Return free windows of which up to a share is exchanged for others of more value."""
     changed = is_free.copy()
-    for meter, count in enumerate(part.meter_free.tolist()):
+    for meter, count in enumerate(area.meter_free.tolist()):
         if not count:
             continue
         free, other = np.flatnonzero(is_free[:, meter]), np.flatnonzero(~is_free[:, meter])
         free = free[np.argsort(value[free, meter], kind="stable")]
         other = other[np.argsort(-value[other, meter], kind="stable")]
-        most = min(int(np.ceil(share * count)), len(other))
-        gains = value[other[:most], meter] > value[free[:most], meter]
-        changed[free[:most][gains], meter] = False
-        changed[other[:most][gains], meter] = True
+        limit = min(int(np.ceil(share * count)), len(other))
+        gains = value[other[:limit], meter] > value[free[:limit], meter]
+        changed[free[:limit][gains], meter] = False
+        changed[other[:limit][gains], meter] = True
     return changed
 
 
-def _fit(part: Part, load: Floats) -> Floats:
+def _fit(area: Part, load: Floats) -> Floats:
     """Return the loads (W, N) of a solution within all limits, without rounding errors."""
     fitted = load.copy()
-    for region in range(part.traffic.shape[1]):
-        rows = np.flatnonzero(part.region == region)
+    for region in range(area.traffic.shape[1]):
+        rows = np.flatnonzero(area.region == region)
         fitted[:, rows] = fit_loads(
-            load[:, rows], part.least[:, rows], part.most[:, rows], part.traffic[:, region]
+            load[:, rows], area.least[:, rows], area.most[:, rows], area.traffic[:, region]
         )
     return fitted

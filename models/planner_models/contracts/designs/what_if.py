@@ -44,7 +44,7 @@ class Saving(NamedTuple):
     contract  name of the contract
     term      the changed term, in words
     changed   the problem then
-    part      number of the part of the problem that it changes
+    area      number of the part of the problem that it changes
     estimate  fall of the bound on the bill, by which terms are ordered
     at_most   the bill less the bound under the changed term: no plan saves more
     """
@@ -52,7 +52,7 @@ class Saving(NamedTuple):
     contract: str
     term: str
     changed: Month
-    part: int
+    area: int
     estimate: float
     at_most: float
 
@@ -167,7 +167,7 @@ def _find_savings(
 
     None where the bound on the bill is unknown.
     """
-    bounds = [relaxed_bill(problem, part, options) for part in problem.parts]
+    bounds = [relaxed_bill(problem, area, options) for area in problem.parts]
     if any(bound is None for bound in bounds):
         return None
     savings = []
@@ -177,13 +177,13 @@ def _find_savings(
         for number in map(int, largest)
         for term, changed in _changed_terms(problem, np.flatnonzero(problem.bill == number))
     ]
-    for name, term, changed, part in changes:
-        now, bound = bounds[part], relaxed_bill(changed, problem.parts[part], options)
+    for name, term, changed, area in changes:
+        now, bound = bounds[area], relaxed_bill(changed, problem.parts[area], options)
         if now is None or bound is None or now - bound <= LEAST_SAVING * max(now, 1e-9):
             continue
-        lowest = optimum.least_bill(changed, [problem.parts[part]], bound)
-        at_most = max(_paid(problem, bills, part) - lowest, 0.0)
-        savings.append(Saving(name, term, changed, part, now - bound, at_most))
+        lowest = optimum.least_bill(changed, [problem.parts[area]], bound)
+        at_most = max(_paid(problem, bills, area) - lowest, 0.0)
+        savings.append(Saving(name, term, changed, area, now - bound, at_most))
     return sorted(savings, key=lambda saving: -saving.estimate)
 
 
@@ -198,15 +198,15 @@ def _plan_again(
     today: dict[int, float] = {}
     savings_found, limited = [], []
     for saving in savings:
-        paid = _paid(problem, bills, saving.part)
-        if saving.part not in today:
-            new = _plan_part(problem, saving.part, options, limit_s).cost
-            today[saving.part] = paid if new is None else min(paid, new)
-        again = _plan_part(saving.changed, saving.part, options, limit_s)
-        saved = np.nan if again.cost is None else round(today[saving.part] - again.cost, 2) + 0.0
+        paid = _paid(problem, bills, saving.area)
+        if saving.area not in today:
+            new = _plan_part(problem, saving.area, options, limit_s).cost
+            today[saving.area] = paid if new is None else min(paid, new)
+        again = _plan_part(saving.changed, saving.area, options, limit_s)
+        saved = np.nan if again.cost is None else round(today[saving.area] - again.cost, 2) + 0.0
         at_most = saving.at_most
         if again.bound is not None:
-            lowest = optimum.least_bill(saving.changed, [problem.parts[saving.part]], again.bound)
+            lowest = optimum.least_bill(saving.changed, [problem.parts[saving.area]], again.bound)
             at_most = min(at_most, paid - lowest)
         savings_found.append(saved)
         limited.append(saving._replace(at_most=max(at_most, 0.0 if np.isnan(saved) else saved)))
@@ -218,7 +218,7 @@ def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[s
     if problem.switching is None:
         return []
     free = replace(problem, switching=None)
-    limited = [number for number, part in enumerate(problem.parts) if (problem.moved_share[part] < 1).any()]
+    limited = [number for number, area in enumerate(problem.parts) if (problem.moved_share[area] < 1).any()]
     sentences = []
     for number in limited:
         paid = _paid(problem, bills, number)
@@ -241,18 +241,18 @@ def _time_limit_s(options: Options) -> float:
 def _part_of(problem: Month, bill: int) -> int:
     """Return the number of the part that a bill belongs to."""
     region = problem.region[int(np.argmax(problem.bill == bill))]
-    return next(number for number, part in enumerate(problem.parts) if region in part)
+    return next(number for number, area in enumerate(problem.parts) if region in area)
 
 
-def _paid(problem: Month, bills: pd.DataFrame, part: int) -> float:
+def _paid(problem: Month, bills: pd.DataFrame, area: int) -> float:
     """Return the bill of a part under the explained plan."""
-    numbers = np.unique(problem.bill[np.isin(problem.region, problem.parts[part])])
+    numbers = np.unique(problem.bill[np.isin(problem.region, problem.parts[area])])
     return float(bills["amount"].to_numpy(float)[numbers].sum())
 
 
-def _plan_part(problem: Month, part: int, options: Options, limit_s: float) -> RegionDecision:
+def _plan_part(problem: Month, area: int, options: Options, limit_s: float) -> RegionDecision:
     """Return a new plan of a part."""
-    return plan_part(problem, problem.parts[part], method="auto", options=options, time_limit_s=limit_s)
+    return plan_part(problem, problem.parts[area], method="auto", options=options, time_limit_s=limit_s)
 
 
 def _changed_terms(problem: Month, rows: Ints) -> Iterator[tuple[str, Month]]:
@@ -272,8 +272,8 @@ def _changed_terms(problem: Month, rows: Ints) -> Iterator[tuple[str, Month]]:
         yield "no limits on its share", changed(min_share=0.0, max_share=1.0)
     if row["billing"] == PEAK:
         yield "billing by the 95th percentile", changed(billing=PERCENTILE)
-    prices = [name for name in ("price_per_mbps", "burst_price_per_mbps") if name in row.index]
-    cheaper = changed(**{name: LOWER_PRICE * float(row[name]) for name in prices})
+    columns = [name for name in ("price_per_mbps", "burst_price_per_mbps") if name in row.index]
+    cheaper = changed(**{name: LOWER_PRICE * float(row[name]) for name in columns})
     if problem.tiers is not None and len(problem.tiers):
         is_contract = np.isin(problem.find_contracts(problem.tiers), rows)
         prices = problem.tiers["price_per_mbps"] * np.where(is_contract, LOWER_PRICE, 1.0)

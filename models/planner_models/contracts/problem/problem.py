@@ -68,7 +68,6 @@ MOST_PRICE: Final = 1e6
 LEAST_PRICE: Final = 1e-6
 MOST_GB: Final = 1e15
 MOST_CREDIT: Final = 1e12
-BURST_PRICES: Final = ("overage", "overage price", "burst rate", "excess price", "above commitment")
 OTHER_PRICES: Final = (
     *("price_per", "cost_per", "rate_per", "usd_per", "eur_per", "preis_per", "prix_per", "precio_per"),
 )
@@ -113,7 +112,6 @@ TRAFFIC: Final = Table(
             at_most=MOST_MBPS,
             least=LEAST_MBPS,
             optional=True,
-            other_names=("in", "inbound", "ingress", "upload"),
         ),
         "traffic_gb": number(
             "in place of traffic_mbps, data in the window, GB",
@@ -178,12 +176,11 @@ CONTRACTS: Final = Table(
         ),
         "burst_price_per_mbps": number(
             "price of a billed Mbit/s above the commitment; without it, that of the others", at_least=0,
-            at_most=MOST_PRICE, least=LEAST_PRICE, optional=True, may_be_blank=True, other_names=BURST_PRICES,
+            at_most=MOST_PRICE, least=LEAST_PRICE, optional=True, may_be_blank=True,
         ),
         "burst_price_per_gb": number(
             "in place of burst_price_per_mbps, price of a GB above the commitment where the mean is billed",
             at_least=0, at_most=MOST_PRICE, optional=True, may_be_blank=True, counts_by_1024=True,
-            other_names=BURST_PRICES,
         ),
         "credit": number(
             "amount that is taken off the bill, down to 0, in the currency of the prices", at_least=0,
@@ -397,10 +394,10 @@ class Month:
         """Regions that are planned together, since contracts of them are on one bill."""
         return find_parts(self)
 
-    def is_plain(self, part: Ints) -> bool:
+    def is_plain(self, area: Ints) -> bool:
         """Return whether a part is one region whose contracts meter the traffic out."""
-        rows = np.isin(self.region, part)
-        return len(part) == 1 and all(self.metered[row] == OUT for row in np.flatnonzero(rows).tolist())
+        rows = np.isin(self.region, area)
+        return len(area) == 1 and all(self.metered[row] == OUT for row in np.flatnonzero(rows).tolist())
 
     def column(self, name: str) -> Floats:
         """Return a column of numbers of `contracts`, (N,)."""
@@ -445,8 +442,8 @@ class Month:
         share = np.where([rule == MEAN for rule in self.billing], 1.0, self.in_force.mean(axis=0))
         credit = self._blank_column("credit", 0.0)
         return [
-            take_off_credit(volumes, prices * part, amount)
-            for (volumes, prices), part, amount in zip(
+            take_off_credit(volumes, prices * area, amount)
+            for (volumes, prices), area, amount in zip(
                 self.listed_prices, share.tolist(), credit.tolist(), strict=True
             )
         ]

@@ -34,6 +34,7 @@ from planner_models.livevideo.simulation.events import (
     Update,
 )
 from planner_models.livevideo.simulation.execution import DataPlane
+from planner_models.livevideo.simulation.rib import STALE_CHANGE
 
 OPTIONS: Final = Options(time_limit_s=2.0, threads=1, gap=1e-3)
 
@@ -97,6 +98,15 @@ def simulate_designs(
     timeout_s: Annotated[
         PositiveSeconds, Field(description="time without an update after which a cluster acts alone, s")
     ] = 30.0,
+    stale_change: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="relative change of a link's capacity beyond which clusters take decisions on it for "
+            "stale, where they may act alone",
+        ),
+    ] = STALE_CHANGE,
     loss: Annotated[
         float, Field(ge=0, le=1, description="probability that an update does not reach a cluster")
     ] = 0.0,
@@ -156,6 +166,7 @@ def simulate_designs(
         loss=loss,
         partitions=(Partition(clusters=frozenset(cut), from_s=fail_s, to_s=end_s),) if cut else (),
         timeout_s=timeout_s,
+        stale_change=stale_change,
         controller_fails_s=controller_fails_s,
         changes=tuple(changes),
         adapt=adapt,
@@ -200,6 +211,7 @@ def simulate(
     loss: float = 0.0,
     partitions: tuple[Partition, ...] = (),
     timeout_s: float = 30.0,
+    stale_change: float = STALE_CHANGE,
     controller_fails_s: float | None = None,
     changes: tuple[Change, ...] = (),
     adapt: bool = True,
@@ -215,6 +227,7 @@ def simulate(
     loss, partitions       probability that an update is lost, and clusters cut off from the controller
     controller_fails_s     time at which the controller fails
     timeout_s              time without an update after which a cluster acts alone
+    stale_change           relative change of a link's capacity beyond which decisions on it are stale
     changes                of the capacities of links and clusters
     adapt                  whether denied clients request the next lower bitrate
     frames                 whether to draw the links, the clients that lose, and what has failed
@@ -229,6 +242,7 @@ def simulate(
         loss=loss,
         partitions=partitions,
         timeout_s=timeout_s,
+        stale_change=stale_change,
         changes=changes,
         adapt=adapt,
         seed=seed,

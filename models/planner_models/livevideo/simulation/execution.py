@@ -43,6 +43,7 @@ class DataPlane:
     loss        probability that an update does not reach a cluster
     partitions  clusters that are cut off from the controller
     timeout_s   time without an update of the controller after which a cluster acts alone
+    stale_change  relative change of a link's capacity beyond which decisions on it are stale
     changes     of the capacities of links and clusters
     adapt       whether denied clients request the next lower bitrate of their channel
     frames      of links by load and clients that lose
@@ -53,6 +54,7 @@ class DataPlane:
     loss: float = 0.0
     partitions: tuple[Partition, ...] = ()
     timeout_s: float = float("inf")
+    stale_change: float = STALE_CHANGE
     changes: tuple[Change, ...] = ()
     adapt: bool = True
     seed: int = 0
@@ -72,6 +74,7 @@ class DataPlane:
             capacity=self._usable_mbps,
             can_act_alone=self.control != "centralized",
             timeout_s=self.timeout_s,
+            stale_change=self.stale_change,
         )
         self.assigned: dict[int, dict[int, int]] = {}  # DNS: by group, the link into it for each object
         self.down: set[int] = set()  # clusters
@@ -378,7 +381,8 @@ class DataPlane:
             self._request_again()
 
     def _has_changed(self, link: int) -> bool:
-        return bool(abs(self.capacity[link] / self.problem.capacity_mbps[link] - 1) > STALE_CHANGE)
+        change = abs(self.capacity[link] / self.problem.capacity_mbps[link] - 1)
+        return bool(change > self.stale_change)
 
     def _prune(self) -> None:
         """Remove streams from a tail without their object, and streams that feed no group."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 STALE_CHANGE: Final = 0.2
-"""Relative change of a link's capacity beyond which decisions on it are stale (4.4.2)."""
+"""Relative change of a link's capacity beyond which decisions on it are stale, as in the paper (4.4.2)."""
 
 SHADOW_VERSIONS: Final = 2  # older versions of the controller's decisions that a cluster keeps
 
@@ -48,12 +48,20 @@ class Ribs:
     capacity       function that returns the current capacity of a link, Mbit/s; 0 where it is down
     can_act_alone  whether clusters may decide without the controller
     timeout_s      time without an update after which a cluster takes the controller for failed
+    stale_change   relative change of a link's capacity beyond which decisions on it are stale
     """
 
     def __init__(
-        self, clusters: int, *, capacity: Callable[[int], float], can_act_alone: bool, timeout_s: float
+        self,
+        clusters: int,
+        *,
+        capacity: Callable[[int], float],
+        can_act_alone: bool,
+        timeout_s: float,
+        stale_change: float = STALE_CHANGE,
     ) -> None:
         self.capacity, self.can_act_alone, self.timeout_s = capacity, can_act_alone, timeout_s
+        self.stale_change = stale_change
         self.ribs = [_Rib() for _ in range(clusters)]
 
     def receive_update(
@@ -122,4 +130,4 @@ class Ribs:
             return False
         if entry.is_central and self.is_silent(cluster, now_s):
             return True
-        return abs(capacity - entry.evidence_mbps) > STALE_CHANGE * entry.evidence_mbps
+        return abs(capacity - entry.evidence_mbps) > self.stale_change * entry.evidence_mbps

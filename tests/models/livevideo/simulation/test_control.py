@@ -234,6 +234,22 @@ def test_small_fluctuations_change_nothing() -> None:
     )  # below the threshold of 20%, and within capacity
 
 
+def test_an_operator_may_set_what_change_makes_decisions_stale() -> None:
+    """Links into reflectors fall to 30%: overloaded streams stay where only larger changes count."""
+    item = bed(20)
+    core = np.flatnonzero(item.level[item.head] == 1)
+    drop = tuple(Change(time_s=10.2, link=int(link), share=0.3) for link in core)
+    overload = {
+        threshold: simulate(
+            item, control="distributed", until_s=25.0, changes=drop, stale_change=threshold
+        ).metrics["overload_mbit"]
+        for threshold in (0.2, 0.8)
+    }
+    assert overload[0.2] is not None
+    assert overload[0.8] is not None
+    assert overload[0.2] < overload[0.8]
+
+
 def test_the_ideal_fills_the_capacity() -> None:
     assert ideal_kbps(bed(20), options=QUICK) == pytest.approx(1400.0)
     tight = ideal_kbps(bed(20, link_mbps=2.0), options=QUICK)

@@ -39,6 +39,9 @@ def test_entries_are_stale_after_a_change_of_a_fifth() -> None:
     obedient = ribs(capacity, alone=False)
     obedient.receive_update(A, 0.0, 1.0, [(V, 1, 10.0)])
     assert obedient.forwarding_entry(A, V, 2.0) is not None  # may not act alone
+    patient = Ribs(1, capacity=lambda _: 6.0, can_act_alone=True, timeout_s=30.0, stale_change=0.5)
+    patient.receive_update(A, 0.0, 1.0, [(V, 1, 10.0)])
+    assert patient.forwarding_entry(A, V, 2.0) is not None  # 40% are less than its threshold
 
 
 def test_newer_updates_replace_local_decisions() -> None:
