@@ -62,7 +62,7 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
 
 
 def _factors(problem: Month) -> list[dict[int, Floats]]:
-    """Return what each meter counts of a Mbit/s out of the contracts of its bill, (W,) each."""
+    """Return the metered traffic of a Mbit/s out, for each meter and contract of its bill, (W,) each."""
     return [
         {
             c: meter_factor(problem, meter.kind)[:, problem.region[c]]

@@ -133,7 +133,7 @@ class Part:
         return bool((self.moved_share < 1).any()) and len(self.traffic) > 1
 
     def samples(self, load: Floats) -> Floats:
-        """Return what each meter counts, (W, M), of (W, N) loads."""
+        """Return the samples of each meter, (W, M), of (W, N) loads."""
         counted = [
             (load[:, self.bill == bill] * factor).sum(axis=1)
             for bill, factor in zip(self.meter_bill.tolist(), self.factors, strict=True)
@@ -442,7 +442,7 @@ def _swap_windows(area: Part, best: PartDecision, is_free: Bools, limits: Limits
 def _rate_windows(
     area: Part, built: PartProgram, load: Floats, duals: Floats | None, is_free: Bools
 ) -> Floats:
-    """Return what the bill falls by, about, where a window of a meter is free, (W, M).
+    """Return the approximate saving by a free window of each meter, (W, M).
 
     A window that is not free counts with its dual price times the samples that it may have above the
     level; one that is, with its excess times the mean dual price of the meter. Without duals, samples

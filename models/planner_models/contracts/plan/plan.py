@@ -161,7 +161,7 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
 
 
 def _metered(problem: Month, members: Ints) -> list[Floats]:
-    """Return what is metered of a Mbit/s out of contracts of one bill, (W, members), for each direction."""
+    """Return the metered traffic of a Mbit/s out of contracts of one bill, (W, members), by direction."""
     into = problem.in_ratio[:, problem.region[members]]
     out = np.ones_like(into)
     return {OUT: [out], IN: [into], BOTH: [out + into], LARGER: [out, into]}[problem.metered[members[0]]]

@@ -1,4 +1,4 @@
-"""Bills of a month: contracts that are billed together, and what of their traffic is metered."""
+"""Bills of a month: contracts that are billed together, and their metered traffic."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find_meters(problem: Month) -> list[Meter]:
 
 
 def meter_factor(problem: Month, kind: str) -> Floats:
-    """Return what a meter counts of a Mbit/s that a contract carries out, by window and region, (W, R)."""
+    """Return the metered traffic of a Mbit/s out, by window and region, (W, R)."""
     if kind == OUT:
         return np.ones_like(problem.traffic_mbps)
     return problem.in_ratio + (kind == BOTH)
@@ -121,13 +121,13 @@ def find_faults_of_bills(problem: Month) -> Iterator[str]:
 
 
 def _differing(column: pd.Series, first_row: Ints) -> list[int]:
-    """Return the rows whose values are not those of the first rows (N,) of their bills."""
+    """Return the rows with other values than the first rows (N,) of their bills."""
     values = column.astype(object).where(column.notna(), None).tolist()
     return [row for row, start in enumerate(first_row.tolist()) if values[row] != values[start]]
 
 
 def _say_difference(contracts: pd.DataFrame, name: str, first_row: Ints, row: int) -> str:
-    """Return the fault of a row whose term is not that of the first row of its bill."""
+    """Return the fault of a row with another term than the first row of its bill."""
     start = int(first_row[row])
     first, bill = row_name(contracts, "contracts", start), contracts["bill"].iloc[row]
     return (
