@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from planner.contract.tables import describe_rows, file_name, row_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from planner_models.contracts.problem.problem import Month
-
 OUT, IN, BOTH, LARGER = "out", "in", "in + out", "larger"
 METERED: Final = (OUT, IN, BOTH, LARGER)
 TERMS: Final = (
@@ -23,6 +21,31 @@ TERMS: Final = (
     *("first_window", "last_window"),
 )
 """Columns of `contracts` that are terms of a bill, not of a port: equal in all rows of a bill."""
+
+
+class BilledMonth(Protocol):
+    """What bills need of a problem of `contracts`; its fields are explained there."""
+
+    @property
+    def contracts(self) -> pd.DataFrame: ...
+    @property
+    def traffic(self) -> pd.DataFrame: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def regions(self) -> Sequence[str]: ...
+    @property
+    def region(self) -> Ints: ...
+    @property
+    def bill(self) -> Ints: ...
+    @property
+    def bills(self) -> Sequence[str]: ...
+    @property
+    def metered(self) -> Sequence[str]: ...
+    @property
+    def traffic_mbps(self) -> Floats: ...
+    @property
+    def in_ratio(self) -> Floats: ...
 
 
 class Meter(NamedTuple):
@@ -36,7 +59,7 @@ class Meter(NamedTuple):
     kind: str
 
 
-def find_bills(problem: Month) -> tuple[Ints, list[str]]:
+def find_bills(problem: BilledMonth) -> tuple[Ints, list[str]]:
     """Return the bill of each contract, (N,), and the names of the bills, by their first rows."""
     contracts = problem.contracts
     if "bill" not in contracts:
@@ -55,7 +78,7 @@ def find_bills(problem: Month) -> tuple[Ints, list[str]]:
     return np.array(rows, dtype=np.int64), names
 
 
-def find_meters(problem: Month) -> list[Meter]:
+def find_meters(problem: BilledMonth) -> list[Meter]:
     """Return the meters of all bills: two where the larger of in and out is billed."""
     first = np.unique(problem.bill, return_index=True)[1]
     meters = []
@@ -66,14 +89,14 @@ def find_meters(problem: Month) -> list[Meter]:
     return meters
 
 
-def meter_factor(problem: Month, kind: str) -> Floats:
+def meter_factor(problem: BilledMonth, kind: str) -> Floats:
     """Return the metered traffic of a Mbit/s out, by window and region, (W, R)."""
     if kind == OUT:
         return np.ones_like(problem.traffic_mbps)
     return problem.in_ratio + (kind == BOTH)
 
 
-def find_parts(problem: Month) -> list[Ints]:
+def find_parts(problem: BilledMonth) -> list[Ints]:
     """Return the regions that are planned together: those with a common bill; each region is in one part."""
     label = np.arange(len(problem.regions))
     for bill in range(len(problem.bills)):
@@ -82,7 +105,7 @@ def find_parts(problem: Month) -> list[Ints]:
     return [np.flatnonzero(label == value) for value in np.unique(label)]
 
 
-def find_faults_of_bills(problem: Month) -> Iterator[str]:
+def find_faults_of_bills(problem: BilledMonth) -> Iterator[str]:
     """Yield the faults of bills: terms that differ in rows of one bill, and directions without traffic."""
     contracts, traffic = problem.contracts, problem.traffic
     where = file_name(contracts, "contracts")
