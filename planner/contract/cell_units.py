@@ -79,11 +79,7 @@ def has_units(name: str, values: pd.Series) -> bool:
     Words for a blank and for no limit are of no unit.
     """
     present = values.dropna()
-    present = present[
-        ~present.map(
-            lambda value: isinstance(value, str) and (is_unlimited(value) or value.strip().lower() in ABSENT)
-        )
-    ]
+    present = present[~present.map(_is_word).astype(bool)]
     if not len(present) or not present.map(lambda value: isinstance(value, str)).all():
         return False
     return bool(read_amounts(name, present)[0].map(lambda value: isinstance(value, int | float)).all())

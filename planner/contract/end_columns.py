@@ -94,15 +94,20 @@ def _match_together(
 
     together   names of the first and of the second end, without case and punctuation
     free       given names that are no column of ours
-    first_two  names of the first two columns; of a matrix, the first one is no name of a node
+    first_two  names of the first two columns; of a matrix, the first one is no name of a node. Capital
+               letters alone are read there, as small ones may be nodes of a table without a header
     """
     ends = {}
     for ours, names in zip(pair, together, strict=True):
-        matched = [name for name in matches.get(ours, ()) if _bare(name) in names]
-        candidates = matched or _finest([name for name in free if _bare(name) in names])
+        matched = [name for name in matches.get(ours, ()) if _is_one_of(name, names)]
+        candidates = matched or _finest([name for name in free if _is_one_of(name, names)])
         if together in WITH_WORDS:
             stands_first = list(first_two[pair.index(ours) :][:1])
-            candidates = [name for name in candidates if plain(name) not in names or name in stands_first]
+            candidates = [
+                name
+                for name in candidates
+                if plain(name) not in names or (name in stands_first and name.isupper())
+            ]
         if len(candidates) == 1:
             ends[ours] = candidates[0]
     return ends
@@ -143,6 +148,11 @@ def is_node_word(name: str) -> bool:
     """Return whether a name is a word for the kind of an end or for its ports, such as Site or Port."""
     letters = plain(name)
     return bool(letters) and (not WORDS.sub("", letters) or letters in PORT_WORDS)
+
+
+def _is_one_of(name: str, names: Collection[str]) -> bool:
+    """Return whether a name is one of some names, with or without words beside it."""
+    return plain(name) in names or _bare(name) in names
 
 
 def _bare(name: str) -> str:

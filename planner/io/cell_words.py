@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from planner.contract.cell_units import ABSENT, is_unlimited
@@ -71,8 +70,6 @@ def _read_numbers(
         if isinstance(cell, str)
     } if not pd.api.types.is_numeric_dtype(cells) else {}  # fmt: skip
     unlimited = [row for row, text in texts.items() if is_unlimited(text)]
-    if pd.api.types.is_float_dtype(cells):
-        unlimited = np.flatnonzero(cells.to_numpy(float, na_value=np.nan) == np.inf).tolist()
     is_limit = column.at_most is not None and unit_of(name)[1] is not None
     absent = [row for row, text in texts.items() if text in ABSENT or (is_amount and text in NO_AMOUNT)]
     if absent and (is_amount or not column.required or column.nullable):

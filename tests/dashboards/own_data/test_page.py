@@ -23,8 +23,9 @@ def test_it_says_which_tables_each_system_takes() -> None:
     assert not app.exception
     [table] = [item.value for item in app.markdown if item.value.startswith("| Question")]
     for name in system_names():
-        problem = find_system(name).problem
-        [row] = [line for line in table.splitlines() if f"| {name} |" in line]
+        system = find_system(name)
+        problem = system.problem
+        [row] = [line for line in table.splitlines() if f"| {system.label} |" in line]
         for needed in problem.tables:
             assert needed.name in row
             if needed.name not in problem.optional_tables:

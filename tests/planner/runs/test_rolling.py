@@ -283,7 +283,9 @@ def test_a_wrong_repetition_is_one_line(changes: dict[str, Any], line: str) -> N
 
 
 def test_a_series_is_not_repeated(scenario: Path) -> None:
-    with pytest.raises(InputError, match=r"series: problem\.source gives consecutive problems already"):
+    with pytest.raises(
+        InputError, match=r"series\.windows: problem\.source gives consecutive problems already"
+    ):
         load(scenario, changes={"series.windows": 2})
 
 

@@ -167,7 +167,8 @@ HEADLINE: Final = Headline(
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
         *("latency_violations", "rule_violations", "guaranteed_mbps", "worst_delivered_mbps", "availability"),
-        *("max_utilization", "mean_path_stretch", "mean_latency_ms", "group_entries", "oversubscription"),
+        *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
+        *("group_entries", "oversubscription", "fake_nodes"),
     ),
     required={"latency": "latency_violations", "rules": "rule_violations"},
     unservable=say_without_route,

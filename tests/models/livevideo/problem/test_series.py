@@ -88,7 +88,7 @@ def test_a_trace_cannot_be_solved_as_one_problem() -> None:
     assert result.code == 1
     design, error = result.err.splitlines()
     assert design == "design: vdn; --design names another: vdn_steady"
-    assert error.endswith("run them with: planner roll")
+    assert error.endswith("run them with: planner roll; or choose one, such as --set series.window=1")
 
 
 @pytest.mark.parametrize(
