@@ -31,6 +31,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "cdnrouting/own_data": {},
     "cdnrouting/abilene": {},
     "contracts/own_data": {},
+    "contracts/one_bill": {},
     "fairshare/own_data": {},
     "fairshare/figure_3": {},
     "fairshare/isolation": {},
