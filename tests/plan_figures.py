@@ -159,30 +159,63 @@ def contracts(problem: Tables, plan: Tables) -> Figures:
 
 
 def _amounts_due(problem: Tables, plan: Tables, windows: int) -> Iterable[float]:
-    """Yield the bill of each contract, in whole cents."""
-    loads = plan["loads"].groupby(["cdn", "region"])["load_mbps"]
-    tiers = problem.get("tiers", pd.DataFrame(columns=["cdn", "region"]))
-    for row in problem["contracts"].itertuples():
-        sent = (
-            loads.get_group((row.cdn, row.region)).tolist() if (row.cdn, row.region) in loads.groups else []
-        )
-        sent = sorted([*sent, *[0.0] * (windows - len(sent))])
-        volume = {
-            "mean": sum(sent) / windows,
-            "peak": sent[-1],
-            "95th percentile": sent[windows - math.floor(FREE_SHARE * windows) - 1],
-        }[row.billing]
-        billed = max(volume, getattr(row, "commitment_mbps", 0.0))
-        own = tiers[(tiers["cdn"] == row.cdn) & (tiers["region"] == row.region)]
-        starts = [0.0, *own["above_mbps"].tolist()] if len(own) else [0.0]
-        prices = [row.price_per_mbps, *own["price_per_mbps"].tolist()] if len(own) else [row.price_per_mbps]
-        steps = sorted(zip(starts, prices, strict=True))
-        ends = [start for start, _ in steps[1:]] + [math.inf]
-        due = sum(
-            max(min(billed, end) - start, 0.0) * price
-            for (start, price), end in zip(steps, ends, strict=True)
-        )
-        yield round(due, 2)
+    """Yield the amount due on each bill, in whole cents; a contract without a bill has one of its own."""
+    contracts = problem["contracts"]
+    bills = contracts["bill"] if "bill" in contracts else pd.Series("", index=contracts.index)
+    names = np.where(bills.to_numpy(str) == "", contracts.index.astype(str), bills.to_numpy(str))
+    for _, rows in contracts.groupby([contracts["cdn"].astype(str).to_numpy(), names], sort=False):
+        volumes = [
+            _volume(sent, str(rows["billing"].iloc[0])) for sent in _metered(problem, plan, rows, windows)
+        ]
+        yield round(max(_price(problem, rows, max(volumes)) - _term(rows, "credit"), 0.0), 2)
+
+
+def _metered(problem: Tables, plan: Tables, rows: pd.DataFrame, windows: int) -> Iterable[list[float]]:
+    """Yield the traffic that a bill meters in each window, of each direction that is billed by itself."""
+    traffic, loads = problem["traffic"], plan["loads"]
+    loads = loads[(loads["cdn"] == rows["cdn"].iloc[0]) & loads["region"].isin(rows["region"])]
+    both = loads.merge(traffic, on=["window", "region"])
+    out = both["load_mbps"]
+    into = out * both["traffic_in_mbps"] / both["traffic_mbps"] if "traffic_in_mbps" in both else 0.0 * out
+    metered = rows["metered"].iloc[0] if "metered" in rows else "out"
+    kinds = {"out": [out], "in": [into], "in + out": [out + into], "larger": [out, into]}[metered]
+    for amount in kinds:
+        sent = amount.groupby(both["window"]).sum().tolist()
+        yield sorted([*sent, *[0.0] * (windows - len(sent))])
+
+
+def _volume(sent: list[float], billing: str) -> float:
+    """Return the billed volume of ascending amounts of all windows."""
+    windows = len(sent)
+    return {
+        "mean": sum(sent) / windows,
+        "peak": sent[-1],
+        "95th percentile": sent[windows - math.floor(FREE_SHARE * windows) - 1],
+    }[billing]
+
+
+def _price(problem: Tables, rows: pd.DataFrame, volume: float) -> float:
+    """Return the price of a volume, at least the commitment, by the tiers and the burst price of a bill."""
+    commitment = _term(rows, "commitment_mbps")
+    billed, first = max(volume, commitment), float(rows["price_per_mbps"].iloc[0])
+    steps = [(0.0, first)]
+    if (burst := _term(rows, "burst_price_per_mbps")) > 0:
+        steps.append((commitment, burst))
+    if "tiers" in problem:
+        tiers = problem["tiers"]
+        of_bill = (tiers["cdn"] == rows["cdn"].iloc[0]) & tiers["region"].isin(rows["region"])
+        steps += zip(tiers["above_mbps"][of_bill], tiers["price_per_mbps"][of_bill], strict=True)
+    steps = sorted(steps)
+    ends = [start for start, _ in steps[1:]] + [math.inf]
+    return sum(
+        max(min(billed, end) - start, 0.0) * price for (start, price), end in zip(steps, ends, strict=True)
+    )
+
+
+def _term(rows: pd.DataFrame, name: str) -> float:
+    """Return a term of a bill; 0 where it is absent or blank."""
+    value = float(rows[name].iloc[0]) if name in rows else 0.0
+    return 0.0 if math.isnan(value) else value
 
 
 def fairshare(problem: Tables, plan: Tables) -> Figures:
