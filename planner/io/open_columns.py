@@ -47,7 +47,17 @@ def _guess_optional(table: Table, match: ColumnMatch) -> dict[str, str]:
     """Return the column that is named by a unit alone, by the one optional quantity of its dimension."""
     guess: dict[str, str] = {}
     for dimension in AMOUNTS:
-        alike = [ours for ours in table.columns if (unit := unit_of(ours)[1]) and unit.dimension == dimension]
+        stems = {
+            ours: stem
+            for ours, (stem, unit) in ((ours, unit_of(ours)) for ours in table.columns)
+            if unit is not None and unit.dimension == dimension
+        }
+        # `traffic_in_mbps` is a part or a direction of `traffic_mbps`
+        alike = [
+            ours
+            for ours, stem in stems.items()
+            if not any(other and stem.startswith(f"{other}_") for other in stems.values())
+        ]
         if len(alike) != 1 or alike[0] in match.names:
             continue
         names = [name for name in match.ignored if any(not stem for stem, _ in split_unit(name))]

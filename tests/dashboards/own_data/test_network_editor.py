@@ -35,7 +35,7 @@ def click_map(page: Any, across: float, down: float) -> None:
 
 
 def heading(page: Any, words: str) -> None:
-    page.get_by_role("heading", name=f"A valid problem of traffic: {words}").wait_for()
+    page.get_by_role("heading", name=f"A valid problem of Traffic routing: {words}").wait_for()
 
 
 def test_a_network_is_changed_on_its_map_and_by_forms(page: Any, address: str, tmp_path: Path) -> None:

@@ -613,11 +613,3 @@ def test_rows_of_one_pair_are_flows_and_equal_ones_are_warned_of(tmp_path: Path)
         "warning: demands.csv: 1 row is equal to another one, such as row 5: leave out what is there twice "
         "by mistake" in notes
     )
-
-
-def test_infinity_is_no_limit_in_every_format(tmp_path: Path) -> None:
-    links = pd.DataFrame({"tail": ["a", "b"], "head": ["b", "c"], "capacity_mbps": [9.0, np.inf]})
-    links.to_parquet(tmp_path / "links.parquet")
-    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,c,2\n", encoding="utf-8")
-    written = write_scenario([tmp_path / "links.parquet", tmp_path / "demands.csv"])
-    assert written.problem.to_tables()["links"]["capacity_mbps"].max() == 1e12
