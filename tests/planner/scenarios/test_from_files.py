@@ -595,7 +595,7 @@ def test_what_no_column_says_is_one_error_with_the_options_for_all_of_it(tmp_pat
 
 
 def test_rows_of_one_pair_are_flows_and_equal_ones_are_warned_of(tmp_path: Path) -> None:
-    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,9\nb,c,inf\n", encoding="utf-8")
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,9\nb,c,9\n", encoding="utf-8")
     (tmp_path / "demands.csv").write_text(
         "source,target,rate_mbps\na,b,1\na,c,2\na,b,3\na,b,3\n", encoding="utf-8"
     )
