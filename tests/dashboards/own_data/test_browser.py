@@ -60,7 +60,8 @@ def test_files_are_recognized_corrected_saved_and_solved(
         return
     page.locator("[data-testid=stDataFrame]").first.scroll_into_view_if_needed()
     edit_cell(page, 2, 0.92, "1500")
-    page.get_by_role("heading", name="A valid problem of Traffic routing: 2 nodes, 2 links, 1 demand").wait_for()
+    sizes = "2 nodes, 2 links, 1 demand"
+    page.get_by_role("heading", name=f"A valid problem of Traffic routing: {sizes}").wait_for()
     page.locator("canvas[role=application]").first.wait_for()
     pages.press(page, "Save as a scenario")
     with page.expect_download() as saved:
