@@ -131,8 +131,13 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["demands.csv row 3: source and target are both 'b', must differ"],
     ),
     "duplicate rows": (
-        {"demands": "source,target,class,rate_mbps\na,c,x,1\na,c,x,1\n"},
-        ["demands.csv row 3: source 'a', target 'c', class 'x' is there already in row 2"],
+        {"demands": DEMANDS + "a,c,5\n"},
+        [
+            (
+                "demands.csv row 3: source 'a', target 'c' is there already in row 2; for several flows of a "
+                "pair add a column class that names each"
+            )
+        ],
     ),
     "a duplicate node": (
         {"nodes": NODES + "b\n"},

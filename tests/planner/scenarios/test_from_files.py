@@ -594,22 +594,24 @@ def test_what_no_column_says_is_one_error_with_the_options_for_all_of_it(tmp_pat
     assert rates.sum() == pytest.approx(63_400)
 
 
-def test_rows_of_one_pair_are_flows_and_equal_ones_are_warned_of(tmp_path: Path) -> None:
+def test_rows_of_one_pair_are_flows_and_equal_ones_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,9\nb,c,9\n", encoding="utf-8")
     (tmp_path / "demands.csv").write_text(
-        "source,target,rate_mbps\na,b,1\na,c,2\na,b,3\na,b,3\n", encoding="utf-8"
+        "source,target,rate_mbps\na,b,1\na,c,2\na,b,3\na,b,4\n", encoding="utf-8"
     )
     notes: list[str] = []
     with observe_notes(notes.append):
         written = write_scenario([tmp_path / "links.csv", tmp_path / "demands.csv"])
     demands = written.problem.to_tables()["demands"]
     assert demands["class"].astype(str).tolist() == ["1", "1", "2", "3"]
-    assert demands["rate_mbps"].tolist() == [1, 2, 3, 3]
+    assert demands["rate_mbps"].tolist() == [1, 2, 3, 4]
     assert (
         "assumed: demands.csv: 2 rows with the source and target of another row, such as rows 2 and 4, "
         "are further ones; column class numbers them" in notes
     )
-    assert (
-        "warning: demands.csv: 1 row is equal to another one, such as row 5: leave out what is there twice "
-        "by mistake" in notes
-    )
+    (tmp_path / "scenario.toml").unlink()
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,3\na,b,3\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match="there already in row 2; for several flows of a pair add a column class"
+    ):
+        write_scenario([tmp_path / "links.csv", tmp_path / "demands.csv"]).problem.to_tables()
