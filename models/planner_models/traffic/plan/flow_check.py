@@ -48,7 +48,7 @@ def check_flow(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Violation
     if plan.weights is not None:
         _require_weights(problem, plan.weights, flow)
     if plan.lies is not None:
-        _require_lies(problem, plan.lies, flow)
+        _require_same_flow(problem, flow_of_lies(problem, plan.lies, flow.served_mbps), flow, "lies")
     if plan.groups is not None:
         _require_same_flow(problem, flow_of_groups(problem, plan.groups, flow.served_mbps), flow, "groups")
     if plan.segments is not None:
@@ -156,8 +156,6 @@ def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
 
 def _require_routes(problem: Traffic, routes: pd.DataFrame, flow: VerifiedFlow) -> None:
     """Raise PlanRejected where the traffic of a demand on a link is not that of its routes."""
-    if not flow.by_demand:
-        raise PlanRejected("routes: need flows with the column 'source'")
     _require_same_flow(problem, sp.csr_array(flow_on_routes(problem, routes)), flow, "routes")
     if "tunnel" in routes:
         _require_tunnels(problem, routes)
@@ -188,26 +186,14 @@ def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow
     if len(wrong):
         label = problem.link_labels[wrong[0]]
         raise PlanRejected(f"weights: {label} has weight {weight[wrong[0]]:g}, must be greater than 0")
-    if not flow.by_demand:
-        raise PlanRejected("weights: need flows with the column 'source'")
     tuned = dataclasses.replace(problem, links=problem.links.assign(weight=weight))
     ratios = split_ratios.split_evenly(tuned, split_ratios.shortest_path_links(tuned))
     expected = split_ratios.apply_ratios(tuned, ratios, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, sp.csr_array(expected), flow, "weights")
 
 
-def _require_lies(problem: Traffic, lies: pd.DataFrame, flow: VerifiedFlow) -> None:
-    """Raise PlanRejected where OSPF with these lies does not make the flows."""
-    if not flow.by_demand:
-        raise PlanRejected("lies: need flows with the column 'source'")
-    served = np.where(problem.unreachable, 0.0, flow.served_mbps)
-    _require_same_flow(problem, flow_of_lies(problem, lies, served), flow, "lies")
-
-
 def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFlow) -> None:
     """Raise PlanRejected where these segment lists over shortest paths do not make the flows."""
-    if not flow.by_demand:
-        raise PlanRejected("segments: need flows with the column 'source'")
     require_classes(problem, segments, "segments")
     expected = flow_on_segments(problem, segments, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, expected, flow, "segments")
@@ -215,8 +201,6 @@ def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFl
 
 def _require_shares(problem: Traffic, shares: pd.DataFrame, flow: VerifiedFlow) -> None:
     """Raise PlanRejected where these shares are no flows of demands, or do not make the flows."""
-    if not flow.by_demand:
-        raise PlanRejected("shares: need flows with the column 'source'")
     _require_same_flow(problem, flow_of_shares(problem, shares, flow.served_mbps), flow, "shares")
 
 
@@ -239,7 +223,12 @@ def _require_moved(problem: Traffic, moved: pd.DataFrame, flow: VerifiedFlow) ->
 
 
 def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedFlow, table: str) -> None:
-    """Raise PlanRejected where a demand's flow on a link, (K, E), is not the one that a table says."""
+    """Raise PlanRejected where a demand's flow on a link, (K, E), is not the one that a table says.
+
+    So it does where the plan's flows are those to each target.
+    """
+    if not flow.by_demand:
+        raise PlanRejected(f"{table}: need flows with the column 'source'")
     difference = abs(flow.flow_mbps - expected).tocoo()
     largest = np.maximum(*map(largest_in_row, (flow.flow_mbps, expected)))
     wrong = np.flatnonzero(difference.data > TOLERANCE * largest[difference.row])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats
 from planner.errors import PlanRejected
-from planner_models.flows import split_ratios
+from planner_models.traffic.plan.next_hop_flow import flow_over_next_hops
 from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.problem.problem import Traffic
 
@@ -44,14 +44,7 @@ def flow_of_lies(problem: Traffic, lies: pd.DataFrame, served_mbps: Floats) -> s
         first = int(np.argmin(is_known))
         raise PlanRejected(f"lies row {first + 1}: no demand ends at '{lies['target'].iloc[first]}'")
     link = require_links(problem, lies["tail"], lies["head"], lies["parallel"], "lies")
-    shape = (len(problem.targets), len(problem.links))
-    fake = sp.coo_array((lies["fake_nodes"].to_numpy(float), (row, link)), shape=shape)
-    lied_to = row * len(problem.nodes) + problem.tail[link]
-    plain = split_ratios.shortest_path_links(problem)
-    is_plain = ~np.isin(plain.row * len(problem.nodes) + problem.tail[plain.col], lied_to)
-    true = sp.coo_array((plain.data[is_plain], (plain.row[is_plain], plain.col[is_plain])), shape=shape)
-    ratios = split_ratios.compute_ratios(problem, sp.coo_array(sp.csr_array(fake) + sp.csr_array(true)))
     try:
-        return sp.csr_array(split_ratios.apply_ratios(problem, ratios, served_mbps))
-    except ValueError as error:
+        return flow_over_next_hops(problem, row, link, lies["fake_nodes"].to_numpy(float), served_mbps)
+    except PlanRejected as error:
         raise PlanRejected(f"lies: {error}") from error

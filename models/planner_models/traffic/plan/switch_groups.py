@@ -13,6 +13,7 @@ from planner.contract.tolerances import RELATIVE
 from planner.errors import PlanRejected
 from planner_models.flows import split_ratios
 from planner_models.flows.multipath_groups import count_entries
+from planner_models.traffic.plan.next_hop_flow import flow_over_next_hops
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.problem.problem import Traffic
@@ -46,12 +47,7 @@ def flow_of_groups(problem: Traffic, groups: pd.DataFrame, served_mbps: Floats) 
         ends = f"{names[node]} to {names[problem.targets[target]]}"
         reason = "no entry" if empty[number] else f"ideal shares of {ideal[number]:.6g}, must add up to 1"
         raise PlanRejected(f"groups: from {ends}, there is {reason}")
-    outside = ~np.isin(next_hops.row.astype(np.int64) * nodes + problem.tail[next_hops.col], group)
-    amount = np.concatenate([entries, np.ones(int(outside.sum()))])
-    rows = np.concatenate([row, next_hops.row[outside]]), np.concatenate([link, next_hops.col[outside]])
-    ratios = split_ratios.compute_ratios(problem, sp.coo_array((amount, rows), shape=next_hops.shape))
-    served = np.where(problem.unreachable, 0.0, served_mbps)
-    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, served))
+    return flow_over_next_hops(problem, row, link, entries, served_mbps)
 
 
 def _find_rows(problem: Traffic, groups: pd.DataFrame) -> tuple[Ints, Ints]:

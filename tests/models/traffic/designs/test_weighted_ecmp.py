@@ -217,3 +217,10 @@ def test_a_fat_tree_needs_few_entries_where_all_links_are_alike() -> None:
     metrics = measure(problem, plan, None)
     assert metrics["oversubscription"] == 1
     assert metrics["group_entries"] == 4, "one group of all next hops upwards"
+
+
+def test_groups_need_the_flows_of_each_demand() -> None:
+    problem = network(LINKS, [("a", "d", 20.0)])
+    plan = decide(problem)
+    with pytest.raises(PlanRejected, match="groups: need flows with the column 'source'"):
+        check(problem, replace(plan, flows=plan.flows.drop(columns="source")))
