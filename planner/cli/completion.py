@@ -7,8 +7,8 @@ follow. It loads no system: descriptions come from the cache, and a scenario is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,5 +122,17 @@ def _designs(document: Mapping[str, Any]) -> Sequence[str]:
 def _description(system: Any) -> Mapping[str, Any]:
     from planner.scenarios.description_cache import describe_all
 
-    logging.getLogger("planner").setLevel(logging.ERROR)  # a warning would go between the user's letters
-    return next((description for description in describe_all() if description["system"] == system), {})
+    with _without_warnings():
+        return next((description for description in describe_all() if description["system"] == system), {})
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep back warnings, which would go between the letters that a user types."""
+    log = logging.getLogger("planner")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

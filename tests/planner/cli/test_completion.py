@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from unittest import mock
 
@@ -51,3 +52,10 @@ def test_words_that_may_follow(
     text = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n[designs.plain]\ndesign = "ecmp"\n'
     (tmp_path / "mine.toml").write_text(text + '[designs.two]\ndesign = "optimum"\n')
     assert sorted(complete(words)) == sorted(expected)
+
+
+def test_warnings_are_kept_back_while_words_are_found_only() -> None:
+    log = logging.getLogger("planner")
+    before = log.level
+    complete("planner compare traffic/abilene --designs opt")
+    assert log.level == before
