@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -38,7 +39,7 @@ def take_tables(
             try:
                 frames[name] = _frame_of(present[name])
             except (ValueError, TypeError) as error:
-                faults.append(f"{name}: is no table ({error})")
+                faults.append(f"{name}: is no table: {error}")
     if faults:
         raise InputError(*faults)
     return frames
@@ -74,7 +75,12 @@ def take_table(
 
 
 def _frame_of(data: Any) -> pd.DataFrame:
-    return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+    """Return data as a frame; raise TypeError or ValueError for data that are no table."""
+    if isinstance(data, pd.DataFrame):
+        return data
+    if data is None or isinstance(data, str | bytes | Number):
+        raise TypeError(f"it is of type {type(data).__name__}, not a data frame, records or columns")
+    return pd.DataFrame(data)
 
 
 def require_unit(unit: str | None, column: str, what: str) -> None:

@@ -161,6 +161,12 @@ class UserFunction:
             raise PlanRejected(
                 f"{self.name}: returned nothing, must return a plan of {system.name} or its tables"
             )
+        if isinstance(returned, str):
+            text = " ".join(returned.split())[:80]
+            raise PlanRejected(
+                f"{self.name}: returned the text '{text}', must return a plan of {system.name}, its tables, "
+                "or a pathlib.Path to them"
+            )
         if not isinstance(returned, Decision):
             plan = take_plan(system, problem, returned, f"{self.name}: its plan")
             return Decision(plan=plan, proof=Proof(status=Status.FEASIBLE), guarantees=frozenset())
