@@ -61,9 +61,11 @@ class Windows:
     changes  numbers of the windows in a night in which clocks may change
     step_s   time between two windows, s; None where it is unknown
     notes    texts without the name of the file
+    times    of the windows from 1 on, as texts
     """
 
     numbers: Floats
+    times: tuple[str, ...]
     step_s: float | None = None
     notes: tuple[str, ...] = ()
     changes: frozenset[float] = frozenset()
@@ -168,23 +170,26 @@ def number_times(values: pd.Series) -> Windows:
     """
     times = read_times(values)
     unique, inverse = np.unique(times.to_numpy("datetime64[ns]"), return_inverse=True)
-    first, last = (_show(unique[position]) for position in (0, -1))
+    shown = tuple(map(_show, unique))
+    first, last = shown[0], shown[-1]
     numbers = inverse.astype(float) + 1
     if len(unique) == 1:
-        return Windows(numbers=numbers, notes=(f"window 1 is {first}",))
+        return Windows(numbers=numbers, times=shown, notes=(f"window 1 is {first}",))
     gaps = np.diff(unique).astype("timedelta64[ns]").astype(np.int64)
     lengths, counts = np.unique(gaps, return_counts=True)
     step = int(lengths[np.argmax(counts)])
     named = f"windows 1 to {len(unique):,} are {first} to {last}"
     months = (unique.astype("datetime64[M]") - unique[0].astype("datetime64[M]")).astype(int)
     if int(lengths[0]) >= 28 * 86_400 * 10**9 and len(np.unique(months)) == len(months):
-        return Windows(numbers=numbers, notes=(f"{named}, by month", *_missing_months(unique[0], months)))
+        return Windows(
+            numbers=numbers, times=shown, notes=(f"{named}, by month", *_missing_months(unique[0], months))
+        )
     if (gaps % step).any():
         doubt = (
             f"warning: times are not regular, {_duration(int(lengths[0]))} to {_duration(int(lengths[-1]))} "
             "apart: each counts as one window"
         )
-        return Windows(numbers=numbers, notes=(named, doubt))
+        return Windows(numbers=numbers, times=shown, notes=(named, doubt))
     missing = [
         _show(unique[position] + np.timedelta64(step * more, "ns"))
         for position in np.flatnonzero(gaps > step)[:MAX_NAMED]
@@ -196,6 +201,7 @@ def number_times(values: pd.Series) -> Windows:
         notes.append(_missing_note(missing, count, len(unique)) + _explain_hour(unique[:-1], gaps, step))
     return Windows(
         numbers=numbers,
+        times=shown,
         step_s=step / 1e9,
         notes=tuple(notes),
         changes=frozenset((np.flatnonzero(_is_of_change(unique)) + 1.0).tolist()),

@@ -322,7 +322,7 @@ class _RowFaults:
         self.where, self.first_row = where, first_row
         self.lines: list[tuple[int, str]] = []
         self.more: list[str] = []
-        self.attrs: dict[str, float] = {}
+        self.attrs: dict[str, Any] = {}
         self.changes: dict[str, frozenset[float]] = {}
 
     def add(self, rule: str, rows: Sequence[int], count: int, texts: Iterable[str]) -> None:
@@ -439,7 +439,7 @@ def _number_fault(name: str, value: object, what: str) -> str:
 def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
     """Return numbers of windows; times are numbered from 1, and gaps are said.
 
-    The time between windows, in s, becomes an attribute of the table, where times tell it.
+    Times become an attribute of the table, and so does the time between windows, in s, where it is regular.
     """
     timed = (
         values.map(is_time).to_numpy(bool) if values.dtype.kind not in "iuf" else np.zeros(len(values), bool)
@@ -459,6 +459,7 @@ def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Ser
         except UnclearTimes as error:
             broken.lines.append((0, f"{broken.where}: {name}: {error}"))
             return values
+        broken.attrs["times"] = windows.times
         if windows.step_s is not None:
             broken.attrs["step_s"] = windows.step_s
         if not isinstance(values.dtype, pd.DatetimeTZDtype):

@@ -55,7 +55,7 @@ from planner.scenarios.arguments import (
 from planner.scenarios.catalogue import code_of
 from planner.scenarios.existing_plans import read_plan
 from planner.scenarios.scenario import Entry, Scenario, set_key, with_document
-from planner.scenarios.sources import AdjustedSeries, read_events
+from planner.scenarios.sources import AdjustedSeries, read_events, times_of
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ log = logging.getLogger(__name__)
 class Window:
     """One window of one design, with its run as plain data.
 
+    time       when it begins, where the data have times
     kept       whether it was finished by an earlier roll
     exit_code  0 with a plan, otherwise the exit code of its failure
     plan       the plan, where windows are not stored in a folder
@@ -75,12 +76,14 @@ class Window:
     kept: bool
     exit_code: int
     plan: Any = None
+    time: str | None = None
 
     def row(self) -> dict[str, Any]:
         """Return its row of `windows.csv`; a metric with the name of another column is `metric.seconds`."""
         run = self.run
         columns = {
             "window": self.label,
+            **({} if self.time is None else {"time": self.time}),
             "status": run["status"] or "failed",
             "gap": run["gap"],
             "seconds": run["seconds"],
@@ -121,6 +124,11 @@ class Roll:
                 yield window
 
     def _run_windows(self, entry: Entry, folder: Path | None) -> Iterator[Window]:
+        times = times_of(self.series)
+        for window in self._run_labels(entry, folder):
+            yield replace(window, time=times.get(window.label))
+
+    def _run_labels(self, entry: Entry, folder: Path | None) -> Iterator[Window]:
         system, options = self.scenario.system, self.scenario.options
         previous: Run | None = None
         code = code_of(system.name, entry.design)

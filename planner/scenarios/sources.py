@@ -183,6 +183,27 @@ def _source_parameters(system: System, source: str, section: Mapping[str, Any]) 
 
 
 @dataclass(frozen=True)
+class TimedSeries:
+    """A series whose windows are labelled by numbers from 1, with the time of each where it is known."""
+
+    series: Series
+    times: Sequence[str]
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.series)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
+def times_of(series: Series) -> dict[str, str]:
+    """Return the time of each window by its label; empty where a series has labels only."""
+    inner = series.series if isinstance(series, AdjustedSeries) else series
+    times = inner.times if isinstance(inner, TimedSeries) else ()
+    return {str(number): time for number, time in enumerate(times, start=1)}
+
+
+@dataclass(frozen=True)
 class AdjustedSeries:
     """A series with the same adjustments of every problem, and those of events from their window on."""
 
@@ -369,11 +390,9 @@ def read_files(system: System, files: Mapping[str, TableFile], faults: Sequence[
         layout = replace(layout, columns={**layout.columns, WINDOW: column})
         tables_over_time = [table.over_time() if table.name == name else table for table in kind.tables]
         build = kind.over_time[name]
-        return build(
-            read_problem(
-                tables_over_time, {**files, name: replace(files[name], layout=layout)}, build, faults
-            )
-        )
+        given = {**files, name: replace(files[name], layout=layout)}
+        frames = read_problem(tables_over_time, given, build, faults)
+        return TimedSeries(build(frames), tuple(frames[name].attrs.get("times", ())))
     tables = read_problem(kind.tables, files, kind.from_tables, faults)
     for doubt in find_disproportions(kind.proportions, tables):
         add_note(doubt)

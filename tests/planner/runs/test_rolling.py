@@ -293,3 +293,21 @@ def test_a_metric_with_the_name_of_a_column_replaces_none() -> None:
     run = {"status": "optimal", "gap": 0.0, "seconds": 0.25, "violations": [], "metrics": {"seconds": 7.5}}
     row = rolling.Window(design="d", label="w", run=run, kept=False, exit_code=0).row()
     assert (row["seconds"], row["metric.seconds"]) == (0.25, 7.5)
+
+
+def test_windows_that_the_data_name_by_times_have_them_in_the_table(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\ns,t,4\n", encoding="utf-8")
+    rows = ["time,source,target,rate_mbps"]
+    rows += [f"2024-03-01 {hour}:00,s,t,{rate}" for hour, rate in ((11, 3), (10, 1), (13, 2))]
+    (tmp_path / "demands.csv").write_text("\n".join(rows), encoding="utf-8")
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n'
+        '[problem.tables.demands]\nfile = "demands.csv"\nwindow = "time"\n[designs.ecmp]\n',
+        encoding="utf-8",
+    )
+    assert planner("roll", path, "--out", tmp_path / "out").code == 0
+    table = pd.read_csv(tmp_path / "out" / "ecmp" / "windows.csv")
+    assert table["window"].tolist() == [1, 2, 3]
+    assert table["time"].tolist() == ["2024-03-01 10:00", "2024-03-01 11:00", "2024-03-01 13:00"]
+    assert table["offered_mbps"].tolist() == [1, 3, 2]

@@ -121,7 +121,7 @@ def test_claims_of_a_decision_are_not_trusted() -> None:
 
 BAD: list[tuple[Any, type[PlannerError], str]] = [
     (lambda _: None, PlanRejected, "mine: returned nothing, must return a plan of traffic or"),
-    (lambda _: "ab.csv", PlanRejected, "mine: returned the text 'ab.csv', must return a plan of traffic, its"),
+    (lambda _: "ab.csv", PlanRejected, "mine: returned the text 'ab.csv', must return a plan of traffic"),
     (lambda _: 3, InputError, "mine: its plan: is of type int, must be a plan of traffic, or tables"),
     (lambda _: {}, InputError, "mine: its plan: has no table of a plan; traffic has flows, routes"),
     (lambda _: {"route": [ROUTE]}, InputError, "mine: its plan: route: no such table"),
