@@ -69,7 +69,7 @@ def route_hot_potato(problem: Traffic, *, options: Options = Options()) -> Decis
     Networks are groups of nodes. Within a network traffic splits evenly over shortest paths. Each network
     uses the link weights inside it and nothing that the next one says.
 
-    source  RFC 4271, 9.1.2.2 (path length, own exits, interior cost); Mukerjee 2018, 1.1 (BGP across ISPs)
+    source  RFC 4271, 9.1.2.2 a, d and e (path length, own exits, interior cost); Mukerjee 2018, 1.1
     """
     return _route(problem, "hot_potato", options)
 
@@ -81,7 +81,7 @@ def route_med(problem: Traffic, *, options: Options = Options()) -> Decision[Rou
     As hot potato, but the next network announces multi-exit discriminators (MEDs): its own distance from
     each of its entries to the target, or to its own exit. They are compared among exits to the same network.
 
-    source  RFC 4271, 9.1.2.2 c; RFC 4451; Mukerjee 2018, 1.1 (priority ranking)
+    source  RFC 4271, 9.1.2.2 c; RFC 4451, 2.2; Mukerjee 2018, 1.1 (priority ranking)
     """
     return _route(problem, "med", options)
 
@@ -93,7 +93,7 @@ def route_exchanged_cost(problem: Traffic, *, options: Options = Options()) -> D
     The cost of an exit is the distance to it, its weight, and what the next network announces, which is the
     same for its part. Weights of all networks are in one unit here, so that costs are not normalized.
 
-    source  Mahajan et al. 2007 (Wiser); Mukerjee 2018, 1.2.2 (Wiser)
+    source  Mahajan, Wetherall and Anderson 2007 (Wiser); Mukerjee 2018, 1.2.2
     """
     return _route(problem, "exchanged_cost", options)
 

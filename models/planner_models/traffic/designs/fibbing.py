@@ -49,7 +49,7 @@ def route(problem: Traffic, *, copies: Copies = 8, options: Options = Options())
     The bound is the least utilization of all routings that serve all demand.
 
     returns  Decision with a Routing that has `lies`: every demand at its rate; links may be overloaded
-    source   Vissicchio et al. 2015 (Fibbing; replicated fake nodes); Mukerjee 2018, 1.2.2 (OSPF Fibbing)
+    source   Vissicchio, Tilmans, Vanbever and Rexford 2015 (Fibbing); Mukerjee 2018, 1.2.2
     """
     best = optimum.route(problem, objective="utilization", options=options)
     if best.plan is None:

@@ -181,7 +181,7 @@ DESIGNS: Final = (
         mechanism=Mechanism.REACTION,
         messages="nodes flood link weights in their area, and border routers distances between areas, when "
         "the network changes",
-        source="RFC 2328, 3 and 16; Mukerjee 2018, 1.2.2 (OSPF areas)",
+        source="RFC 2328, 12.4.3 and 16.2; Mukerjee 2018, 1.2.2 (OSPF areas)",
     ),
     _areas(
         name="hot_potato",
@@ -199,7 +199,7 @@ DESIGNS: Final = (
         mechanism=Mechanism.PRIORITY_RANKING,
         messages="networks announce the networks on their paths, and rank their entries by multi-exit "
         "discriminators, when the network changes",
-        source="RFC 4271, 9.1.2.2; RFC 4451; Mukerjee 2018, 1.1",
+        source="RFC 4271, 9.1.2.2; RFC 4451, 2.2; Mukerjee 2018, 1.1",
     ),
     _areas(
         name="exchanged_cost",
