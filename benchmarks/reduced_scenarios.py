@@ -102,6 +102,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "brokering/market_33k_tight": SMALL_MARKET,
     "brokering/market_3m": MARKET,
     "brokering/overbooking": {**SMALL_MARKET, "problem.free_scale": 0.3},
+    "brokering/split_control": SMALL_MARKET,
     "brokering/table_3_3": MARKET,
     "capacity/years": {"problem.years": 2},
     "circuitflows/coordination": {"problem.horizon_us": 10_000.0},

@@ -21,8 +21,9 @@ clients. Where the gap asks for it, a Lagrangian bound by knapsacks and a local 
 Designs are choices of Share, Matching and Announce (Table 3.2): `brokered`, `multicluster`,
 `dynamic_pricing`, `dynamic_multicluster`, `best_lookup`, `marketplace`, `omniscient`, and `protocol`,
 which takes any choice. Further designs are `several_brokers`, `transactions`, `learning_bidders`, whose
-CDNs change prices and promises by the bids that were accepted, and `performance_only`, which ignores
-cost. Series `day`, `day_of_tables` and `windows` go through any design by `planner roll`, with bills by
+CDNs change prices and promises by the bids that were accepted, `performance_only`, which ignores cost, and
+`c3` and `pytheas`: a slow global decision, from which clients or groups of them deviate after an event.
+Series `day`, `day_of_tables` and `windows` go through any design by `planner roll`, with bills by
 the bit and by the 95th percentile as metrics. `planner simulate` runs a day of the market with CDNs
 that learn.
 

@@ -264,6 +264,12 @@ def omniscient(problem: Brokering, *, usable: Usable = 1.0) -> Brokering:
     return with_usable_share(problem, usable)
 
 
+@functools.wraps(omniscient)
+def global_and_local(problem: Brokering, **parameters: Any) -> Brokering:
+    """Return the problem as it is, for local control, and as global control observes it, as `omniscient`."""
+    return problem.with_earlier(omniscient(problem, **parameters))
+
+
 def count_full_information(problem: Brokering, plan: Assignment) -> Signalling:
     """Count all clusters and their performance for all locations, sent by CDNs; and Accept."""
     cdns, clusters = len(problem.cdn_names), len(problem.clusters)

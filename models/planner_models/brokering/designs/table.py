@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from planner.contract.design import Design, Mechanism
+from planner.contract.design import Design, Mechanism, never
 from planner_models.brokering import information
-from planner_models.brokering.designs import learning_bidders, several_brokers
+from planner_models.brokering.designs import learning_bidders, several_brokers, split_control
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.designs.open_model import open_model
 
@@ -21,6 +22,7 @@ def _design(
     mechanism: Mechanism = Mechanism.PRIORITY_RANKING,
     count: Callable[..., Any] = information.count_rounds,
     decide: Callable[..., Any] = assignment.assign,
+    keeps_previous: Callable[[Mapping[str, Any]], bool] = never,
 ) -> Design[Any, Any]:
     """Return a design with brokers that decide on that observation; the formal model is of one broker's."""
     return Design(
@@ -34,7 +36,17 @@ def _design(
         source=f"Mukerjee 2018, {source}",
         model=assignment.build_model if decide is assignment.assign else None,
         open_model=open_model if decide is assignment.assign else None,
+        keeps_previous=keeps_previous,
     )
+
+
+_split_control = partial(
+    _design,
+    observation=information.global_and_local,
+    mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+    count=information.count_full_information,
+    keeps_previous=lambda parameters: parameters.get("windows", 1) > 1,
+)
 
 
 DESIGNS: Final = (
@@ -122,6 +134,23 @@ DESIGNS: Final = (
         "as marketplace; CDNs change prices and promises by the bids that were accepted",
         "3.6.1 and 3.6.3 (Accept)",
         decide=learning_bidders.assign,
+    ),
+    _split_control(
+        "c3",
+        "Deviation by client",
+        messages="as full information, to a controller that decides for all clients; a client then deviates "
+        "from its decision where its cluster is lost or overloaded, or its performance has fallen",
+        source="1.2.2 (C3)",
+        decide=split_control.assign_by_client,
+    ),
+    _split_control(
+        "pytheas",
+        "Deviation by group",
+        messages="as full information, to a controller that decides for all clients; a local controller of "
+        "each country then adjusts its decision where a cluster is lost or overloaded, or performance has "
+        "fallen",
+        source="1.2.2 (Pytheas)",
+        decide=split_control.assign_by_group,
     ),
     _design(
         "performance_only",

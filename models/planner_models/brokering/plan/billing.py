@@ -114,11 +114,17 @@ def add_traffic_history(
     if decision.plan is None or previous is None or previous.plan is None:
         return decision
     past = _earlier_traffic(previous.plan)
-    window = 1.0 if past is None else float(past["window"].max()) + 1
+    window = float(count_windows(previous.plan))
     last = problem.contract_terms[["cdn", "region"]].assign(mbps=contract_traffic(problem, previous.plan)[0])
     last.insert(0, "window", window)
     history = last if past is None else pd.concat([past, last], ignore_index=True)
     return replace(decision, plan=replace(decision.plan, traffic=history))
+
+
+def count_windows(plan: Assignment) -> int:
+    """Return the number of windows up to that of a plan, its own included."""
+    past = _earlier_traffic(plan)
+    return 1 if past is None else int(past["window"].max()) + 1
 
 
 def _earlier_traffic(plan: Assignment) -> pd.DataFrame | None:

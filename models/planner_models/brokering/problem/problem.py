@@ -197,6 +197,10 @@ class Brokering:
             _is_observed=True,
         )
 
+    def with_earlier(self, earlier: Brokering) -> Brokering:
+        """Return the problem as two control planes observe it: one as it is, the other as it was."""
+        return self._copy_with(earlier=earlier)
+
     def _copy_with(self, **changes: Any) -> Brokering:
         # copies what is computed already, and does not validate 3 million rows again
         problem = copy.copy(self)
@@ -207,6 +211,7 @@ class Brokering:
 
     _is_observed = False
     announcement: ClassVar[Announcement | None] = None  # of the true problem; observations have their own
+    earlier: ClassVar[Brokering | None] = None  # of an observation by split control: the market as it was
 
     @cached_property
     def location(self) -> Ints:

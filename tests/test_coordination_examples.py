@@ -1,4 +1,4 @@
-"""Figures of the examples in routing in the guide to coordination, against the scenarios that they are of."""
+"""Figures of the examples in the guide to coordination, against the scenarios that they are of."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import planner
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "coordinate.md"
 
 
-def section() -> str:
-    """Return the examples in routing as one line."""
+def section(title: str = "Examples in routing") -> str:
+    """Return a section of the guide as one line."""
     text = PAGE.read_text(encoding="utf-8")
-    start = text.index("## Examples in routing")
+    start = text.index(f"## {title}")
     return re.sub(r"\s+", " ", text[start : text.index("\n## ", start + 1)])
 
 
@@ -58,3 +58,16 @@ def test_fake_nodes_come_as_near_to_the_optimum_as_the_guide_says() -> None:
     for name, words in names.items():
         assert f"{words} {busiest[name]:.0%}" in section()
     assert busiest["ecmp"] == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_local_deviations_are_worth_what_the_guide_says() -> None:
+    metrics, text = metrics_of("brokering/split_control"), section("A global decision and local deviations")
+    clients = metrics["global_only"]["clients"]
+    assert f"alone congests {metrics['global_only']['congested'] / clients:.0%} of the clients" in text
+    for name in ("c3", "pytheas", "omniscient"):
+        assert metrics[name]["served"] == clients
+    least = metrics["omniscient"]["weighted_cost"]
+    above = {name: metrics[name]["weighted_cost"] / least - 1 for name in metrics}
+    assert f"{above['c3']:.1%} and {above['pytheas']:.1%} above" in text
+    assert f"that of today's broker is {above['brokered']:.0%} above" in text
