@@ -61,7 +61,7 @@ def main(names: list[str]) -> None:
         home = Path(spare)
         sweep = ("sweep", "traffic/abilene", "--set", "problem.scale=0.5,1,1.5,2,3,4,6", "--out", "results")
         subprocess.run([sys.executable, "-m", "planner", *sweep], cwd=home, check=True, capture_output=True)
-        with browser.run_server(home, "--store", "results", "--workers", "2") as server:
+        with browser.run_server(home, "--store", "results", "--workers", "2", "--no-warm") as server:
             for name in selected:
                 if name in STORIES:
                     play, width, scheme = STORIES[name]

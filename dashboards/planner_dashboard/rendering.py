@@ -13,7 +13,7 @@ import streamlit as st
 
 from planner.formatting import amount_or_number, counted, counted_of
 from planner.reports import run_tables
-from planner.reports.document import Part, Table, Text, lines, table_of
+from planner.reports.document import Column, Part, Table, Text, lines, table_of
 from planner_dashboard.session import escape_markdown
 
 if TYPE_CHECKING:
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from planner_dashboard.worker import Answer
 
 
-STYLES: Final = {
-    "best": "font-weight: 700",
-    "strong": "font-weight: 700",
-    "good": "color: #1a9850",
-    "warning": "color: #e08214",
-    "bad": "color: #d73027",
-    "dim": "opacity: 0.6",
-}
-MAX_HEADER_WIDTH: Final = 210
-MANY_COLUMNS: Final = 6
-"""From which on a table may need more than the width of the page."""
 CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
 
 
@@ -127,60 +116,53 @@ def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metr
 
 def show_table(table: Table) -> None:
     """Show a table of the document model; its leading columns are row headers."""
-    cells, headers = table.cells(), table.row_headers
-    columns = [
-        f"{column.label} [{column.unit}]" if column.label and column.unit else column.label or column.unit
-        for column in table.columns[headers:]
-    ]
-    columns = _unlike(columns)
-    names = None
-    if headers:
-        texts = [" ".join(cell.text for cell in row[:headers]).strip() for row in cells]
-        names = pd.Index(_unlike(texts), name=table.columns[0].label or None)
-    content = [[cell.text for cell in row[headers:]] for row in cells]
-    styles = [[STYLES.get(cell.kind, "") for cell in row[headers:]] for row in cells]
-    frame = pd.DataFrame(content, index=names, columns=columns)
-    style = pd.DataFrame(styles, index=names, columns=columns)
-    widths = _widths(content, len(columns))
     if table.title:
         st.markdown(f"**{escape_markdown(table.title)}**")
-    st.dataframe(
-        frame.style.apply(lambda _frame: style, axis=None),
-        height="content",
-        hide_index=names is None,
-        column_config={"_index": st.column_config.TextColumn(width=_header_width(names))}
-        | {
-            label: st.column_config.TextColumn(alignment="right", width=width)
-            for label, column, width in zip(columns, table.columns[headers:], widths, strict=True)
-            if column.numeric
-        },
-    )
+    st.html(table_html(table))
     if table.caption:
         st.caption(escape_markdown(table.caption))
 
 
-def _unlike(labels: Sequence[str]) -> list[str]:
-    """Return labels with spaces behind those that repeat: data frames with styles need unlike ones."""
-    seen: dict[str, int] = {}
-    unlike = []
-    for label in labels:
-        seen[label] = seen.get(label, -1) + 1
-        unlike.append(label + " " * seen[label])
-    return unlike
+def table_html(table: Table) -> str:
+    """Return a table whose cells wrap, and which scrolls beside its row headers where it is too wide.
+
+    A data frame would cut long row headers, and show one column of several on a phone.
+    """
+    headers = table.row_headers
+    heads = [_header_html(table.columns[:headers])] if headers else []
+    heads += [_header_html([column], is_numeric=column.numeric) for column in table.columns[headers:]]
+    rows = []
+    for cells in table.cells():
+        first = f"<th scope='row'>{_with_unit(cells[:headers])}</th>" if headers else ""
+        others = zip(cells[headers:], table.columns[headers:], strict=True)
+        rows.append(f"<tr>{first}{''.join(_cell_html(cell, column) for cell, column in others)}</tr>")
+    return (
+        "<div class='planner-wide' tabindex='0'><table class='planner-table'>"
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
-def _widths(content: Sequence[Sequence[str]], count: int) -> list[int | None]:
-    """Return the pixels of each column where there are many; None: as wide as the page allows."""
-    if count < MANY_COLUMNS or not content:
-        return [None] * count
-    return [25 + 7 * max(map(len, column)) for column in zip(*content, strict=True)]
+def _header_html(columns: Sequence[Column], *, is_numeric: bool = False) -> str:
+    column = columns[0]
+    label = escape(column.label or column.unit)
+    unit = f" <small>{escape(column.unit)}</small>" if column.label and column.unit else ""
+    return f"<th scope='col'{_classes('number' if is_numeric else '')}>{label}{unit}</th>"
 
 
-def _header_width(names: pd.Index | None) -> int | None:
-    """Return the pixels that row headers need, at most half of a narrow page."""
-    if names is None or not len(names):
-        return None
-    return min(MAX_HEADER_WIDTH, 25 + 7 * int(names.str.len().max()))
+def _with_unit(cells: Sequence[Text]) -> str:
+    """Return a row's leading cells: a name, and what stands beside it, such as its unit."""
+    name, *others = (escape(cell.text) for cell in cells)
+    beside = " ".join(filter(None, others))
+    return f"{name} <small>{beside}</small>" if beside else name
+
+
+def _cell_html(cell: Text, column: Column) -> str:
+    return f"<td{_classes('number' if column.numeric else '', cell.kind)}>{escape(cell.text)}</td>"
+
+
+def _classes(*kinds: str) -> str:
+    names = " ".join(f"planner-{kind}" for kind in kinds if kind)
+    return f" class='{names}'" if names else ""
 
 
 def show_report(report: ElementReport) -> None:

@@ -24,7 +24,10 @@ def warm_workers(workers: Workers) -> None:
     taken again later.
     """
     first = FIRST_SCENARIO.partition("/")[0]
-    tasks: list[tuple[Callable[..., None], Sequence[str]]] = [(answer_scenario, (FIRST_SCENARIO,))]
+    tasks: list[tuple[Callable[..., None], Sequence[str]]] = [
+        (answer_scenario, (FIRST_SCENARIO,)),
+        (find_upgrade, (FIRST_SCENARIO,)),
+    ]
     for name in sorted(system_names(), key=lambda name: name != first):
         tasks += [(compile_design, (name, design.name)) for design in find_system(name).designs]
     for function, arguments in tasks:
@@ -49,6 +52,19 @@ def answer_scenario(name: str) -> None:
 
     with suppress(PlannerError):  # a question about this scenario reports it
         compare(name)
+
+
+def find_upgrade(name: str) -> None:
+    """Find upgrades of a scenario after a failure, for kernels that start from a plan or price capacity."""
+    from planner.scenarios.scenario import load
+    from planner.sweeps.upgrades import upgrades
+
+    scenario = load(name)
+    kind = next(kind for kind in scenario.system.problem.elements if kind.with_role("failure"))
+    (failure,) = kind.with_role("failure")
+    failed = {f"problem.{failure.parameter}": kind.names(scenario.make_problem())[:1]}
+    with suppress(PlannerError):  # a question about this scenario reports it
+        upgrades(name, design=scenario.designs[0].label, changes=failed, steps=2, candidates=1)
 
 
 def compile_design(system_name: str, design_name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,7 +117,7 @@ def label_text(losses: Sequence[Loss], unit: str, *, say_verbs: bool) -> str:
     """Return the text of a label, with the number of losses in it: `1.5 Gbit/s`, `12.4 Gbit/s lost (7)`."""
     parts = [amount_or_number(sum(loss.amount for loss in losses), unit)]
     if say_verbs:
-        parts.append(" or ".join(dict.fromkeys(loss.words for loss in losses)))
+        parts.append(join_verbs(loss.words for loss in losses))
     if len(losses) > 1:
         parts.append(f"({len(losses)})")
     return " ".join(parts)
@@ -144,7 +144,12 @@ def lost_verb(drawing: NetworkMap) -> str:
         for words in np.array(drawing.losses_of(drawing.nodes), dtype=object)[nodes > 0]
     ]
     verbs += ["lost"] * bool((links > 0).any())
-    return ("is " if drawing.lost_noun in ("traffic", "data") else "are ") + " or ".join(dict.fromkeys(verbs))
+    return ("is " if drawing.lost_noun in ("traffic", "data") else "are ") + join_verbs(verbs)
+
+
+def join_verbs(verbs: Iterable[str]) -> str:
+    """Return the verbs of several losses, each once: `not served or at a lower bitrate`."""
+    return " or ".join(dict.fromkeys(verb for words in verbs for verb in words.split(" or ")))
 
 
 def overlap(a: Box, b: Box) -> bool:

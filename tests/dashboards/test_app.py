@@ -19,6 +19,7 @@ from planner.scenarios.catalogue import find_system
 from planner.scenarios.shipped import scenario_names
 from planner_dashboard import question, session, worker
 from planner_dashboard.what_if import details, pins
+from tests.dashboards.shown_tables import shown_tables
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 TIME_LIMIT_S = 300.0
@@ -113,7 +114,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     assert "from" in texts(app), "figures say what they were before"
     open_tab(app, "view", details.DESIGNS)
     label = find_system("traffic").metric("max_utilization").label
-    assert "(+" in str(app.dataframe[0].value.loc[f"{label} ↓", "Equal-cost multipath"])
+    assert "(+" in str(shown_tables(app)[0].loc[f"{label} ↓", "Equal-cost multipath"])
     open_tab(app, "view", details.PLAN)
     app = wait_until(app, lambda: "found details" in app.session_state)
     result = app.session_state["found details"][1]
@@ -234,7 +235,7 @@ def test_the_answer_begins_with_question_verdict_and_figures() -> None:
     ecmp = next(design for design in answer.designs if design.label == "ecmp")
     assert ecmp.losses, "an overload is said beside the headline figure"
     assert ecmp.figures.constraints.text == "violated"
-    rows = list(app.dataframe[0].value.index)
+    rows = list(shown_tables(app)[0].index)
     labels = {metric.label for metric in system.metrics}
     assert sum(any(row.startswith(label) for label in labels) for row in rows) <= 8
     assert {"Search", "Constraints"} <= set(rows)

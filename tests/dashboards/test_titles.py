@@ -15,6 +15,7 @@ from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard import titles
 from planner_dashboard.what_if import details
+from tests.dashboards.shown_tables import shown_tables
 from tests.dashboards.test_app import TIME_LIMIT_S, open_tab, page, wait_for_answer, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_worker", "main_module")]
@@ -24,6 +25,8 @@ TYPED = re.compile(r"<code>.*?</code>|`[^`]*`|^planner \w+ .*$|: planner \w+ .*$
 """Where a text shows what a user types: code, and commands."""
 UNITLESS = re.compile(r"(?<![\w.,/@-])\d[\d,.]*(?<![.,])(?![,.]?\d)(?!\s*[%\w°×/+(])")
 """A number that neither a unit nor a counted noun follows."""
+TABLES = re.compile(r"<table class='planner-table'>.*?</table>", flags=re.DOTALL)
+"""Tables of the document model, whose words `shown_texts` yields."""
 TAGS = re.compile(r"<style.*?</style>|<td>\s*[\d,.]*\s*</td>|<[^>]*>", flags=re.DOTALL)
 """Not part of the text: markup, and numbers in the cells of a table, whose heads say what they count."""
 MARKUP = re.compile(r"</?(?:span|br)[^>]*>|&nbsp;")
@@ -46,7 +49,7 @@ def sentences(app: AppTest) -> Iterator[str]:
         for item in getattr(app, kind):
             yield unescape(MARKUP.sub(" ", str(item.value)))
     for item in app.get("html"):
-        yield unescape(TAGS.sub(" ", str(item.proto.body)))
+        yield unescape(TAGS.sub(" ", TABLES.sub(" ", str(item.proto.body))))
 
 
 def shown_texts(app: AppTest) -> Iterator[str]:
@@ -63,6 +66,12 @@ def shown_texts(app: AppTest) -> Iterator[str]:
         if not table.proto.editing_mode:  # cells of an editor are the user's
             yield from map(str, table.value.index)
             yield from _words_of_cells(table.value)
+
+    for frame in shown_tables(app):
+        yield from map(str, frame.columns)
+        yield from map(str, frame.index)
+        for column in range(frame.shape[1]):
+            yield from frame.iloc[:, column]
 
 
 def _words_of_cells(frame: pd.DataFrame) -> Iterator[str]:

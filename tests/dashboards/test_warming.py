@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from planner import kernels
 from planner_dashboard import warming
 from planner_dashboard.question import FIRST_SCENARIO
 
@@ -48,7 +49,20 @@ def test_the_first_page_comes_first_and_every_worker_loads_every_design(
     workers = Workers()
     warming.warm_workers(workers)  # type: ignore[arg-type]
     assert workers.asked[0] == ("answer_scenario", FIRST_SCENARIO)
+    assert workers.done[3][0] == "find_upgrade"
     systems = list(dict.fromkeys(call[1] for call in workers.done if call[0] == "compile_design"))
     assert systems[0] == FIRST_SCENARIO.partition("/")[0]
     assert len(systems) > 5
     assert all(workers.done.count(call) >= 3 for call in workers.done), "one compiles, and two load"
+
+
+@pytest.mark.slow
+def test_warming_reaches_the_kernels_that_start_from_a_plan() -> None:
+    """Each is compiled, or has run in Python until then."""
+    warming.find_upgrade(FIRST_SCENARIO)
+    modules = {kernel.__module__ for kernel in kernels.kernels if _has_run(kernel)}
+    assert {"planner_models.flows.previous_trees", "planner_models.flows.path_pool"} <= modules
+
+
+def _has_run(kernel: kernels.Kernel) -> bool:
+    return kernel.python_s > 0 or bool(vars(kernel).get("dispatcher") and kernel.dispatcher.signatures)

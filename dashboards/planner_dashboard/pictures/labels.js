@@ -47,9 +47,14 @@ function largestLabels(labels, width) {
 // "1.5 Gbit/s", "12.4 Gbit/s lost (7)": with the number of losses in it
 function labelText(losses, units, sayVerbs) {
   const parts = [losses.length === 1 ? losses[0].text : amountText(sumOf(losses), units)];
-  if (sayVerbs) parts.push([...new Set(losses.map((loss) => loss.words))].join(" or "));
+  if (sayVerbs) parts.push(joinVerbs(losses.map((loss) => loss.words)));
   if (losses.length > 1) parts.push(`(${losses.length})`);
   return parts.join(" ");
+}
+
+// The verbs of several losses, each once: "not served or at a lower bitrate".
+function joinVerbs(verbs) {
+  return [...new Set(verbs.flatMap((words) => words.split(" or ")))].join(" or ");
 }
 
 function sumOf(losses) {

@@ -75,10 +75,13 @@ class NetworkPicture extends Board {
     if (data.new?.length) this.sign("new", "━", this.palette.ink);
     const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
     if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);
-    const losses = new Set([...this.state.nodeLost.keys()].map((node) => this.state.lostAs(node)));
-    for (const words of losses) {
-      const [verb, why] = words.split(" (");
-      this.sign(`${this.state.frame.losses?.noun ?? "demand"} ${verb} here${why ? ` (${why}` : ""}`, "◯", this.palette.lost);
+    const verbs = new Map(); // of each reason: one sign, as all have the same ring
+    for (const node of this.state.nodeLost.keys()) {
+      const [verb, why = ""] = this.state.lostAs(node).split(" (");
+      verbs.set(why, [...(verbs.get(why) ?? []), verb]);
+    }
+    for (const [why, said] of verbs) {
+      this.sign(`${this.state.frame.losses?.noun ?? "demand"} ${joinVerbs(said)} here${why ? ` (${why}` : ""}`, "◯", this.palette.lost);
     }
     this.coverage = make("li", { className: "sign coverage" }, this.legend);
     const isTouch = matchMedia("(pointer: coarse)").matches;

@@ -11,6 +11,7 @@ class Painter {
     Object.assign(this, { context, scene, state, view, look, palette: look.palette });
     const density = Math.sqrt((view.width * view.height) / Math.max(1, scene.names.length)) * view.zoom;
     this.thickness = clamp(density / 42, 0.32, 1.15);
+    this.buttons = [view.width - BUTTONS.wide, 0, view.width, BUTTONS.high];
     this.taken = [];
     this.#ground();
     if (!scene.isMap) this.#boxes();
@@ -258,7 +259,8 @@ class Painter {
     const losses = state.losses.map((loss) => ({ ...loss, ...this.#pointOf(loss) })).filter(({ x, y }) => this.isSeen([x, y, x, y]));
     const widthOf = (text) => c.measureText(text).width + 12;
     const units = state.frame.losses?.units ?? [];
-    this.labels = placeLabels(losses, { units, widthOf, taken: this.taken, left: 0, right: view.width });
+    const taken = [...this.taken, this.buttons];
+    this.labels = placeLabels(losses, { units, widthOf, taken, left: 0, right: view.width });
     for (const { text, box } of this.labels) this.#pill(text, box);
     for (const { link, text } of state.pills.slice(0, 4 * MAX_PILLS)) {
       if (this.labels.length >= MAX_PILLS) break;
@@ -304,7 +306,7 @@ class Painter {
     const discs = new Cells(64); // nodes: only the names of what is changed may cover others
     const important = new Set(state.important);
     this.taken.forEach((box) => grid.add(box));
-    grid.add([view.width - BUTTONS.wide, 0, view.width, BUTTONS.high]);
+    grid.add(this.buttons);
     for (let i = 0; i < scene.names.length; i++) {
       const [x, y, r] = [this.px[i], this.py[i], Math.max(0.5, this.radius[i] - 1)];
       discs.add([x - r, y - r, x + r, y + r]);

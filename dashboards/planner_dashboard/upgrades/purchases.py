@@ -69,7 +69,8 @@ def _show_budget(result: FoundPurchases, on_apply: Apply) -> None:
         key=f"purchase budget {len(points)} {points[-1].cost}",
     )  # fmt: skip
     point = points[index]
-    st.html(curve.curve_html(points, index, "budget", result.metric))
+    axis = f"budget, {result.budget_unit}" if result.budget_unit else "budget"
+    st.html(curve.curve_html(points, index, axis, result.metric))
     st.markdown(session.escape_markdown(f"With a budget of {point.cost_words}: {point.reached}."))
     st.button(
         "Plan with this budget",

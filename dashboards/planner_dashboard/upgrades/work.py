@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.contract.drawing import NetworkMap
-from planner.formatting import amount_or_number, counted
+from planner.formatting import UNIT_SCALES, amount_or_number, counted
 from planner_dashboard.fields import field_label
 from planner_dashboard.question import Question
 
@@ -50,6 +50,7 @@ class BoughtStep:
 class BudgetPoint:
     """A set of upgrades of the Pareto curve; `reached` and `cost_words` are in words.
 
+    value  in the unit of the curve's metric, as `bound`
     bound  on the value of all sets that cost as much; None for unknown
     """
 
@@ -191,10 +192,10 @@ def find_cheapest(question: Question, tables: Path, label: str, files: Path) -> 
         result = upgrades.upgrades(question.load(tables), design=label, steps=0, exact=True)
     finally:
         _remove(files)
-    cheapest = result.cheapest
+    cheapest, titled = result.cheapest, replace(result, run=result.run.titled())
     has_set = cheapest is not None and bool(cheapest.elements)
     return FoundCheapest(
-        sentences=result.cheapest_words,
+        sentences=titled.cheapest_words,
         elements=cheapest.elements if cheapest is not None else (),
         least_cost=cheapest.cost if cheapest is not None and has_set and cheapest.serves_all else None,
         has_costs=result.has_costs,
@@ -237,6 +238,7 @@ class FoundPurchases:
     metric: str
     points: Sequence[BudgetPoint]
     budget_note: str
+    budget_unit: str
 
 
 def find_purchases(question: Question, tables: Path, label: str, budgets: int, files: Path) -> FoundPurchases:
@@ -275,9 +277,10 @@ def _found_purchases(explained: Explained) -> FoundPurchases:
         steps=steps,
         first=first,
         note="" if ladder is None else ladder.note,
-        metric=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+        metric=_curve_label(metric, [] if budgets is None else budgets.frame[metric.name]),
         points=[] if budgets is None else _budget_points(budgets, metric, system.studies.budget or ""),
         budget_note="" if budgets is None else budgets.note,
+        budget_unit="" if budgets is None else budgets.units.get("budget", ""),
     )
 
 
@@ -314,6 +317,7 @@ def _budget_points(section: Section, metric: Metric, parameter: str) -> list[Bud
     frame = section.frame
     limit = next((name for name in frame.columns if str(name).startswith("at_most")), None)
     unit = section.units.get("budget", "")
+    _, factor = _curve_unit(metric, frame[metric.name])
     points = []
     for row in frame.to_dict("records"):
         bound = None if limit is None else row[limit]
@@ -325,16 +329,29 @@ def _budget_points(section: Section, metric: Metric, parameter: str) -> list[Bud
         points.append(
             BudgetPoint(
                 cost=row["budget"],
-                value=row[metric.name],
+                value=row[metric.name] * factor,
                 cost_words=amount_or_number(row["budget"], unit),
                 reached=f"{words}, for {amount_or_number(row['spent'], unit)}",
                 share=None,
                 elements=(),
                 adjustments={parameter: float(f"{row['budget']:.6g}")},
-                bound=None if bound != bound else bound,
+                bound=None if bound is None or bound != bound else bound * factor,
             )
         )
     return points
+
+
+def _curve_unit(metric: Metric, values: Iterable[float]) -> tuple[str, float]:
+    """Return the unit of a metric's curve, and the factor to it: Gbit/s for 240,700 Mbit/s."""
+    scale = next((scale for scale in UNIT_SCALES if metric.unit in scale), {metric.unit: 1.0})
+    size = max(map(abs, values), default=0.0) * scale[metric.unit]
+    shown = next((unit for unit in reversed(scale) if scale[unit] <= size), metric.unit)
+    return shown, scale[metric.unit] / scale[shown]
+
+
+def _curve_label(metric: Metric, values: Iterable[float]) -> str:
+    """Return the label of a curve of a metric: `Delivered, Gbit/s`."""
+    return ", ".join(filter(None, [metric.label, _curve_unit(metric, values)[0]]))
 
 
 def read_partial(files: Path) -> Any:
@@ -345,7 +362,8 @@ def read_partial(files: Path) -> Any:
         return None
 
 
-def _found_upgrades(result: Upgrades) -> FoundUpgrades:
+def _found_upgrades(ladder: Upgrades) -> FoundUpgrades:
+    result = replace(ladder, run=ladder.run.titled())
     metric, system = result.metric, result.system
     shares = result.shares()
     values = [result.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in result.steps)]
@@ -368,10 +386,12 @@ def _found_upgrades(result: Upgrades) -> FoundUpgrades:
                 is_proven=step.is_proven,
             )
         )
+    reached = [point.value for point in result.points]
+    _, factor = _curve_unit(metric, reached)
     points = [
         BudgetPoint(
             cost=point.cost,
-            value=point.value,
+            value=point.value * factor,
             cost_words=amount_or_number(point.cost, result.cost_unit),
             reached=amount_or_number(point.value, metric.unit),
             share=point.share,
@@ -389,7 +409,7 @@ def _found_upgrades(result: Upgrades) -> FoundUpgrades:
         total_cost=amount_or_number(result.cost, result.cost_unit) if result.has_costs else "",
         has_costs=result.has_costs,
         cost_unit=result.cost_unit,
-        metric=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+        metric=_curve_label(metric, reached),
         points=points,
         dropped=result.dropped,
         without_cost=result.without_cost,
@@ -400,9 +420,10 @@ def _found_upgrades(result: Upgrades) -> FoundUpgrades:
     )
 
 
-def _found_failures(result: Failures) -> FoundFailures:
+def _found_failures(failure_list: Failures) -> FoundFailures:
     from planner.runs.verdict import headline_words, loss_words
 
+    result = replace(failure_list, run=failure_list.run.titled())
     system, unit = result.system, result.metric.unit
     rows = []
     for failure in result.failures[:MOST_ROWS]:

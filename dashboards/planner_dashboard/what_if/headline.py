@@ -17,6 +17,8 @@ from planner_dashboard.worker import Answer, DesignAnswer
 
 MAX_FIGURES: Final = 4
 MAX_NAMED_CHANGES: Final = 2
+MAX_HEADING: Final = 160
+"""Letters of the heading's first sentence; clauses beyond them stand below it."""
 SAME: Final = 1e-6
 """Relative difference up to which a figure is the same as before."""
 
@@ -50,15 +52,15 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     if not sentences:
         return
     first, *others = sentences
-    head = [escape(under_changes(first.text, changes))]
+    main, beside = split_clauses(under_changes(first.text, changes))
+    head = [escape(main)]
     head += [
         f"<span class='planner-loss'>{escape(sentence.text)}</span>"
         for sentence in others
         if sentence.is_loss
     ]
-    reasons = [
-        " ".join(sentence.text for sentence in others if not (sentence.is_loss or sentence.is_paragraph))
-    ]
+    more = [sentence.text for sentence in others if not (sentence.is_loss or sentence.is_paragraph)]
+    reasons = [" ".join([*beside, *more])]
     reasons += [sentence.text for sentence in others if sentence.is_paragraph]
     asked = f' data-question="{escape(address)}"' if address else ""
     # an h2, so that screen readers find it: the page's title is the h1
@@ -72,7 +74,18 @@ def verdict_text(sentences: Sequence[Sentence], changes: Sequence[str]) -> str:
     """Return the text of the heading that `show_verdict` shows."""
     first, *others = sentences
     losses = [sentence.text for sentence in others if sentence.is_loss]
-    return " ".join([under_changes(first.text, changes), *losses])
+    return " ".join([split_clauses(under_changes(first.text, changes))[0], *losses])
+
+
+def split_clauses(sentence: str) -> tuple[str, list[str]]:
+    """Return the first clauses of a sentence that a heading holds, and a sentence of those beyond."""
+    first, *clauses = sentence.split("; ")
+    while clauses and len(first) + len(clauses[0]) <= MAX_HEADING:
+        first += f"; {clauses.pop(0)}"
+    if not clauses:
+        return first, []
+    beyond = "; ".join(clauses)
+    return f"{first}.", [beyond[:1].upper() + beyond[1:]]
 
 
 def under_changes(text: str, changes: Sequence[str]) -> str:

@@ -278,7 +278,8 @@ def _show_top(scenario: Scenario, question: Question) -> Question:
         key = forms.main_parameter(form_fields(scenario), scenario)
         if key is not None:
             name, value = forms.main_value(scenario, question, key)
-            with st.popover(f"{name} {value}", key=f"main {asked.generation}", on_change="rerun") as field:
+            label = name if key in question.changes else f"{name} {value}"  # a chip has the changed value
+            with st.popover(label, key=f"main {asked.generation}", on_change="rerun") as field:
                 if field.open:
                     question = forms.show_main_field(scenario, question)
         if changes.has_network(scenario.system):

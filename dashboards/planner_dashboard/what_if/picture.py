@@ -110,18 +110,23 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
     two = with_series_of(first, two)
     key = f"two {before.name} {after.name} {after.answer.question.scenario}"
     if mode == DIFFERENCE and isinstance(first, NetworkMap) and isinstance(two, NetworkMap):
-        st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
+        st.caption(session.escape_markdown(_begin(f"{after.name}, compared with {before.name}")))
         pictures.show_difference(first, two, key=key, height=HEIGHT)
         return
     if mode == DIFFERENCE and isinstance(first, Timeline) and isinstance(two, Timeline):
-        st.caption(session.escape_markdown(f"{after.name}, and {before.name} faint below it"))
+        st.caption(session.escape_markdown(_begin(f"{after.name}, and {before.name} faint below it")))
         pictures.show_timeline(two, key=key, before=first, height=HEIGHT)
         return
     drawn = ((before, first), (after, two))
     for index, (column, (plan, drawing)) in enumerate(zip(st.columns(2), drawn, strict=True)):
         with column:
-            st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
+            st.caption(session.escape_markdown(_begin(f"{plan.name}: {plan.design.headline}")))
             _show(drawing, f"{key} {index}", before=plan.answer.whole)
+
+
+def _begin(text: str) -> str:
+    """Return a text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def with_series_of(first: Drawing, second: Drawing) -> Drawing:
@@ -213,7 +218,7 @@ def show_changes(system: System, before: Plan, after: Plan) -> None:
     st.subheader("What changed", anchor=False)
     if before.answer.system != after.answer.system:
         for plan in (before, after):
-            st.markdown(session.escape_markdown(f"{plan.name}: {plan.answer.verdict}"))
+            st.markdown(session.escape_markdown(_begin(f"{plan.name}: {plan.answer.verdict}")))
         return
     for line in describe_difference(system, before, after):
         st.markdown("- " + session.escape_markdown(line))

@@ -13,6 +13,7 @@ from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
 from planner_dashboard import worker
 from planner_dashboard.recipes.page import summary
+from tests.dashboards.shown_tables import shown_tables
 
 TIME_LIMIT_S = 300.0
 VALUE, CURVES, ADVICE = "Value of coordination", "Quality of information", "Which mechanism suits me"
@@ -73,13 +74,13 @@ def test_the_shipped_value_of_coordination_is_shown() -> None:
     shipped, _ = measurement.load_release()
     app = open_page(VALUE)
     assert not app.exception
-    shown = [name.strip() for table in app.dataframe for name in table.value.index]
+    shown = [name for table in shown_tables(app) for name in table.index]
     assert shown == [
         title
         for system, rows in shipped.groupby("system", sort=False)
         for title in titles_of(str(system), rows["design"])
     ]
-    shares = [share for table in app.dataframe for share in table.value["share of gain"]]
+    shares = [share for table in shown_tables(app) for share in table["share of gain"]]
     assert shares == [percent(share) for share in shipped["share"]]
     assert any("measured with planner" in caption.value for caption in app.caption)
     first = find_system(str(shipped["system"].iloc[0])).label
@@ -106,7 +107,7 @@ def test_a_measurement_of_the_session_replaces_the_shipped_one() -> None:
     app = open_page(VALUE, measured={name: system_measurement})
     assert not app.exception
     table = next(
-        item.value for item in app.dataframe if item.value.index.tolist() == titles_of(name, fresh["design"])
+        item for item in shown_tables(app) if item.index.tolist() == titles_of(name, fresh["design"])
     )
     assert any((table[column] == "123").all() for column in table)
     assert any("456" in caption.value for caption in app.caption)

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.runs.shipped_verdicts import load_shipped
+from tests.dashboards.shown_tables import shown_tables
 
 TIME_LIMIT_S = 300.0
 
@@ -37,4 +38,4 @@ def test_all_verdicts_are_shown_and_a_target_is_run_again() -> None:
         assert not app.exception
         time.sleep(0.2)
         app.run()
-    assert app.dataframe[1].value["verdict"].tolist() == ["reproduced", "reproduced"]
+    assert shown_tables(app)[0]["verdict"].tolist() == ["reproduced", "reproduced"]

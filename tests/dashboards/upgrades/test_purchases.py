@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import time
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def test_steps_rise_to_what_the_plan_delivers(found: work.FoundPurchases) -> Non
     assert parts == sorted(parts)
     assert parts[-1] == 1
     assert 0 < found.first < 1
-    assert all(step.cost.startswith("costs ") for step in found.steps)
+    assert all(re.fullmatch(r"costs [\d.,]+ monetary units?", step.cost) for step in found.steps)
+    assert all(re.search(r"survives \d+ failures?$", step.adds) for step in found.steps)
     assert pickle.loads(pickle.dumps(found)) == found
 
 
@@ -41,6 +43,8 @@ def test_each_budget_has_a_bound_and_asks_for_itself(found: work.FoundPurchases)
         assert point.value <= point.bound * (1 + 1e-9)
         assert point.adjustments["budget"] == pytest.approx(point.cost, rel=1e-5)
     assert found.points[0].cost == 0
+    assert all(point.cost_words.endswith(" monetary units") for point in found.points)
+    assert found.budget_note.startswith("Least cost decided again")
     assert "proven to be the most" in found.points[-1].reached
 
 

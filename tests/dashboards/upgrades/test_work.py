@@ -26,6 +26,7 @@ def test_a_search_sends_words_and_leaves_what_it_found(tmp_path: Path) -> None:
     upgrades = work.find_upgrades(ABILENE, tmp_path, "ecmp", 1.0, 3, files)
     assert len(upgrades.steps) == 1
     assert upgrades.steps[0].adds.endswith("Gbit/s each way")
+    assert "with Equal-cost multipath;" in upgrades.caveat, "designs have titles on pages"
     partial = work.read_partial(files)
     assert partial.steps == upgrades.steps
     assert not files.with_suffix(".progress").exists()
@@ -66,10 +67,13 @@ def test_the_sum_says_what_the_list_brings(bought: work.FoundUpgrades) -> None:
 
 def test_the_curve_marks_the_budget(bought: work.FoundUpgrades) -> None:
     assert len(bought.points) > 1
+    assert bought.points[0].reached == f"{bought.points[0].value:.4g} Gbit/s", (
+        "one unit on curve and in words"
+    )
     html = curve.curve_html(bought.points, 0, "upgrades", bought.metric)
     assert html.count("planner-chosen") == 1
     assert html.count("planner-point") == len(bought.points) - 1
-    assert "aria-label='Delivered, Mbit/s by upgrades; marked: 0, " in html
+    assert "aria-label='Delivered, Gbit/s by upgrades; marked: 0, " in html
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from typing import Any
 
@@ -28,7 +28,7 @@ def losses_at(count: int, *, seed: int, size: float = 900.0) -> list[Loss]:
     random = np.random.default_rng(seed)
     x, y = random.uniform(50, size, (2, count))
     amounts = random.pareto(1.0, count) * 100
-    words = random.choice(["lost", "not served"], count).tolist()
+    words = random.choice(["lost", "not served", "lost or not served"], count).tolist()
     return [
         Loss(x=float(a), y=float(b), radius=4.0, amount=float(amount), words=verb)
         for a, b, amount, verb in zip(x, y, amounts, words, strict=True)
@@ -44,6 +44,13 @@ def network(amounts: list[float], **more: Any) -> NetworkMap:
     links = pd.DataFrame({"tail": ["0"], "head": ["1"], "value": [1.0], "lost": [5.0]})
     inputs: dict[str, Any] = {"title": "", "nodes": nodes, "links": links, "value": "", "lost_unit": "Mbit/s"}
     return NetworkMap(**inputs | more)
+
+
+def test_each_verb_is_said_once() -> None:
+    drawing = network([10.0, 6.0, 4.0])
+    verbs = ["not served or degraded", "not served", "degraded"]
+    drawing = replace(drawing, nodes=drawing.nodes.assign(lost_as=verbs), lost_twice=True)
+    assert coverage_text([], drawing).endswith("that is not served or degraded")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner import clock
 from planner.arrays import Bools, Floats
+from planner.contract.metrics import MONEY
 from planner.contract.proof import Proof
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
@@ -77,6 +78,10 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
+def _money(cost: float) -> str:
+    return f"{cost:,.6g} {MONEY}"
+
+
 def _say_proof(decided: Decided) -> str:
     """Return the proof of the plan."""
     proof, cost = decided.decision.proof, decided.metrics["total_cost"] or 0.0
@@ -89,16 +94,15 @@ def _say_proof(decided: Decided) -> str:
             reached = amount(ranks["delivered_mbps"].bound, "Mbit/s")
             delivery_note = f"{none} delivers more than {reached} in the worst case: proven. "
         if cost - lower <= 1e-6 * max(abs(cost), 1e-9):
-            return f"{delivery_note}{none} that delivers as much costs less than {cost:,.6g}: proven."
+            return f"{delivery_note}{none} that delivers as much costs less than {_money(cost)}: proven."
         share = (cost - lower) / max(abs(cost), 1e-9)
         return (
-            f"{delivery_note}{none} that delivers as much costs less than {lower:,.6g}: this one, for "
-            f"{cost:,.6g}, "
-            f"is within {max(share, 1e-4):.2%} of the least."
+            f"{delivery_note}{none} that delivers as much costs less than {_money(lower)}: this one, for "
+            f"{_money(cost)}, is within {max(share, 1e-4):.2%} of the least."
         )
     if proof.bound is not None and proof.metric == "delivered_mbps":
         return f"{none} delivers more than {amount(proof.bound, 'Mbit/s')} in the worst case: proven."
-    return f"The plan costs {cost:,.6g}; this design proves no bound, but optimum and rounding do."
+    return f"The plan costs {_money(cost)}; this design proves no bound, but optimum and rounding do."
 
 
 def _climb_ladder(problem: CapacityPlanning, evaluation: Evaluation, steps: int) -> Part:
@@ -124,7 +128,7 @@ def _climb_ladder(problem: CapacityPlanning, evaluation: Evaluation, steps: int)
     section = Section(
         title="Ladder of purchases",
         frame=frame,
-        units={"delivered_mbps": "Mbit/s"},
+        units={"cost": MONEY, "delivered_mbps": "Mbit/s", "survives": "failures"},
         note="in the order in which they make most traffic fit for their cost; delivered: in the worst case; "
         "survives: failures under which all fits that must, and nothing is cut off",
         role="purchases",
@@ -134,8 +138,7 @@ def _climb_ladder(problem: CapacityPlanning, evaluation: Evaluation, steps: int)
     last = offered if offered - last <= problem.rounding_share * offered else last
     sentence = (
         f"It buys {sizes({'modules': int(evaluation.counts.sum())})} for {sizes({'links': lines})} at a "
-        "cost of "
-        f"{evaluation.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
+        f"cost of {_money(evaluation.purchase_cost)}; the worst case then delivers {amount(last, 'Mbit/s')}, "
         f"before {amount(rows[0]['delivered_mbps'], 'Mbit/s')}."
     )
     return section, sentence
@@ -315,8 +318,14 @@ def _try_budgets(
     section = Section(
         title="What a budget delivers in the worst case",
         frame=frame,
-        units={"delivered_mbps": "Mbit/s", "at_most_mbps": "Mbit/s"},
-        note=f"{decided.design.name} decided again for each budget; at most: no plan within it delivers more",
+        units={
+            "budget": MONEY,
+            "delivered_mbps": "Mbit/s",
+            "at_most_mbps": "Mbit/s",
+            "survives": "failures",
+        },
+        note=f"{decided.design.label} decided again for each budget; "
+        "at most: no plan within it delivers more",
         role="budgets",
     )
     return section, ""
@@ -341,7 +350,7 @@ def _compare(problem: CapacityPlanning, evaluation: Evaluation, decided: Decided
     section = Section(title=f"Capacity against {decided.baseline_name}", frame=frame.head(20), units=units)
     if not len(frame) and abs(cost) <= EQUAL_COST * max(evaluation.purchase_cost, 1.0):
         return None, f"It buys the same capacity as {decided.baseline_name}."
-    words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
+    words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {_money(abs(cost))}"
     if abs(cost) <= EQUAL_COST * max(evaluation.purchase_cost, 1.0):
         words = f"It buys for the same cost as {decided.baseline_name}"
     links = counted(len(frame), "links", "differ")

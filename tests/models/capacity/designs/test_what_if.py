@@ -69,4 +69,6 @@ def test_unprotected_shares_are_said_first() -> None:
 @pytest.mark.slow
 def test_one_module_is_one_module() -> None:
     said = planner.explain(ring(demands=[("a", "c", 11.0)]), design="optimum").explanation.sentences
-    assert any(sentence.startswith("It buys 1 module for 1 link at a cost of 4;") for sentence in said)
+    assert any(
+        sentence.startswith("It buys 1 module for 1 link at a cost of 4 monetary units;") for sentence in said
+    )
