@@ -25,6 +25,8 @@ class Coordination:
     degradations    age, noise and granularity values to try on observations
     instances       changes of the scenario, dotted keys and values, that make other problems for draws
     seed_key        key of the scenario whose values draw the problem again
+    bound_scope     the plans that bounds may be limited to, as their proofs say, since all designs of the
+                    scenario make such plans; None: only bounds for all plans count
     """
 
     scenario: str
@@ -34,6 +36,7 @@ class Coordination:
     degradations: tuple[Degradation, ...] = ()
     instances: tuple[Mapping[str, Any], ...] = ()
     seed_key: str = "problem.seed"
+    bound_scope: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

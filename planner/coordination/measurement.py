@@ -339,8 +339,8 @@ def _measure_designs(system: System, runs: pd.DataFrame, draw_keys: Sequence[str
     metric = system.metric(study.performance)
     performance = column_of(metric.name)
     runs, drawn = _split_draws(runs, draw_keys)
-    shares = _shares_of_draws(drawn, _scales_of_draws(drawn, metric), metric)
-    bound = _find_bound(runs, metric.name, metric.better)
+    shares = _shares_of_draws(drawn, _scales_of_draws(drawn, metric, study.bound_scope), metric)
+    bound = _find_bound(runs, metric, study.bound_scope)
     start = _read_figure(runs.iloc[0], performance) if len(runs) else None
     rows, failed = [], {}
     for _, run in runs.iterrows():
@@ -392,11 +392,13 @@ def _split_draws(runs: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame,
     return own, drawn
 
 
-def _scales_of_draws(drawn: pd.DataFrame, metric: Metric) -> dict[str, tuple[float | None, float | None]]:
+def _scales_of_draws(
+    drawn: pd.DataFrame, metric: Metric, bound_scope: str | None
+) -> dict[str, tuple[float | None, float | None]]:
     """Return the performance of the first design and the bound of each draw."""
     performance = column_of(metric.name)
     return {
-        str(name): (_read_figure(runs.iloc[0], performance), _find_bound(runs, metric.name, metric.better))
+        str(name): (_read_figure(runs.iloc[0], performance), _find_bound(runs, metric, bound_scope))
         for name, runs in drawn.groupby("draw", sort=False)
     }
 
@@ -440,18 +442,21 @@ def _failure_reason(run: Any, metric: Metric) -> str:
     return str(run["message"] or run["status"])
 
 
-def _find_bound(runs: pd.DataFrame, name: str, better: str) -> float | None:
-    """Return the tightest bound that a design with all information proves for all plans."""
+def _find_bound(runs: pd.DataFrame, metric: Metric, bound_scope: str | None) -> float | None:
+    """Return the tightest bound that a design with all information proves.
+
+    bound_scope  the plans that a bound may be limited to; None: only bounds for all plans count
+    """
     if "bound" not in runs or "objective_metric" not in runs:
         return None
     # a store has truth values as text
-    valid = runs["omniscient"].isin([True, "true"]) & (runs["objective_metric"] == name)
+    valid = runs["omniscient"].isin([True, "true"]) & (runs["objective_metric"] == metric.name)
     if "bound_scope" in runs:
-        valid &= runs["bound_scope"].isna()
+        valid &= runs["bound_scope"].isna() | (runs["bound_scope"] == bound_scope)
     bounds = runs.loc[valid, "bound"].dropna().astype(float)
     if not len(bounds):
         return None
-    return float(bounds.min() if better == "more" else bounds.max())
+    return float(bounds.min() if metric.better == "more" else bounds.max())
 
 
 def _share(value: float, start: float | None, bound: float | None) -> float | None:
@@ -479,18 +484,19 @@ def _measure_curves(system: System, runs: pd.DataFrame, draw_keys: Sequence[str]
     axes = [str(name) for name in runs if str(name).startswith("designs.")]
     plain = runs[runs[axes].isna().all(axis=1)]
     measured = _measure_designs(system, plain, draw_keys)
-    metric = system.metric(_coordination(system).performance)
+    study = _coordination(system)
+    metric = system.metric(study.performance)
     plain, drawn_plain = _split_draws(plain, draw_keys)
-    scales = _scales_of_draws(drawn_plain, metric)
+    scales = _scales_of_draws(drawn_plain, metric, study.bound_scope)
     runs, drawn = _split_draws(runs, draw_keys)
     shares = _shares_of_draws(drawn, scales, metric)
-    bound = _find_bound(runs, metric.name, metric.better)
+    bound = _find_bound(runs, metric, study.bound_scope)
     exact = {row["design"]: row for row in measured.frame.to_dict(orient="records")}
     start = exact.get(plain["label"].iloc[0], {}).get("performance") if len(plain) else None
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
     labels = dict.fromkeys(plain["label"])
-    for degradation, label in itertools.product(_coordination(system).degradations, labels):
+    for degradation, label in itertools.product(study.degradations, labels):
         key = f"designs.{label}.information.{degradation.parameter}"
         mechanism = plain.loc[plain["label"] == label, "mechanism"].iloc[0]
         of_design = runs[runs["label"] == label]

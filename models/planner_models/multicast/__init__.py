@@ -64,6 +64,7 @@ from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.multicast import designs, information, plan, problem, published, simulation
 from planner_models.multicast.designs.formulation import formulation
+from planner_models.multicast.designs.partitioned import WITHOUT_HEADERS
 from planner_models.multicast.designs.table import DESIGNS
 from planner_models.multicast.designs.what_if import explain
 from planner_models.multicast.information import realize
@@ -137,6 +138,7 @@ SYSTEM = System(
             scenario="multicast/coordination",
             performance="host_traffic_mbps",
             cost="overhead_mbps",
+            bound_scope=WITHOUT_HEADERS,
             instances=({"problem.tenants": 40}, {"problem.groups": 500}),
             degradations=(
                 Degradation(

@@ -71,6 +71,17 @@ def test_shares_go_from_the_first_design_to_the_tightest_bound_in_truth() -> Non
     )
 
 
+def test_bounds_of_some_plans_count_only_where_all_designs_make_such_plans() -> None:
+    best = {"concurrent_flow": 2.0, "objective_metric": "concurrent_flow", "bound": 2.0}
+    frame = runs(
+        alone={"concurrent_flow": 1.0, "bound_scope": None},
+        best={**best, "bound_scope": "the given paths"},
+        other={**best, "bound": 1.5, "bound_scope": "one path"},
+    )
+    assert measured(frame).bound is None
+    assert measured(frame, bound_scope="the given paths").bound == 2.0
+
+
 def test_less_is_better_where_the_metric_says_so() -> None:
     result = measured(
         runs(
