@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from planner.errors import InputError, did_you_mean
 from planner.io.file_replacement import remove_partial_folders
 from planner.io.input_files import STORE_FILE, STORED_PLANS
-from planner.store.columns_index import ColumnIndex
 from planner.store.database import Database
+from planner.store.filters import ColumnIndex
 from planner.store.plan_folders import find_damage, plan_files, write_plan
 from planner.store.record import COLUMNS, FIGURES, Record
 

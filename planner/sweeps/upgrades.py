@@ -25,8 +25,8 @@ from planner.runs.run import Run
 from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kinds_of, outcome_of
 from planner.runs.warm_start import start_of
 from planner.scenarios.arguments import OneDesign, Source, as_scenario, only_label, solver_options, verb
-from planner.sweeps import purchase_list
-from planner.sweeps.cheapest_set import find_cheapest_set
+from planner.sweeps import purchases
+from planner.sweeps.purchases import find_cheapest_set
 from planner.sweeps.trial_pool import TrialPool, open_pool
 from planner.sweeps.upgrade_list import (
     GAIN_TOLERANCE,
@@ -118,10 +118,8 @@ def upgrades(
     selected = [] if buys else kinds_of(scenario.system, "upgrade", kinds)
     _require_limits(steps, budget, candidates)
     if buys:
-        purchase_list.refuse(
-            scenario.system, {"kinds": kinds, "candidates": candidates, "exact": exact or None}
-        )
-        return purchase_list.list_purchases(scenario, design, steps, budget)
+        purchases.refuse(scenario.system, {"kinds": kinds, "candidates": candidates, "exact": exact or None})
+        return purchases.list_purchases(scenario, design, steps, budget)
     begin = time.perf_counter()
     trials = Trials.of(scenario, only_label(design))
     run = trials.run(trials.adjustments)
