@@ -23,10 +23,9 @@ from benchmarks.common import machine, parser_of
 from planner import backends
 from planner.options import Options
 from planner_models.analytics import Analytics, check, measure
-from planner_models.analytics.designs import backfill, optimum
+from planner_models.analytics.designs import DESIGNS, backfill, optimum
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.program import build_interval
-from planner_models.analytics.designs.table import DESIGNS
 from planner_models.analytics.problem.generators import diurnal, small
 
 GAP: Final = 0.001

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from benchmarks.common import machine, parser_of
 from planner.options import Options
 from planner_models.contracts import Month, bill, check
-from planner_models.contracts.designs.table import DESIGNS
+from planner_models.contracts.designs import DESIGNS
 from planner_models.contracts.plan.plan import read_loads
 from planner_models.contracts.problem import adjustments, generators
 from planner_models.contracts.problem.problem import BILLING

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from benchmarks.common import machine, parser_of, time_beside_bound
 from planner_models.rotors import check
-from planner_models.rotors.designs.table import DESIGNS
+from planner_models.rotors.designs import DESIGNS
 from planner_models.rotors.problem import generators
 
 SIZES = ((16, 3), (32, 4), (64, 8))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from benchmarks.common import machine, parser_of, time_beside_bound
 from planner_models.topology import check
-from planner_models.topology.designs.table import DESIGNS
+from planner_models.topology.designs import DESIGNS
 from planner_models.topology.problem import generators
 from planner_models.topology.problem.adjustments import adjust
 

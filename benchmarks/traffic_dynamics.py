@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.common import machine, parser_of
-from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.designs import DESIGNS
 from planner_models.traffic.problem import generators
 from planner_models.traffic.simulation import flow_arrivals, flow_level_simulation
 from planner_models.traffic.simulation.flow_arrivals import Lognormal, SizeDistribution

@@ -73,8 +73,8 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.analytics import designs, information, plan, problem
+from planner_models.analytics.designs import DESIGNS
 from planner_models.analytics.designs.formulation import formulation
-from planner_models.analytics.designs.table import DESIGNS
 from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.check import check
 from planner_models.analytics.plan.drawing import draw, draw_demand

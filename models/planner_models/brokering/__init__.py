@@ -94,9 +94,8 @@ from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.brokering import designs, information, plan, problem, published, simulation
-from planner_models.brokering.designs import what_if
+from planner_models.brokering.designs import DESIGNS, what_if
 from planner_models.brokering.designs.formulation import formulation
-from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.check import check
 from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.elements import ELEMENTS

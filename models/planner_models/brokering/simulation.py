@@ -19,6 +19,7 @@ from planner.contract.metrics import Headline, Metric
 from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
+from planner_models.brokering.designs import DESIGNS
 from planner_models.brokering.designs.learning_bidders import (
     STEP,
     TARGET,
@@ -28,7 +29,6 @@ from planner_models.brokering.designs.learning_bidders import (
     update_bids,
     with_bids,
 )
-from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.metrics import METRICS, measure

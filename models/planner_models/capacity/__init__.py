@@ -66,8 +66,8 @@ from __future__ import annotations
 from planner.contract.plausibility import Proportion
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.capacity import designs, plan, problem
+from planner_models.capacity.designs import DESIGNS
 from planner_models.capacity.designs.formulation import formulation
-from planner_models.capacity.designs.table import DESIGNS
 from planner_models.capacity.designs.what_if import explain
 from planner_models.capacity.plan.check import check
 from planner_models.capacity.plan.drawing import draw

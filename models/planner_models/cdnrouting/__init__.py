@@ -49,8 +49,8 @@ from planner.contract.plausibility import Proportion
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.cdnrouting import designs, plan, problem
+from planner_models.cdnrouting.designs import DESIGNS
 from planner_models.cdnrouting.designs.formulation import formulation
-from planner_models.cdnrouting.designs.table import DESIGNS
 from planner_models.cdnrouting.designs.what_if import explain
 from planner_models.cdnrouting.information import realize
 from planner_models.cdnrouting.plan.check import check

@@ -54,8 +54,7 @@ from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.circuitflows import designs, information, plan, problem, published
-from planner_models.circuitflows.designs import block_placement, what_if
-from planner_models.circuitflows.designs.table import DESIGNS
+from planner_models.circuitflows.designs import DESIGNS, block_placement, what_if
 from planner_models.circuitflows.plan.check import check
 from planner_models.circuitflows.plan.drawing import draw
 from planner_models.circuitflows.plan.elements import ELEMENTS

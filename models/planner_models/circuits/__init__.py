@@ -45,8 +45,8 @@ from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.circuits import designs, information, plan, problem
+from planner_models.circuits.designs import DESIGNS
 from planner_models.circuits.designs.formulation import formulation
-from planner_models.circuits.designs.table import DESIGNS
 from planner_models.circuits.designs.what_if import explain
 from planner_models.circuits.information import realize
 from planner_models.circuits.plan.check import check

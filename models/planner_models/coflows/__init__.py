@@ -47,8 +47,8 @@ from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.coflows import designs, information, plan, problem
+from planner_models.coflows.designs import DESIGNS
 from planner_models.coflows.designs.formulation import formulation
-from planner_models.coflows.designs.table import DESIGNS
 from planner_models.coflows.designs.what_if import explain
 from planner_models.coflows.information import realize
 from planner_models.coflows.plan.check import check

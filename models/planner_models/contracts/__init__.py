@@ -79,8 +79,8 @@ from __future__ import annotations
 
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.contracts import designs, plan, problem
+from planner_models.contracts.designs import DESIGNS
 from planner_models.contracts.designs.formulation import formulation
-from planner_models.contracts.designs.table import DESIGNS
 from planner_models.contracts.designs.what_if import explain
 from planner_models.contracts.plan.check import check
 from planner_models.contracts.plan.drawing import draw, draw_month

@@ -67,8 +67,8 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.fairshare import designs, information, plan, problem
+from planner_models.fairshare.designs import DESIGNS
 from planner_models.fairshare.designs.formulation import formulation
-from planner_models.fairshare.designs.table import DESIGNS
 from planner_models.fairshare.designs.what_if import explain
 from planner_models.fairshare.information import realize
 from planner_models.fairshare.plan.check import check

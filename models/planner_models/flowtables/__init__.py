@@ -58,8 +58,8 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.flowtables import designs, information, plan, problem
+from planner_models.flowtables.designs import DESIGNS
 from planner_models.flowtables.designs.formulation import formulation
-from planner_models.flowtables.designs.table import DESIGNS
 from planner_models.flowtables.designs.what_if import explain
 from planner_models.flowtables.information import realize
 from planner_models.flowtables.plan.check import check

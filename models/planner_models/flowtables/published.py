@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.targets import Study, TargetValues, read_targets
+from planner_models.flowtables.designs import DESIGNS
 from planner_models.flowtables.designs.reactive import install_microflows
-from planner_models.flowtables.designs.table import DESIGNS
 from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.lookup import fill_table, find_all
 from planner_models.flowtables.plan.metrics import measure

@@ -86,8 +86,8 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.livevideo import designs, information, plan, problem, published, simulation
+from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.designs.formulation import formulation
-from planner_models.livevideo.designs.table import DESIGNS
 from planner_models.livevideo.designs.what_if import explain
 from planner_models.livevideo.information import observe
 from planner_models.livevideo.plan.check import check

@@ -63,9 +63,9 @@ from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.multicast import designs, information, plan, problem, published, simulation
+from planner_models.multicast.designs import DESIGNS
 from planner_models.multicast.designs.formulation import formulation
 from planner_models.multicast.designs.partitioned import WITHOUT_HEADERS
-from planner_models.multicast.designs.table import DESIGNS
 from planner_models.multicast.designs.what_if import explain
 from planner_models.multicast.information import realize
 from planner_models.multicast.plan.check import check

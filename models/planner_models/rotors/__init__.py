@@ -33,7 +33,7 @@ Tables: `racks(rack, circuit_mbps, failed?)`, `demands(source_rack, target_rack,
 
 >>> from planner_models import rotors
 >>> problem = rotors.problem.generators.skewed(racks=8, skew=1.0, load=0.8)
->>> for design in rotors.designs.table.DESIGNS[:3]:
+>>> for design in rotors.designs.DESIGNS[:3]:
 ...     print(design.name, round(design.decide(problem).proof.objective / problem.offered_mbps.sum(), 3))
 two_hop 0.5
 valiant 0.438
@@ -45,8 +45,8 @@ from __future__ import annotations
 from planner.contract.plausibility import Proportion
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.rotors import designs, information, plan, problem
+from planner_models.rotors.designs import DESIGNS
 from planner_models.rotors.designs.formulation import formulation
-from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.designs.what_if import explain
 from planner_models.rotors.plan.check import check
 from planner_models.rotors.plan.drawing import draw, draw_demand

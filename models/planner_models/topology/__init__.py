@@ -45,8 +45,8 @@ from __future__ import annotations
 from planner.contract.plausibility import Proportion
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.topology import designs, plan, problem
+from planner_models.topology.designs import DESIGNS
 from planner_models.topology.designs.formulation import formulation
-from planner_models.topology.designs.table import DESIGNS
 from planner_models.topology.designs.what_if import explain
 from planner_models.topology.plan.check import check
 from planner_models.topology.plan.drawing import draw

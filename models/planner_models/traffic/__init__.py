@@ -68,10 +68,9 @@ from planner.contract.plausibility import Proportion
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
-from planner_models.traffic.designs import what_if
+from planner_models.traffic.designs import DESIGNS, what_if
 from planner_models.traffic.designs.failure_analysis import FAILURES
 from planner_models.traffic.designs.formulation import formulation
-from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.designs.tunnel_lists import read_plan_file
 from planner_models.traffic.information import tomogravity
 from planner_models.traffic.information.realize import realize

@@ -49,8 +49,8 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.updates import designs, information, plan, problem
+from planner_models.updates.designs import DESIGNS
 from planner_models.updates.designs.formulation import formulation
-from planner_models.updates.designs.table import DESIGNS
 from planner_models.updates.designs.what_if import explain
 from planner_models.updates.information import realize
 from planner_models.updates.plan.check import check

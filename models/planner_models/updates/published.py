@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.contract.targets import Study, TargetValues, read_targets
-from planner_models.updates.designs.table import DESIGNS
+from planner_models.updates.designs import DESIGNS
 from planner_models.updates.plan.check import evaluate
 from planner_models.updates.plan.metrics import measure
 from planner_models.updates.plan.plan import UpdatePlan

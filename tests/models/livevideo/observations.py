@@ -13,7 +13,7 @@ from planner.runs.evaluation import evaluate
 from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 from planner_models.livevideo import SYSTEM, LiveVideo, Trees
-from planner_models.livevideo.designs.table import DESIGNS
+from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.information import observe
 from planner_models.livevideo.problem import generators
 from tests.models.livevideo.networks import problem, problems

@@ -20,8 +20,7 @@ from planner.arrays import Floats
 from planner.contract.simulation import SimulationResult
 from planner.contract.targets import Curve, Study, TargetValues
 from planner.options import Options
-from planner_models.fairshare.designs import mechanisms
-from planner_models.fairshare.designs.table import DESIGNS
+from planner_models.fairshare.designs import DESIGNS, mechanisms
 from planner_models.fairshare.plan.plan import FIRST_COME, WINDOWS, read_plan
 from planner_models.fairshare.problem import generators
 from planner_models.fairshare.problem.problem import SharedStore

@@ -14,8 +14,7 @@ import pandas as pd
 
 from planner.contract.design import Design
 from planner.contract.targets import Curve, Study, TargetValues, read_targets
-from planner_models.traffic.designs import localflow
-from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.designs import DESIGNS, localflow
 from planner_models.traffic.plan import multiresolution_splitting
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic

@@ -14,10 +14,9 @@ from planner import backends
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.analytics import Analytics, check, measure
-from planner_models.analytics.designs import branching, optimum, priced, prices
+from planner_models.analytics.designs import DESIGNS, branching, optimum, priced, prices
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.program import build_interval
-from planner_models.analytics.designs.table import DESIGNS
 from planner_models.analytics.information import PRICE_ROUNDS
 from planner_models.analytics.plan.plan import read_levels
 from planner_models.analytics.problem.generators import diurnal, small

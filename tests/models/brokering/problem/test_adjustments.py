@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering.designs import DESIGNS
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.transportation import transportation_problem
 from tests.models.brokering.markets import market as make
 from tests.models.brokering.markets import markets

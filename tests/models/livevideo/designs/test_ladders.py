@@ -15,12 +15,11 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.livevideo import LiveVideo, check, measure
-from planner_models.livevideo.designs import integer_program, ladders, vdn
+from planner_models.livevideo.designs import DESIGNS, integer_program, ladders, vdn
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.designs.formulation import formulation
 from planner_models.livevideo.designs.integer_program import build_program
 from planner_models.livevideo.designs.ladders import serve_more
-from planner_models.livevideo.designs.table import DESIGNS
 from planner_models.livevideo.plan.metrics import OBJECTIVE
 from planner_models.livevideo.plan.plan import Trees, build_plan
 from planner_models.livevideo.problem import generators

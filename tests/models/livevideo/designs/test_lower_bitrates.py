@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner_models.livevideo import SYSTEM, LiveVideo, check, measure
-from planner_models.livevideo.designs.table import DESIGNS
+from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.plan.check import compute_delivery, received_mbps
 from planner_models.livevideo.plan.plan import build_plan
 from tests.models.livevideo.networks import problem, problems

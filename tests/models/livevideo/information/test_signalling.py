@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from planner import Options
 from planner.contract.signalling import Signalling, no_signalling
 from planner_models.livevideo import LiveVideo, Trees
-from planner_models.livevideo.designs.table import DESIGNS
+from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.information import signalling
 from tests.models.livevideo.networks import problem, problems
 

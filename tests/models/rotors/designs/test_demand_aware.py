@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment, linprog
 
 from planner_models.rotors import RotorNetwork, check, measure
-from planner_models.rotors.designs import demand_aware
+from planner_models.rotors.designs import DESIGNS, demand_aware
 from planner_models.rotors.designs.demand_aware import choose_steady, divide
-from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.problem.generators import build
 
 BY_NAME = {design.name: design for design in DESIGNS}

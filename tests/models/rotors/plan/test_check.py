@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import InputError, PlanRejected
 from planner_models.rotors import Routing, check
-from planner_models.rotors.designs.table import DESIGNS
+from planner_models.rotors.designs import DESIGNS
 from planner_models.rotors.plan.plan import from_tables
 from planner_models.rotors.problem import generators
 

@@ -15,10 +15,9 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import ecmp
+from planner_models.traffic.designs import DESIGNS, ecmp
 from planner_models.traffic.designs.limited_moves import by_program, limited_moves
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import routing_from_tables
 from tests.models.traffic.networks import both_ways, class_problems, network, problems

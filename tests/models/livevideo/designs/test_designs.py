@@ -17,8 +17,7 @@ from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.livevideo import SYSTEM, LiveVideo, check, measure
-from planner_models.livevideo.designs import optimum
-from planner_models.livevideo.designs.table import DESIGNS
+from planner_models.livevideo.designs import DESIGNS, optimum
 from planner_models.livevideo.problem import generators
 from planner_models.livevideo.problem.adjustments import adjust
 from planner_models.livevideo.problem.series import read_window

@@ -16,12 +16,11 @@ from planner.contract.design import Design
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.topology import Fabric, check, formulation, measure
-from planner_models.topology.designs import optimum, shorter_routes
+from planner_models.topology.designs import DESIGNS, optimum, shorter_routes
 from planner_models.topology.designs.decision import route
 from planner_models.topology.designs.fixed_rules import round_links
 from planner_models.topology.designs.joint_program import JointProgram, every_path, port_bound, solve
 from planner_models.topology.designs.shorter_routes import shorten
-from planner_models.topology.designs.table import DESIGNS
 from planner_models.topology.plan.balance import balance, loads_of, scale_of
 from planner_models.topology.plan.plan import read_links
 from planner_models.topology.problem import generators

@@ -13,8 +13,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.circuits.designs import optimum
 from planner_models.rotors import RotorNetwork, Routing, check, formulation, measure
-from planner_models.rotors.designs import demand_aware, rotor_routing
-from planner_models.rotors.designs.table import DESIGNS
+from planner_models.rotors.designs import DESIGNS, demand_aware, rotor_routing
 from planner_models.rotors.problem import generators
 from planner_models.rotors.problem.adjustments import adjust
 from tests.models.rotors.networks import mean_capacity, most_by_any_route, networks

@@ -13,8 +13,7 @@ from planner.options import Options
 from planner_models.circuits import Circuits, Schedule
 from planner_models.circuits.designs import optimum
 from planner_models.coflows import CoflowsInTime
-from planner_models.coflows.designs import windows
-from planner_models.coflows.designs.table import DESIGNS
+from planner_models.coflows.designs import DESIGNS, windows
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.lower_bounds import alone_ms, mean_completion_bound_ms
