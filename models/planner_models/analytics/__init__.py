@@ -77,10 +77,9 @@ from planner_models.analytics.designs import DESIGNS
 from planner_models.analytics.designs.formulation import formulation
 from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.check import check
-from planner_models.analytics.plan.drawing import draw, draw_demand
-from planner_models.analytics.plan.elements import ELEMENTS
 from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.analytics.plan.plan import PLAN_TABLES, Levels
+from planner_models.analytics.plan.presentation import ELEMENTS, draw, draw_demand
 from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.adjustments import adjust
 from planner_models.analytics.problem.generated_queries import PRESETS

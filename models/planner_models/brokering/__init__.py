@@ -97,16 +97,15 @@ from planner_models.brokering import designs, information, plan, problem, publis
 from planner_models.brokering.designs import DESIGNS, what_if
 from planner_models.brokering.designs.formulation import formulation
 from planner_models.brokering.plan.check import check
-from planner_models.brokering.plan.drawing import draw
-from planner_models.brokering.plan.elements import ELEMENTS
 from planner_models.brokering.plan.metrics import METRICS, measure, say_terms
 from planner_models.brokering.plan.plan import Assignment, from_tables
+from planner_models.brokering.plan.presentation import ELEMENTS, draw
 from planner_models.brokering.problem import generators, series
 from planner_models.brokering.problem.adjustments import adjust
 from planner_models.brokering.problem.drawing import draw as draw_problem
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.schema import OPTIONAL, PLAN_TABLES, TABLES
-from planner_models.brokering.published.targets import TARGETS
+from planner_models.brokering.published import TARGETS
 from planner_models.brokering.simulation import SIMULATION
 
 SYSTEM = System(

@@ -30,9 +30,9 @@ from planner_models.brokering.designs.learning_bidders import (
     with_bids,
 )
 from planner_models.brokering.plan.check import read_assignment
-from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.metrics import METRICS, measure
 from planner_models.brokering.plan.plan import Assignment
+from planner_models.brokering.plan.presentation import draw
 from planner_models.brokering.problem import drawing, series
 from planner_models.brokering.problem.problem import Brokering
 

@@ -70,10 +70,9 @@ from planner_models.capacity.designs import DESIGNS
 from planner_models.capacity.designs.formulation import formulation
 from planner_models.capacity.designs.what_if import explain
 from planner_models.capacity.plan.check import check
-from planner_models.capacity.plan.drawing import draw
-from planner_models.capacity.plan.elements import ELEMENTS
 from planner_models.capacity.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.presentation import ELEMENTS, draw
 from planner_models.capacity.plan.reading import from_tables
 from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.directions import ask_direction

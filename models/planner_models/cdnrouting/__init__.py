@@ -54,10 +54,9 @@ from planner_models.cdnrouting.designs.formulation import formulation
 from planner_models.cdnrouting.designs.what_if import explain
 from planner_models.cdnrouting.information import realize
 from planner_models.cdnrouting.plan.check import check
-from planner_models.cdnrouting.plan.drawing import draw
-from planner_models.cdnrouting.plan.elements import ELEMENTS
 from planner_models.cdnrouting.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.cdnrouting.plan.plan import PLAN_TABLES, DeliveryPlan, from_tables
+from planner_models.cdnrouting.plan.presentation import ELEMENTS, draw
 from planner_models.cdnrouting.problem.adjustments import adjust
 from planner_models.cdnrouting.problem.drawing import draw as draw_problem
 from planner_models.cdnrouting.problem.generators import PRESETS, small

@@ -56,13 +56,11 @@ from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.circuitflows import designs, information, plan, problem, published
 from planner_models.circuitflows.designs import DESIGNS, block_placement, what_if
 from planner_models.circuitflows.plan.check import check
-from planner_models.circuitflows.plan.drawing import draw
-from planner_models.circuitflows.plan.elements import ELEMENTS
 from planner_models.circuitflows.plan.metrics import METRICS, measure
 from planner_models.circuitflows.plan.plan import PLAN_TABLES, Operation, from_tables
+from planner_models.circuitflows.plan.presentation import ELEMENTS, draw, draw_flows
 from planner_models.circuitflows.problem import flow_records, generators
 from planner_models.circuitflows.problem.adjustments import adjust
-from planner_models.circuitflows.problem.drawing import draw_flows
 from planner_models.circuitflows.problem.generators import from_flows
 from planner_models.circuitflows.problem.problem import TABLES, FlowsInTime
 from planner_models.circuitflows.published import TARGETS

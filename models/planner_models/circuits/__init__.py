@@ -50,10 +50,9 @@ from planner_models.circuits.designs.formulation import formulation
 from planner_models.circuits.designs.what_if import explain
 from planner_models.circuits.information import realize
 from planner_models.circuits.plan.check import check
-from planner_models.circuits.plan.drawing import draw
-from planner_models.circuits.plan.elements import ELEMENTS
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import PLAN_TABLES, Schedule, from_tables
+from planner_models.circuits.plan.presentation import ELEMENTS, draw
 from planner_models.circuits.problem import flow_records, generators, readers
 from planner_models.circuits.problem.adjustments import adjust
 from planner_models.circuits.problem.drawing import draw_demand

@@ -83,9 +83,9 @@ from planner_models.contracts.designs import DESIGNS
 from planner_models.contracts.designs.formulation import formulation
 from planner_models.contracts.designs.what_if import explain
 from planner_models.contracts.plan.check import check
-from planner_models.contracts.plan.drawing import draw, draw_month
 from planner_models.contracts.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.contracts.plan.plan import PLAN_TABLES, Loads, bill, from_tables
+from planner_models.contracts.plan.presentation import draw, draw_month
 from planner_models.contracts.problem.adjustments import adjust
 from planner_models.contracts.problem.generators import PRESETS, limited_day
 from planner_models.contracts.problem.problem import OPTIONAL_TABLES, TABLES, Month

@@ -72,15 +72,14 @@ from planner_models.fairshare.designs.formulation import formulation
 from planner_models.fairshare.designs.what_if import explain
 from planner_models.fairshare.information import realize
 from planner_models.fairshare.plan.check import check
-from planner_models.fairshare.plan.drawing import draw, draw_demand
-from planner_models.fairshare.plan.elements import ELEMENTS
 from planner_models.fairshare.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.fairshare.plan.plan import PLAN_TABLES, Sharing, from_tables
+from planner_models.fairshare.plan.presentation import ELEMENTS, draw, draw_demand
 from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.generators import PRESETS, sample
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.schema import OPTIONAL_TABLES, TABLES
-from planner_models.fairshare.published.targets import TARGETS
+from planner_models.fairshare.published import TARGETS
 from planner_models.fairshare.simulation.study import SIMULATION
 
 COORDINATION = Coordination(

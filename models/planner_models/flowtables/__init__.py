@@ -63,9 +63,9 @@ from planner_models.flowtables.designs.formulation import formulation
 from planner_models.flowtables.designs.what_if import explain
 from planner_models.flowtables.information import realize
 from planner_models.flowtables.plan.check import check
-from planner_models.flowtables.plan.drawing import draw
 from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.flowtables.plan.plan import PLAN_TABLES, Cache, from_tables
+from planner_models.flowtables.plan.presentation import draw
 from planner_models.flowtables.problem import flow_records
 from planner_models.flowtables.problem.adjustments import adjust
 from planner_models.flowtables.problem.generators import PRESETS, small

@@ -89,19 +89,17 @@ from planner_models.livevideo import designs, information, plan, problem, publis
 from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.designs.formulation import formulation
 from planner_models.livevideo.designs.what_if import explain
-from planner_models.livevideo.information import observe
 from planner_models.livevideo.plan.check import check
-from planner_models.livevideo.plan.drawing import add_load, draw
-from planner_models.livevideo.plan.elements import ELEMENTS
 from planner_models.livevideo.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, from_tables
+from planner_models.livevideo.plan.presentation import ELEMENTS, add_load, draw
 from planner_models.livevideo.problem import generators
 from planner_models.livevideo.problem.adjustments import adjust
 from planner_models.livevideo.problem.drawing import draw as draw_problem
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.livevideo.problem.series import read_window, read_windows
-from planner_models.livevideo.published.targets import TARGETS
+from planner_models.livevideo.published import TARGETS
 from planner_models.livevideo.simulation.control import SIMULATION
 
 SYSTEM = System(
@@ -135,7 +133,7 @@ SYSTEM = System(
         check=check,
         metrics=METRICS,
         measure=measure,
-        realize=observe.realize,
+        realize=information.realize,
         draw=draw,
         to_networkx=add_load,
         headline=HEADLINE,

@@ -69,16 +69,15 @@ from planner_models.multicast.designs.partitioned import WITHOUT_HEADERS
 from planner_models.multicast.designs.what_if import explain
 from planner_models.multicast.information import realize
 from planner_models.multicast.plan.check import check
-from planner_models.multicast.plan.drawing import draw
-from planner_models.multicast.plan.elements import ELEMENTS
 from planner_models.multicast.plan.metrics import METRICS, measure
 from planner_models.multicast.plan.plan import PLAN_TABLES, Channels, from_tables
-from planner_models.multicast.problem import generators, series
+from planner_models.multicast.plan.presentation import ELEMENTS, draw
+from planner_models.multicast.problem import churn, generators
 from planner_models.multicast.problem.adjustments import adjust
 from planner_models.multicast.problem.drawing import draw_fabric
 from planner_models.multicast.problem.problem import OPTIONAL_TABLES, TABLES, Multicast
 from planner_models.multicast.problem.sets import from_sets
-from planner_models.multicast.published.targets import TARGETS
+from planner_models.multicast.published import TARGETS
 from planner_models.multicast.simulation import SIMULATION
 
 SYSTEM = System(
@@ -92,7 +91,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Multicast.from_tables,
-        series={"churn": series.generate_churn, "churn_of_tables": series.read_churn},
+        series={"churn": churn.generate_churn, "churn_of_tables": churn.read_churn},
         presets={"datacenter": generators.datacenter},
         adjust=adjust,
         draw=draw_fabric,

@@ -19,10 +19,10 @@ from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.multicast.information import realize
-from planner_models.multicast.plan.drawing import draw_tables
 from planner_models.multicast.plan.forwarding import compare_plans
 from planner_models.multicast.plan.metrics import measure
 from planner_models.multicast.plan.plan import Channels, build_plan
+from planner_models.multicast.plan.presentation import draw_tables
 from planner_models.multicast.problem.churn import apply_churn
 from planner_models.multicast.problem.problem import Multicast
 

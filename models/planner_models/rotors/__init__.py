@@ -49,10 +49,9 @@ from planner_models.rotors.designs import DESIGNS
 from planner_models.rotors.designs.formulation import formulation
 from planner_models.rotors.designs.what_if import explain
 from planner_models.rotors.plan.check import check
-from planner_models.rotors.plan.drawing import draw, draw_demand
-from planner_models.rotors.plan.elements import ELEMENTS
 from planner_models.rotors.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.rotors.plan.plan import PLAN_TABLES, Routing, from_tables
+from planner_models.rotors.plan.presentation import ELEMENTS, draw, draw_demand
 from planner_models.rotors.problem.adjustments import adjust
 from planner_models.rotors.problem.generators import PRESETS, small
 from planner_models.rotors.problem.problem import TABLES, RotorNetwork

@@ -49,10 +49,9 @@ from planner_models.topology.designs import DESIGNS
 from planner_models.topology.designs.formulation import formulation
 from planner_models.topology.designs.what_if import explain
 from planner_models.topology.plan.check import check
-from planner_models.topology.plan.drawing import draw
-from planner_models.topology.plan.elements import ELEMENTS
 from planner_models.topology.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.topology.plan.plan import PLAN_TABLES, Topology, from_tables
+from planner_models.topology.plan.presentation import ELEMENTS, draw
 from planner_models.topology.problem.adjustments import adjust
 from planner_models.topology.problem.drawing import draw as draw_problem
 from planner_models.topology.problem.generators import PRESETS, small

@@ -72,13 +72,11 @@ from planner_models.traffic.designs import DESIGNS, what_if
 from planner_models.traffic.designs.failure_analysis import FAILURES
 from planner_models.traffic.designs.formulation import formulation
 from planner_models.traffic.designs.tunnel_lists import read_plan_file
-from planner_models.traffic.information import tomogravity
-from planner_models.traffic.information.realize import realize
+from planner_models.traffic.information import realize, tomogravity
 from planner_models.traffic.plan.check import check
-from planner_models.traffic.plan.drawing import add_load, draw
-from planner_models.traffic.plan.elements import ELEMENTS
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.presentation import ELEMENTS, add_load, draw
 from planner_models.traffic.plan.purchase_tables import purchase_tables
 from planner_models.traffic.plan.rerouting import read_routing
 from planner_models.traffic.plan.schema import PLAN_TABLES
@@ -89,7 +87,6 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import flow_records
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
-from planner_models.traffic.published import targets
 from planner_models.traffic.simulation.run import SIMULATION
 
 SYSTEM = System(
@@ -172,7 +169,7 @@ SYSTEM = System(
             ),
         ),
         failures=FAILURES,
-        targets=targets.TARGETS,
+        targets=published.TARGETS,
         simulation=SIMULATION,
     ),
 )

@@ -54,10 +54,9 @@ from planner_models.updates.designs.formulation import formulation
 from planner_models.updates.designs.what_if import explain
 from planner_models.updates.information import realize
 from planner_models.updates.plan.check import check
-from planner_models.updates.plan.drawing import draw, draw_problem
-from planner_models.updates.plan.elements import ELEMENTS
 from planner_models.updates.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.updates.plan.plan import PLAN_TABLES, UpdatePlan, from_tables
+from planner_models.updates.plan.presentation import ELEMENTS, draw, draw_problem
 from planner_models.updates.problem import traffic_plans
 from planner_models.updates.problem.adjustments import adjust
 from planner_models.updates.problem.generators import PRESETS, small

@@ -12,9 +12,8 @@ from planner import Options
 from planner.runs.evaluation import evaluate
 from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
-from planner_models.livevideo import SYSTEM, LiveVideo, Trees
+from planner_models.livevideo import SYSTEM, LiveVideo, Trees, information
 from planner_models.livevideo.designs import DESIGNS
-from planner_models.livevideo.information import observe
 from planner_models.livevideo.problem import generators
 from tests.models.livevideo.networks import problem, problems
 
@@ -77,7 +76,7 @@ DEGRADATIONS = st.sampled_from(
 
 def degradation_of(design: Any, degradation: dict[str, Any]) -> dict[str, Any]:
     """Return the degradations that a design has."""
-    local_only = design.observe is observe.observe_announcements
+    local_only = design.observe is information.observe_announcements
     return {key: value for key, value in degradation.items() if not (local_only and key == "granularity_km")}
 
 
@@ -95,9 +94,9 @@ def one_way(*, narrow: tuple[str, str] | None = None) -> LiveVideo:
 
 def cluster_view(
     item: LiveVideo, error: tuple[str, str, float] | None = None, **degradation: float
-) -> observe.ClusterView:
+) -> information.ClusterView:
     """Return a view in which a cluster announces a link with a measurement error."""
-    view = observe.ClusterView(**{name: getattr(item, name) for name in TABLES}, **degradation)
+    view = information.ClusterView(**{name: getattr(item, name) for name in TABLES}, **degradation)
     off = np.zeros(len(item.links))
     if error is not None:
         off[item.link_labels.index(f"{error[0]}->{error[1]}")] = error[2]

@@ -9,7 +9,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.analytics import information
 from planner_models.analytics.designs import backfill, optimum, priced, rules, site_values
-from planner_models.analytics.designs.open_model import open_model
+from planner_models.analytics.designs.formulation import open_model
 from planner_models.analytics.information import observe_bandwidth
 
 PAPER: Final = "Rabkin et al. 2013"

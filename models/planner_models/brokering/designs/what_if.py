@@ -22,9 +22,9 @@ from planner.options import Options
 from planner.search.judged import infeasible, optimal
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
-from planner_models.brokering.plan.elements import money_per_objective
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
 from planner_models.brokering.plan.plan import Assignment, locate_rows
+from planner_models.brokering.plan.presentation import money_per_objective
 from planner_models.brokering.plan.transportation import (
     Relaxation,
     TransportationProblem,

@@ -12,7 +12,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.capacity.designs.decision import decide
-from planner_models.capacity.designs.module_choice import cheapest_modules
+from planner_models.capacity.designs.rounding import cheapest_modules
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.routing import Arcs, down_links, required_rate

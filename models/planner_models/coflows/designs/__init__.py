@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.coflows.designs import aalo, hybrid, lower_bound, optimum, sebf, sunflow, windows
+from planner_models.coflows.designs import aalo, hybrid, optimum, sebf, sunflow, windows
 from planner_models.coflows.information import (
     count_attained_service,
     count_reports,
@@ -86,7 +86,7 @@ DESIGNS: Final = (
     _on_coflows(
         name="bound",
         title="Bound",
-        decide=lower_bound.bound_schedules,
+        decide=optimum.bound_schedules,
         messages=COFLOW_REPORTS + "no schedule is made",
         source="Goemans et al. 2002; Qiu, Stein, Zhong 2015",
         is_bound=True,

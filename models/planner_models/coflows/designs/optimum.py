@@ -1,4 +1,4 @@
-"""The best plan: circuits by local search over orders and the ordering program, or with the packet switch.
+"""The best plan, and the bound on all plans: circuits by local search, or with the packet switch.
 
 `optimum` is over all plans. Those over circuits alone are searched, and proven where there are few flows; of
 the others it takes those of `hybrid` and `sebf`, with the bound on plans over both switches.
@@ -23,6 +23,7 @@ from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.coflows.designs import hybrid, ordering_program, sebf, windows
 from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
 from planner_models.coflows.designs.sunflow import run_windows
@@ -38,7 +39,6 @@ Parts = Annotated[
 ]
 MOST_MODEL_FLOWS: Final = 1_000
 """Flows, at most, of a model that is exported: it has a row for each pair of circuits of one port."""
-
 MostCircuits = Annotated[
     int,
     Field(
@@ -221,3 +221,14 @@ class _Search:
         bound = solution.bound
         holds = bound is not None and bound <= self.mean_ms * (1 + PROVEN)
         return (bound if holds else None), solution.backend
+
+
+def bound_schedules(problem: CoflowsInTime) -> Decision[Service]:
+    """Return a lower bound on the mean completion time of every schedule, and no plan.
+
+    Each port works as one machine on the coflows that use it, and no coflow is faster than alone.
+
+    source  Goemans et al. 2002, the mean busy time relaxation, with a machine for each port
+    """
+    bound = mean_completion_bound_ms(problem)
+    return Decision(plan=None, proof=undecided(bound=bound, metric=METRIC))

@@ -14,9 +14,9 @@ from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount, counted_of
 from planner.options import Options
 from planner_models.coflows.plan.completion import Completion, replay
-from planner_models.coflows.plan.elements import UNITS, tabulate_coflows
 from planner_models.coflows.plan.lower_bounds import alone_ms
 from planner_models.coflows.plan.metrics import METRICS, measure
+from planner_models.coflows.plan.presentation import UNITS, tabulate_coflows
 from planner_models.coflows.problem.problem import MOST_SWITCHES, CoflowsInTime
 
 METRIC: Final = {metric.name: metric for metric in METRICS}

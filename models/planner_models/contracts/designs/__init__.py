@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design
 from planner_models.contracts.designs import optimum, rules
-from planner_models.contracts.designs.open_model import open_model
+from planner_models.contracts.designs.formulation import open_model
 
 DESIGNS: Final = (
     Design(

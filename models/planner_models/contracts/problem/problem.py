@@ -35,8 +35,7 @@ from planner_models.contracts.problem.bills import (
     find_meters,
     find_parts,
 )
-from planner_models.contracts.problem.terms import take_off_credit
-from planner_models.contracts.problem.volumes import in_rates
+from planner_models.contracts.problem.volumes import in_rates, take_off_credit
 
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
 BILLING: Final = (MEAN, PERCENTILE, PEAK)

@@ -8,7 +8,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.fairshare.designs import fair_rates, mechanisms, moves, optimum
-from planner_models.fairshare.designs.open_model import open_model
+from planner_models.fairshare.designs.formulation import open_model
 from planner_models.fairshare.information import (
     count_everything,
     count_flow_weights,

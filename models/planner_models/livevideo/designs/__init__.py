@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
+from planner_models.livevideo import information
 from planner_models.livevideo.designs import (
     distributed,
     dns,
@@ -18,7 +19,6 @@ from planner_models.livevideo.designs import (
 from planner_models.livevideo.designs.admission import with_service
 from planner_models.livevideo.designs.lower_bitrates import with_lower_bitrates
 from planner_models.livevideo.designs.open_model import open_model
-from planner_models.livevideo.information import observe, signalling
 
 
 def _complete(decide: Any, *, pins: bool = False) -> Any:
@@ -27,11 +27,14 @@ def _complete(decide: Any, *, pins: bool = False) -> Any:
 
 
 CENTRAL: Final[dict[str, Any]] = {
-    "observe": observe.observe_centrally,
-    "signalling": signalling.count_central,
+    "observe": information.observe_centrally,
+    "signalling": information.count_central,
     "mechanism": Mechanism.TRANSPARENCY,
 }
-REACTIVE: Final[dict[str, Any]] = {"observe": observe.observe_announcements, "mechanism": Mechanism.REACTION}
+REACTIVE: Final[dict[str, Any]] = {
+    "observe": information.observe_announcements,
+    "mechanism": Mechanism.REACTION,
+}
 RIVALS: Final = "Mukerjee 2018, section 4.7.1"
 DESIGNS: Final = (
     Design(
@@ -69,8 +72,8 @@ DESIGNS: Final = (
         name="overlay_multicast",
         title="Overlay multicast",
         decide=_complete(overlay_multicast.distribute),
-        observe=observe.observe_centrally,
-        signalling=signalling.count_per_channel,
+        observe=information.observe_centrally,
+        signalling=information.count_per_channel,
         mechanism=Mechanism.NONE,
         messages="every cluster reports to every channel its links and the requests for that channel only",
         source=RIVALS,
@@ -79,7 +82,7 @@ DESIGNS: Final = (
         name="cdn",
         title="CDN with DNS",
         decide=_complete(dns.distribute),
-        signalling=signalling.count_dns(dns.CDN_TTL_S),
+        signalling=information.count_dns(dns.CDN_TTL_S),
         messages="clusters report load and subscriptions once a minute, and query DNS for their parents; "
         "answers are cached for 30 seconds",
         source=RIVALS,
@@ -89,7 +92,7 @@ DESIGNS: Final = (
         name="cdn_1s",
         title="CDN, answers of 1 s",
         decide=_complete(dns.distribute_1s),
-        signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
+        signalling=information.count_dns(dns.CDN_1S_TTL_S),
         messages="as cdn, with answers cached for one second",
         source=RIVALS,
         **REACTIVE,
@@ -98,7 +101,7 @@ DESIGNS: Final = (
         name="distributed",
         title="Distributed control",
         decide=_complete(distributed.distribute),
-        signalling=signalling.count_distributed,
+        signalling=information.count_distributed,
         messages="clusters announce distance and path capacity of each object to those one tier down, every "
         "second",
         source="Mukerjee 2018, Algorithm 1",
@@ -110,14 +113,14 @@ DESIGNS: Final = (
         decide=_complete(vdn.distribute, pins=True),
         messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
         source="Mukerjee 2018, section 4.7.2",
-        **CENTRAL | {"observe": observe.observe_with_age},
+        **CENTRAL | {"observe": information.observe_with_age},
     ),
     Design(
         name="hybrid",
         title="Hybrid control",
         decide=_complete(hybrid.distribute, pins=True),
-        observe=observe.observe_hybrid,
-        signalling=signalling.count_hybrid,
+        observe=information.observe_hybrid,
+        signalling=information.count_hybrid,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="as vdn and distributed together",
         source="Mukerjee 2018, section 4.4",

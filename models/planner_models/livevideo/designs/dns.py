@@ -10,7 +10,7 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
-from planner_models.livevideo.information.observe import ClusterView
+from planner_models.livevideo.information import ClusterView
 from planner_models.livevideo.plan.plan import SLACK, Streams, Trees, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 

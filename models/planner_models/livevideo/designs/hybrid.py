@@ -9,9 +9,9 @@ import numpy as np
 from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.livevideo import information
 from planner_models.livevideo.designs import distributed, ladders
 from planner_models.livevideo.designs.admission import ALL_GUARANTEES, STALE_GUARANTEES, conclude
-from planner_models.livevideo.information import observe
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import Streams, Trees, build_waits, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -34,18 +34,18 @@ def distribute(
 
     source  Mukerjee 2018, section 4.4
     """
-    view = problem if isinstance(problem, observe.ClusterView) else None
+    view = problem if isinstance(problem, information.ClusterView) else None
     observed = problem if view is None else view.controller_view
     central = ladders.distribute(observed, options=options, previous=previous)
     if central.plan is None:
         return central
-    if observe.is_exact(problem, observed):
+    if information.is_exact(problem, observed):
         streams, refused = Streams(problem), np.zeros(0, dtype=np.int64)
         streams.add_plan(central.plan)
     else:
-        streams, refused = observe.admit_plan(problem, observed, central.plan)
+        streams, refused = information.admit_plan(problem, observed, central.plan)
     age_s = 0.0 if view is None else view.age_s
-    is_new = observe.is_unreported(problem, age_s)
+    is_new = information.is_unreported(problem, age_s)
     random = np.random.default_rng(seed)
     controlled = streams.copy()
     local = requests_by_arrival(problem, np.union1d(np.flatnonzero(is_new), refused))
@@ -70,7 +70,7 @@ def _is_served_at_once(
     """
     served = np.zeros(len(problem.requests), dtype=bool)
     time_s, item, group = problem.arrival_s, problem.object, problem.group
-    period = np.floor((observe.window_end_s(problem) - time_s) / age_s).astype(np.int64)  # 0 for the last
+    period = np.floor((information.window_end_s(problem) - time_s) / age_s).astype(np.int64)  # 0 for the last
     earlier = Streams(problem)
     for number in np.unique(period)[::-1].tolist():
         requests = np.flatnonzero(period == number)

@@ -16,7 +16,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
-from planner_models.livevideo.information.observe import WINDOW_S
+from planner_models.livevideo.information import WINDOW_S
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo

@@ -16,9 +16,9 @@ from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount_or_number, counted, counted_of
 from planner.options import Options
 from planner_models.livevideo.plan.check import compute_delivery
-from planner_models.livevideo.plan.elements import find_dual_prices
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
+from planner_models.livevideo.plan.presentation import find_dual_prices
 from planner_models.livevideo.problem.adjustments import remove_failed
 from planner_models.livevideo.problem.problem import LiveVideo
 

@@ -1,4 +1,4 @@
-"""Churn: joins and leaves in all groups of a problem, drawn event by event.
+"""Churn: joins and leaves in all groups of a problem, and series of problems as hosts join and leave.
 
 The group of an event is drawn in proportion to the members it has in the problem. In a join, a host of the
 group's tenant that is no member comes, in a leave a member goes, each drawn uniformly. Where none can, as
@@ -9,17 +9,30 @@ Source: "Scaling IP Multicast on Datacenter Topologies", section 4.3.2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.contract.parameters import spread
 from planner.errors import InputError
+from planner.io.table_files import find_tables, read_tables
+from planner_models.multicast.problem import generators
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.multicast.problem.topology import find_rows
+from planner_models.multicast.problem.workloads import Tenancy
+
+Windows = Annotated[int, Field(ge=1, description="number of consecutive problems")]
+EventCount = Annotated[int, Field(ge=1, description="joins and leaves between one problem and the next")]
+Seed = Annotated[int, Field(ge=0, description="seed of the joins and leaves")]
 
 
 class TenantHosts(NamedTuple):
@@ -189,3 +202,55 @@ def _replay_events(
             in_pod[pod[switch]] += 1
             count += 1
     return is_join, host, edge_flips, pod_flips, -1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChurnSeries:
+    """A problem, and the problems that follow as hosts join and leave (see `churn`)."""
+
+    problem: Multicast
+    windows: int
+    events: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.problem.tenants is None or "tenant" not in self.problem.groups:
+            raise InputError("tenants: joins and leaves need this table, and the column 'tenant' of groups")
+
+    def __len__(self) -> int:
+        return self.windows
+
+    def __iter__(self) -> Iterator[tuple[str, Multicast]]:
+        rng = np.random.default_rng(self.seed)
+        problem = self.problem
+        for window in range(self.windows):
+            if window:
+                problem = apply_churn(problem, events=self.events, rng=rng)
+            yield f"{window:0{len(str(self.windows - 1))}d}", problem
+
+
+@spread(fabric_size=generators.FatTree(), tenancy=Tenancy())
+def generate_churn(
+    *,
+    windows: Windows = 10,
+    events: EventCount = 100,
+    churn_seed: Seed = 0,
+    fabric_size: generators.FatTree,
+    tenancy: Tenancy,
+    seed: Annotated[int, Field(ge=0, description="seed of members, rates and arrivals")] = 0,
+) -> ChurnSeries:
+    """Return groups of a generated datacenter (see preset datacenter), as hosts join and leave."""
+    problem = generators.datacenter(**vars(fabric_size), **vars(tenancy), seed=seed)
+    return ChurnSeries(problem=problem, windows=windows, events=events, seed=churn_seed)
+
+
+def read_churn(
+    *,
+    path: Annotated[Path, Field(description="folder of the problem's tables, including tenants")],
+    windows: Windows = 10,
+    events: EventCount = 100,
+    churn_seed: Seed = 0,
+) -> ChurnSeries:
+    """Return groups of your own tables, as hosts of their tenants join and leave."""
+    problem = Multicast.from_tables(read_tables(TABLES, find_tables(TABLES, path, OPTIONAL_TABLES)))
+    return ChurnSeries(problem=problem, windows=windows, events=events, seed=churn_seed)

@@ -36,14 +36,7 @@ from planner_models.packets.hops.layout import (
     Layout,
 )
 from planner_models.packets.hops.links import replace_first, send_packet
-from planner_models.packets.hops.receivers import receive
-from planner_models.packets.hops.senders import (
-    UDP,
-    expire_timer,
-    process_reply,
-    send_allowed,
-    send_constant,
-)
+from planner_models.packets.hops.senders import UDP, expire_timer, process_reply, send_allowed, send_constant
 from planner_models.packets.state import HEAP_SIZE, NEXT_START, NOW, TIMERS, Floats, Ints
 
 NEVER_TICKS: Final = np.iinfo(np.int64).max
@@ -316,3 +309,30 @@ def advance(  # noqa: C901
             if lost and ints[layout.control + sender] == UDP:
                 lose_constant(ints, reals, layout, flows, sender, 1)
     return True
+
+
+@inner
+def receive(ints: Ints, layout: Layout, sender: int, number: int, marked: int) -> int:
+    """Return the reply to a packet that has arrived, and note it.
+
+    marked  `layout.MARKED` where a queue has marked it, else 0
+    """
+    expected = ints[layout.expected + sender]
+    words = layout.words
+    first = layout.received + sender // layout.senders_stride * words
+    if number >= expected:
+        slot, bit = first + ((number >> 5) & (words - 1)), 1 << (number & 31)
+        if not ints[slot] & bit:
+            ints[slot] |= bit
+            ints[layout.held + sender] += 1
+        while ints[slot] & bit and number == expected:
+            ints[slot] &= ~bit
+            ints[layout.held + sender] -= 1
+            expected += 1
+            number = expected
+            slot, bit = first + ((number >> 5) & (words - 1)), 1 << (number & 31)
+        ints[layout.expected + sender] = expected
+    reply = (sender // layout.senders_stride) << SENDER_SHIFT | ints[
+        layout.generation + sender
+    ] << GENERATION_SHIFT
+    return int(reply | expected << NUMBER_SHIFT | marked & MARKED | REPLY)

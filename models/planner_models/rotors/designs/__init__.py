@@ -8,7 +8,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.rotors.designs import demand_aware, rotor_routing
-from planner_models.rotors.designs.open_model import open_model
+from planner_models.rotors.designs.formulation import open_model
 from planner_models.rotors.information import count_reports
 
 _rotates = partial(

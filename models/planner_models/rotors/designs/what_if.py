@@ -11,9 +11,9 @@ from planner.contract.studies import Decided, Explanation
 from planner.formatting import agree, amount, counted
 from planner.options import Options
 from planner_models.rotors.plan.check import Evaluation, evaluate
-from planner_models.rotors.plan.elements import tabulate_pairs
 from planner_models.rotors.plan.metrics import measure_waits
 from planner_models.rotors.plan.plan import Routing
+from planner_models.rotors.plan.presentation import tabulate_pairs
 from planner_models.rotors.plan.timetable import ROTATION
 from planner_models.rotors.problem.problem import RotorNetwork
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design
 from planner_models.topology.designs import fixed_rules, optimum
-from planner_models.topology.designs.open_model import open_model
+from planner_models.topology.designs.formulation import open_model
 
 DESIGNS: Final = (
     Design(

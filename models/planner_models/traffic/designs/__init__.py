@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
+from planner_models.traffic import information
 from planner_models.traffic.designs import (
     bgp_exits,
     concurrent_flow_fptas,
@@ -35,8 +36,7 @@ from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.designs.optimum.open_model import open_model
-from planner_models.traffic.information import signalling
-from planner_models.traffic.information.observe import observe_locally, observe_reports
+from planner_models.traffic.information import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.reservations import RESERVATION_COLUMNS
 from planner_models.traffic.problem.symmetry import describe_asymmetry
@@ -125,12 +125,12 @@ _central: Callable[..., Design[Any, Any]] = partial(
     observe=observe_reports,
     mechanism=Mechanism.TRANSPARENCY,
     ignores=_name_priorities,
-    signalling=signalling.signal_splits,
+    signalling=information.signal_splits,
     messages=REPORTS + "controller, which sends every node its split ratios",
 )
 _hedera = partial(
     _central,
-    signalling=signalling.signal_paths,
+    signalling=information.signal_paths,
     ignores=_name_limits_off_paths,
     outgrows=tell_listing_time,
     messages="edge switches report flow counters to a central controller each period; the controller sends "
@@ -217,7 +217,7 @@ DESIGNS: Final = (
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         ignores=_name_limits,
         outgrows=tell_listing_time,
-        signalling=signalling.signal_lies,
+        signalling=information.signal_lies,
         messages=REPORTS + "controller, which announces fake nodes to routers; after a failure it withdraws "
         "them, and routers find shortest paths again",
         source="Vissicchio et al. 2015; Mukerjee 2018, 1.2.2",
@@ -258,7 +258,7 @@ DESIGNS: Final = (
         decide=cspf.route,
         observe=observe_reports,
         mechanism=Mechanism.TRANSPARENCY,
-        signalling=signalling.signal_reservations,
+        signalling=information.signal_reservations,
         messages="nodes flood the bandwidth that links have available at each priority; the source of each "
         "demand computes its path and reserves it hop by hop",
         source="RFC 3209, RFC 3630, RFC 4655",
@@ -268,7 +268,7 @@ DESIGNS: Final = (
         title="Unsplit optimum",
         decide=unsplit.route,
         ignores=_name_ignored_priorities,
-        signalling=signalling.signal_paths,
+        signalling=information.signal_paths,
         messages=REPORTS + "controller, which sends the sources the path of each demand that it admits",
         source="Kolliopoulos 2007; Raghavan and Thompson 1987",
     ),
@@ -301,7 +301,7 @@ DESIGNS: Final = (
         decide=link_weights.route,
         outgrows=tell_listing_time,
         ignores=_name_limits,
-        signalling=signalling.signal_weights,
+        signalling=information.signal_weights,
         messages=REPORTS + "planner, which configures link weights, which nodes flood",
         source="Fortz and Thorup 2000",
     ),
@@ -310,7 +310,7 @@ DESIGNS: Final = (
         title="Segment routing",
         decide=segment_routing.route,
         ignores=_name_limits,
-        signalling=signalling.signal_segments,
+        signalling=information.signal_segments,
         messages=REPORTS + "controller, which sends the source of each demand off its shortest paths its "
         "segment lists",
         source="RFC 8402; Bhatia et al. 2015",
@@ -373,7 +373,7 @@ DESIGNS: Final = (
         name="utility",
         title="Utility maximization",
         decide=utility_maximization.route,
-        signalling=signalling.signal_splits_and_rates,
+        signalling=information.signal_splits_and_rates,
         messages="every node reports its links and its demands to a central controller, which sends every "
         "node its split ratios and every demand its rate",
         source="Sen et al. 2013, equation (1); Mo and Walrand 2000",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import Options
 from planner.contract.proof import Status
+from planner.options import Options
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.designs import optimum
 from planner_models.livevideo.designs.integer_program import build_program

@@ -19,11 +19,10 @@ from planner.scenarios.scenario import Entry
 from planner.search.deadline import NEVER, Deadline
 from planner_models.flows import reduced_problem, tree_columns
 from planner_models.flows.reduced_problem import ReducedProblem
-from planner_models.traffic import SYSTEM, Traffic
+from planner_models.traffic import SYSTEM, Traffic, information
 from planner_models.traffic.designs import column_generation
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.information import observe
-from planner_models.traffic.information.realize import realize
+from planner_models.traffic.information import realize
 from planner_models.traffic.plan.flow_decision import routing_of_flow
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
@@ -156,7 +155,7 @@ def test_a_plan_per_target_is_the_same_after_a_round_trip_through_tables(
 
 def test_a_plan_per_target_is_realized_with_its_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = Traffic.from_tables(topohub.read("sndlib/abilene", peak_utilization=0.3))
-    observed = observe.observe_reports(truth, noise=0.5, seed=3)
+    observed = information.observe_reports(truth, noise=0.5, seed=3)
     monkeypatch.setattr(reduced_problem, "MAX_PAIR_ROWS", 0)
     plan = column_generation.route(observed).plan
     assert plan is not None

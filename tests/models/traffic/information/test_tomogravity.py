@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.information import tomogravity
-from planner_models.traffic.information.observe import observe_reports
+from planner_models.traffic.information import observe_reports, tomogravity
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

@@ -18,7 +18,7 @@ from planner.reports import run_pages, run_tables
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import DESIGNS, ecmp
 from planner_models.traffic.designs.optimum import optimum
-from planner_models.traffic.information.realize import realize
+from planner_models.traffic.information import realize
 from planner_models.traffic.plan.classes import divide_among_classes, merge_classes, take_class
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
 from planner_models.traffic.plan.deployment import deployment_tables

@@ -24,7 +24,7 @@ from planner_models.traffic.plan.multiresolution_splitting import Forwarding
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.published.targets import one_switch
+from planner_models.traffic.published import one_switch
 from tests.models.traffic.plan.test_deployment import network, networks, rows_of
 
 Hop = tuple[str, str, int]
