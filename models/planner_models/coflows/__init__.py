@@ -55,7 +55,7 @@ from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.metrics import METRICS, measure
 from planner_models.coflows.plan.plan import PLAN_TABLES, Service, from_tables
 from planner_models.coflows.plan.presentation import ELEMENTS, draw
-from planner_models.coflows.problem import generators, readers
+from planner_models.coflows.problem import flow_records, generators, readers
 from planner_models.coflows.problem.adjustments import adjust
 from planner_models.coflows.problem.drawing import draw_flows
 from planner_models.coflows.problem.problem import TABLES, CoflowsInTime
@@ -102,7 +102,7 @@ SYSTEM = System(
         from_tables=CoflowsInTime.from_tables,
         sources={
             "trace": readers.read_trace,
-            "flow_records": recognized_by(readers.read_records, needs_network=False),
+            "flow_records": recognized_by(flow_records.read_records, needs_network=False),
         },
         presets={"mapreduce": generators.mapreduce},
         adjust=adjust,
