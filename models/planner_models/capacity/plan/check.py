@@ -341,7 +341,7 @@ def _read_unserved(problem: CapacityPlanning, frame: pd.DataFrame) -> Floats:
     index = pd.MultiIndex.from_arrays([problem.source, problem.target, problem.class_of])
     ends = [problem.find_nodes(frame[end]) for end in ("source", "target")]
     of_class = np.zeros(len(frame), dtype=np.int64)
-    if problem.has_classes:
+    if problem.has_classes and len(frame):  # readers drop optional columns without a value
         if "class" not in frame:
             raise PlanRejected("unserved: column 'class' is missing; demands have classes")
         of_class = find_names(pd.Index(problem.class_table["class"].astype(str)), frame["class"])
