@@ -54,6 +54,17 @@ def test_what_does_not_fit_is_taken_from_the_lowest_priority() -> None:
     assert measure(problem, plan, None)["unprotected_mbps"] == pytest.approx(5.0)
 
 
+def test_a_table_without_rows_needs_no_classes() -> None:
+    """A plan that serves all is read from files whose optional columns have no value."""
+    problem = problem_of((20.0, 20.0, 20.0))
+    tables = {
+        "purchases": pd.DataFrame(columns=["link", "module", "count"]),
+        "unserved": pd.DataFrame(columns=["source", "target", "rate_mbps"]),
+        "flows": from_tables(problem, {"purchases": pd.DataFrame(columns=["link", "module", "count"])}).flows,
+    }
+    assert measure(problem, from_tables(problem, tables), None)["unserved_mbps"] == 0
+
+
 def test_without_classes_there_is_no_table_of_them() -> None:
     problem = ring()
     plan = from_tables(problem, {"purchases": pd.DataFrame(columns=["link", "module", "count"])})
