@@ -44,6 +44,7 @@ class OwnWorkbook:
 
     sums      sum of the numbers in columns of the tables, as read
     rows      number of rows of tables, as read
+    first     texts in the first row of tables
     answers   answers to questions, by the parameter that a question is about; the last resort is the first
     """
 
@@ -51,6 +52,7 @@ class OwnWorkbook:
     sheets: Callable[[], Sheets]
     sums: Mapping[str, float] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
+    first: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -563,6 +565,54 @@ BOOKS: Final[Mapping[str, OwnWorkbook]] = {
         },
         sums={"links.latency_ms": 104.6, "demands.rate_mbps": 68_400},
         rows={"links": 12, "demands": 7},
+    ),
+    "the unit of each row in a column beside the amounts": _traffic(
+        {
+            "Circuits": [
+                ("A-end", "Z-end", "Speed", "Speed unit"),
+                ("London", "Paris", 100, "Gbps"),
+                ("Paris", "Madrid", 40_000, "Mbps"),
+                ("Madrid", "London", 2.5, "Tbps"),
+            ],
+            "Demand": [
+                ("Src", "Dst", "Rate", "Unit"),
+                ("London", "Madrid", 4200, "Mbps"),
+                ("Paris", "London", 3, "Gbps"),
+            ],
+        },
+        sums={"links.capacity_mbps": 2_640_000, "demands.rate_mbps": 7_200},
+        rows={"links": 3, "demands": 2},
+    ),
+    "circuits that are down or only planned": _traffic(
+        {
+            "Circuits": [
+                ("From", "To", "Gbps", "Status"),
+                ("London", "Paris", 100, "in service"),
+                ("London", "Madrid", 100, "DOWN"),
+                ("Paris", "Madrid", 10, "Up"),
+                ("Madrid", "Paris", 40, "Planned"),
+                ("Madrid", "London", 1, "degraded"),
+            ],
+            "Traffic matrix": [("Source", "Destination", "Peak (Gbps)"), ("London", "Madrid", 2)],
+        },
+        sums={"links.capacity_mbps": 111_000, "demands.rate_mbps": 2_000},
+        rows={"links": 3, "demands": 1},
+    ),
+    "volumes in a month": _traffic(
+        {
+            "Circuits": CIRCUITS_SHEET,
+            "Traffic": [("From", "To", "TB/month"), ("London", "Paris", 324), ("Paris", "Madrid", 648)],
+        },
+        sums={"demands.rate_mbps": 3_000},
+        rows={"demands": 2},
+    ),
+    "tunnels from head end to tail end": _traffic(
+        {
+            "Circuits": [("From", "To", "Gbps"), ("London", "Paris", 7), ("Paris", "London", 9)],
+            "LSPs": [("Tail end", "Head end", "Bandwidth (kbps)"), ("Paris", "London", 3_000_000)],
+        },
+        sums={"links.capacity_mbps": 8_000, "demands.rate_mbps": 3_000},
+        first={"demands": {"source": "London", "target": "Paris"}},
     ),
     "names in two lines, spaces that do not break": _traffic(
         {

@@ -44,6 +44,14 @@ CURRENCY: Final = re.compile(
 REMARK: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 """A remark at the end of a name, as in `Time (UTC)`."""
 ADDRESSES: Final = "are addresses or ports, no names of nodes"
+TIME_NAME: Final = re.compile(
+    r"\d{1,2}(?::\d{2}){1,2}(?:\s*[ap]m)?"
+    r"|\d{4}-\d{2}(?:-\d{2})?(?:[T ]\d{2}:\d{2}(?::\d{2})?)?|(?:19|20)\d{2}"
+    r"|(?:hour|month|year|week|day|h|t|q)[ _]?\d{1,4}|jan\w*|feb\w*|mar(?:ch|z)?|apr\w*|may|june?|july?"
+    r"|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*",
+    re.IGNORECASE,
+)
+"""Names of columns that are times: `08:00`, `2026-03-01`, `2026`, `Hour 8`, `March`."""
 MOST_NAMED: Final = 5
 """Columns that one line names."""
 TYPO: Final = 0.75
@@ -59,6 +67,7 @@ class ColumnMatch:
     ignored  given names that are no column of the table
     guessed  given names that are found by their unit alone
     stated   symbols of units that a title or the user says in place of names, by our name
+    row_units  given names of columns with the unit of each row, by our name of the amount
     several  given names that may all be one column of ours, by our name
     backward given names, and factors, of columns with the amounts of the opposite direction, by our name
     form     "rows", or how else the file has them: a "matrix", or "columns" for the names of a time series
@@ -72,6 +81,7 @@ class ColumnMatch:
     ignored: Sequence[str] = ()
     guessed: Sequence[str] = ()
     stated: Mapping[str, str] = field(default_factory=dict)
+    row_units: Mapping[str, str] = field(default_factory=dict)
     several: Mapping[str, Sequence[str]] = field(default_factory=dict)
     backward: Mapping[str, tuple[str, Fraction]] = field(default_factory=dict)
     form: Literal["rows", "matrix", "columns"] = "rows"
@@ -143,6 +153,7 @@ def match_columns(
         *_repeated_faults(matches, where, advise),
         *lacks,
         *_address_faults(table, missing, unused, where),
+        *_time_faults(table, missing, unused, where),
         *_mapping_advice(table, missing, lacks, where, advise),
     ]
     faults += _typo_faults(_unmentioned(_without_reasons(table, unused), faults), missing, where)
@@ -214,6 +225,16 @@ def _address_faults(table: Table, missing: Sequence[str], unused: Sequence[str],
     addresses = names_of_words(unused, PORT_WORDS) if lacks_ends else []
     listed = list_some([f"'{shorten_name(name)}'" for name in addresses])
     return [f"{where}: {listed} {ADDRESSES}; add columns with the node at each end"] if addresses else []
+
+
+def _time_faults(table: Table, missing: Sequence[str], unused: Sequence[str], where: str) -> list[str]:
+    """Return a line on columns that are named by times, where a table lacks an amount."""
+    lacks_amount = any(unit_of(ours)[1] for ours in table.required_columns if ours in missing)
+    times = [name for name in unused if TIME_NAME.fullmatch(name.strip()[:LONGEST_NAME])]
+    if not lacks_amount or len(times) < 2:
+        return []
+    listed = list_some([f"'{shorten_name(name)}'" for name in times])
+    return [f"{where}: {listed} name times; write a row for each time, with the time in a column 'time'"]
 
 
 def _has_amount(table: Table, matches: Found, unused: Sequence[str]) -> bool:

@@ -40,6 +40,8 @@ OTHER_NAMES: Final = (
     (frozenset({"1"}), frozenset({"2"})),
 )
 """Names of the first and of the second end that occur together, without case and punctuation."""
+UNCLEAR_OF_DEMANDS: Final = (frozenset({"tail"}), frozenset({"head"}))
+"""Names that are unclear for demands: an edge goes from its tail to its head, a tunnel from its head end."""
 WITH_WORDS: Final = OTHER_NAMES[-2:]
 """Names that say too little alone: without a word beside them, they may be the nodes of a matrix."""
 WORDS: Final = re.compile(
@@ -77,6 +79,8 @@ def match_ends(
     taken = set(chain.from_iterable(matches.values()))
     free = [name for name in column_names if name not in taken]
     for together in OTHER_NAMES:
+        if together == UNCLEAR_OF_DEMANDS and pairs[0] in DEMAND_ENDS:
+            continue
         ends = _match_together(pairs[0], together, free, matches, column_names[:2])
         if len(ends) == len(pairs[0]):
             return {ours: name for ours, name in ends.items() if ours not in matches}
@@ -156,6 +160,9 @@ def _is_one_of(name: str, names: Collection[str]) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Return a name without case, punctuation and the words beside it; as it is where these are all."""
-    letters = plain(name)
+    """Return a name without case, punctuation and the words beside it; as it is where these are all.
+
+    The head end of a tunnel is its ingress, whereas the head of an edge is its second end.
+    """
+    letters = plain(name).replace("headend", "ingress").replace("tailend", "egress")
     return WORDS.sub("", letters) or letters

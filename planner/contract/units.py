@@ -117,11 +117,22 @@ def select_dimension(units: Sequence[Unit], dimension: Dimension) -> list[Unit]:
 
 VOLUME_RATE: Final = re.compile(r"(?P<data>.*[^\s/])\s*(?:/|\bper\b)\s*(?P<time>[A-Za-z]+)", re.IGNORECASE)
 """Data in a time, such as `GB/day`: a mean rate."""
+PERIODS: Final = (
+    ("week", ("week", "weeks", "wk"), 7),
+    ("month of 30 days", ("month", "months", "mo", "mth"), 30),
+    ("year of 365 days", ("year", "years", "yr", "annum"), 365),
+)
+"""Symbol, words and days of longer times, which occur in rates only."""
 
 
 def _volume_rates(data: str, time: str) -> Iterator[Unit]:
     """Yield the rates that an amount of data in a time may be."""
-    for length in LOWER.get(time.lower(), ()):
+    word = time.lower()
+    lengths = LOWER.get(word, ())
+    for symbol, words, days in PERIODS:
+        if word in words:
+            lengths = (Unit(symbol, "time", Fraction(days * 86_400)),)
+    for length in lengths:
         for amount in find_units(data):
             if (amount.dimension, length.dimension) == ("data", "time"):
                 yield Unit(f"{amount.symbol}/{length.symbol}", "rate", amount.size / length.size)

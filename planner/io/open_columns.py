@@ -1,7 +1,8 @@
 """Columns that tell too little alone: a quantity without a unit, or a unit without a name of ours.
 
-The unit is that of each cell, of the layout, or the only one that the titles and the names of the sheet and
-the file say. A quantity that a table requires is the only column in a unit of its dimension.
+The unit is that of each cell, of a column of units, of the layout, or the only one that the titles and the
+names of the sheet and the file say. A quantity that a table requires is the only column in a unit of its
+dimension.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import pandas as pd
 
 from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.table import Table
@@ -18,11 +21,15 @@ from planner.contract.units import (
     Unit,
     find_units,
     is_per_unit,
+    plain,
     split_unit,
     unit_of,
 )
 
 WORD: Final = re.compile(r"[A-Za-zµμ]+(?:/[A-Za-z]+)?")
+UNIT_COLUMN: Final = re.compile(r"(?:.*[\W_])?(?:units?|uom|einheit|unité|unidad|unità)\W*", re.IGNORECASE)
+"""Names of columns with the unit of each row, as `Unit` and `Speed unit`."""
+WORD_BEFORE_UNIT: Final = re.compile(r"[^\W_]+[\W_]+(?:of[\W_]+)?[^\W_]")
 SHORTEST_UNIT: Final = 3
 """Letters of a unit in a title at least: `m` and `GB` are words too."""
 
@@ -93,6 +100,55 @@ def find_context_unit(texts: Sequence[str], dimension: str) -> Unit | None:
             found = find_units(word) if len(word) >= SHORTEST_UNIT else ()
             units |= {unit.symbol: unit for unit in found if len(found) == 1 and unit.dimension == dimension}
     return next(iter(units.values())) if len(units) == 1 else None
+
+
+def find_row_units(amounts: Mapping[str, str], unused: Sequence[str], frame: pd.DataFrame) -> dict[str, str]:
+    """Return the column with the unit of each row, by our name of the amount, where there is one only.
+
+    Of several such columns, one is of an amount whose name it begins with, as `Speed unit` of `Speed`.
+
+    amounts  given names of the amounts that name no unit, by our names
+    unused   given names of other columns
+    """
+    columns = [name for name in unused if name in frame and UNIT_COLUMN.fullmatch(name[:LONGEST_NAME])]
+    row_units = {}
+    for ours, amount in amounts.items():
+        unit = unit_of(ours)[1]
+        fitting = [name for name in columns if unit and _are_units(frame[name], unit.dimension)]
+        begins = [name for name in fitting if plain(name).startswith(plain(amount))]
+        bare = [name for name in fitting if not WORD_BEFORE_UNIT.match(name)]
+        selected = begins or (bare if len(amounts) == 1 else [])
+        if len(selected) == 1:
+            row_units[ours] = selected[0]
+    return row_units
+
+
+def _are_units(cells: pd.Series, dimension: str) -> bool:
+    """Return whether cells name units of a dimension, each of them one, where they are not blank."""
+    texts = cells.dropna().unique()
+    return len(texts) > 0 and all(
+        isinstance(text, str) and [unit.dimension for unit in find_units(text[:LONGEST_NAME])] == [dimension]
+        for text in texts
+    )
+
+
+def join_row_units(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return cells with their unit behind each amount, such as `100 Mbps`, which are then read as texts.
+
+    columns  those of units, by the columns of the amounts
+    """
+    joined = {
+        amount: pd.Series(
+            [
+                cell if pd.isna(cell) or pd.isna(unit) else f"{str(cell).removesuffix('.0')} {unit}"
+                for cell, unit in zip(frame[amount], frame[column], strict=True)
+            ],
+            index=frame.index,
+            dtype=object,
+        )
+        for amount, column in columns.items()
+    }
+    return frame.assign(**joined)
 
 
 def describe_guess(guess: Mapping[str, str]) -> list[str]:

@@ -37,9 +37,16 @@ from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
 from planner.io.node_names import nodes_of, unify_names
-from planner.io.open_columns import describe_guess, find_context_unit, guess_column
+from planner.io.open_columns import (
+    describe_guess,
+    find_context_unit,
+    find_row_units,
+    guess_column,
+    join_row_units,
+)
 from planner.io.raw_table import FaultyCells, RawTable, place_notes
 from planner.io.repeated_rows import number_parts
+from planner.io.service_status import drop_out_of_service
 from planner.io.wide_tables import can_be_wide, read_wide
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
@@ -209,10 +216,11 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame = raw.frame.dropna(how="all")
         if suffix in SPREADSHEETS:
             frame = unquote_formulas(frame)
+        frame, left_out = drop_out_of_service(table, frame, match, raw.first_row, file.layout.ignore)
         converted, unsplit = _name_ends(table, convert_units(frame, match), match, file)
         frame, said = read_words(table, _add_opposites(table, converted, frame, match))
         frame, numbered = number_parts(table, frame, raw.first_row)
-        said += numbered
+        said += [*numbered, *left_out]
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
     unclear = find_unclear_readings(
@@ -388,7 +396,12 @@ def resolve_open_columns(table: Table, file: TableFile) -> RawTable | None:
         raw = _try_columns(table, file, {**bare, **guess})
         if raw is None:
             continue
-        open_columns = {ours: name for ours, name in bare.items() if not has_units(ours, raw.frame[name])}
+        row_units = find_row_units(bare, match.ignored, raw.frame)
+        open_columns = {
+            ours: name
+            for ours, name in bare.items()
+            if ours not in row_units and not has_units(ours, raw.frame[name])
+        }
         units, notes = _find_units_of(file, open_columns)
         mapping = {name_in_unit(ours, unit): open_columns[ours] for ours, unit in units.items()}
         if len(mapping) < len(open_columns):
@@ -397,9 +410,16 @@ def resolve_open_columns(table: Table, file: TableFile) -> RawTable | None:
         layout = replace(file.layout, columns={**columns, **in_cells, **guess, **mapping})
         raw = READERS[str(suffix)](table, replace(file, layout=layout))
         stated = {ours: unit.symbol for ours, unit in units.items()}
-        match = replace(raw.match, guessed=tuple(guess.values()), stated=stated)
+        match = replace(
+            raw.match,
+            guessed=tuple(guess.values()),
+            stated=stated,
+            row_units=row_units,
+            ignored=[name for name in raw.match.ignored if name not in row_units.values()],
+        )
         notes += place_notes(describe_guess(guess), raw.match.where)
-        return replace(raw, match=match, notes=(*raw.notes, *notes))
+        frame = join_row_units(raw.frame, {bare[ours]: column for ours, column in row_units.items()})
+        return replace(raw, frame=frame, match=match, notes=(*raw.notes, *notes))
     return None
 
 

@@ -13,6 +13,7 @@ from planner.contract.units import Unit, find_units, name_in_unit, split_unit, u
 from planner.io.layout import Layout
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet
+from planner.io.service_status import find_status
 from planner.io.table_files import find_joined_hours, title_texts
 
 if TYPE_CHECKING:
@@ -114,6 +115,15 @@ def _list_columns(
             unit=_describe_unit(ours, name, match, is_mapped=name in mapping.values()),
             assumption=_describe_assumption(ours, name, match),
         )
+    for ours, (name, _) in match.backward.items():
+        unit = _describe_unit(ours, name, match, is_mapped=False)
+        opposite = "in the opposite direction"
+        yield ReadColumn(
+            sheet=sheet.name, given=name, ours=f"{table.name}.{ours}", unit=unit, assumption=opposite
+        )
+    for ours, name in match.row_units.items():
+        each = "the unit of each row"
+        yield ReadColumn(sheet=sheet.name, given=name, ours=f"{table.name}.{ours}", assumption=each)
     times = table if window is None else table.over_time()
     dates = window or next(
         (name for ours, name in match.names.items() if table.columns[ours].kind == "window"), ""
@@ -122,13 +132,17 @@ def _list_columns(
     if find_hours(times, dates, [name for name in match.ignored if name != dates]) is not None:
         columns = dict(mapping) if window is None else {**mapping, WINDOW: window}
         hours = find_joined_hours(times, sheet.file(Layout(columns=columns)))
+    status = find_status(table, match.ignored)
     for name in match.ignored:
         if name in (window, hours):
             ours = next((ours for ours, column in times.columns.items() if column.kind == "window"), WINDOW)
             assumption = "together with the dates" if name == hours else ""
             yield ReadColumn(sheet=sheet.name, given=name, ours=f"{table.name}.{ours}", assumption=assumption)
-            continue
-        yield ReadColumn(sheet=sheet.name, given=name, ours="")
+        elif name == status:
+            rows = "only rows in service"
+            yield ReadColumn(sheet=sheet.name, given=name, ours=table.name, assumption=rows)
+        else:
+            yield ReadColumn(sheet=sheet.name, given=name, ours="")
 
 
 def _describe_assumption(ours: str, name: str, match: ColumnMatch) -> str:

@@ -14,7 +14,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.end_columns import ENDS, LINK_ENDS, OTHER_NAMES, WITH_WORDS
+from planner.contract.end_columns import (
+    DEMAND_ENDS,
+    ENDS,
+    LINK_ENDS,
+    OTHER_NAMES,
+    UNCLEAR_OF_DEMANDS,
+    WITH_WORDS,
+)
 from planner.contract.parameters import parameters_of
 from planner.contract.synonyms import other_names
 from planner.contract.system import System
@@ -142,7 +149,8 @@ def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[st
     if len(pairs) != 1 or not set(pairs[0]) <= set(names):
         return
     others = set(names) - set(pairs[0])
-    for words in chain.from_iterable(starmap(_words_of_ends, OTHER_NAMES)):
+    clear = [pair for pair in OTHER_NAMES if pair != UNCLEAR_OF_DEMANDS or pairs[0] not in DEMAND_ENDS]
+    for words in chain.from_iterable(starmap(_words_of_ends, clear)):
         if not set(words) & others:
             yield " and ".join(words), dict(zip(pairs[0], words, strict=True))
 

@@ -407,6 +407,8 @@ def test_a_workbook_as_people_have_it_is_a_problem_in_one_command_or_one_answer(
     }
     assert sums == pytest.approx(dict(book.sums))
     assert {table: len(tables[table]) for table in book.rows} == dict(book.rows)
+    for table, cells in book.first.items():
+        assert {column: str(tables[table][column].iloc[0]) for column in cells} == dict(cells)
 
 
 def _directed_sum(tables: Any, table: str, column: str, *, both_ways: int) -> float:
@@ -615,3 +617,32 @@ def test_rows_of_one_pair_are_flows_and_equal_ones_are_refused(tmp_path: Path) -
         InputError, match="there already in row 2; for several flows of a pair add a column class"
     ):
         write_scenario([tmp_path / "links.csv", tmp_path / "demands.csv"]).problem.to_tables()
+
+
+@pytest.mark.parametrize("times", [("08:00", "09:00", "10:00"), ("2026", "2027"), ("2026-03", "2026-04")])
+def test_columns_of_times_are_named_with_what_to_write(times: tuple[str, ...], tmp_path: Path) -> None:
+    traffic = [("From", "To", *times), ("London", "Paris", *range(1, len(times) + 1))]
+    save({"Circuits": CIRCUITS_SHEET, "Traffic": traffic}, tmp_path / "net.xlsx")
+    with pytest.raises(InputError, match="name times; write a row for each time") as caught:
+        write_scenario([tmp_path / "net.xlsx"])
+    assert f"'{times[0]}'" in str(caught.value)
+
+
+def test_rows_out_of_service_are_kept_where_the_scenario_says_so(tmp_path: Path) -> None:
+    circuits = [("From", "To", "Gbps", "Status"), ("a", "b", 1, "up"), ("b", "c", 1, "down")]
+    save({"Circuits": circuits, "Demands": [("From", "To", "Gbps"), ("a", "b", 1)]}, tmp_path / "net.xlsx")
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([tmp_path / "net.xlsx"])
+    assert len(written.problem.to_tables()["links"]) == 1
+    (note,) = [note for note in notes if "left out" in note]
+    assert note == (
+        "assumed: net.xlsx sheet Circuits: left out 1 row (3) whose 'Status' is 'down'; to keep them, write "
+        'ignore = ["Status"] in [problem.tables.links]'
+    )
+    text = written.path.read_text(encoding="utf-8")
+    section = "[problem.tables.links]\n"
+    assert section in text
+    written.path.write_text(text.replace(section, section + 'ignore = ["Status"]\n'), encoding="utf-8")
+    problem = load(written.path).make_problem()
+    assert len(problem.to_tables()["links"]) == 2
