@@ -108,13 +108,15 @@ NETWORK = {
 TODAY = "name,path,bandwidth_mbps\nt1,Paris > Lyon > Nice,5000\nt2,Lyon > Nice,5000\n"
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_a_window_is_chosen_and_the_plan_of_today_stands_beside_the_designs(
-    page: Any, address: str, tmp_path: Path
+    page: Any, address: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
+    page.emulate_media(color_scheme=scheme)
     save(NETWORK, tmp_path / "net.xlsx")
     (tmp_path / "today.csv").write_text(TODAY)
     pages.open_title(page, address, "Your data")
-    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.set_viewport_size({"width": width, "height": 1000})
     page.locator("input[type=file]").set_input_files(str(tmp_path / "net.xlsx"))
     page.get_by_role("heading", name="A valid problem of Traffic routing: 3 nodes").wait_for()
     page.get_by_text("have 3 windows, by column 'Time'").wait_for()
@@ -126,6 +128,12 @@ def test_a_window_is_chosen_and_the_plan_of_today_stands_beside_the_designs(
     pages.press(page, "Add today's plan")
     page.locator("input[type=file]").last.set_input_files(str(tmp_path / "today.csv"))
     page.get_by_text("The plan is named today, and stands beside the designs.").wait_for()
+    pages.wait_for_script(page)
+    assert pages.fits(page), "no part is wider than the page"
+    pages.press(page, "Solve", exact=True)
+    pages.wait_for_answer(page)
+    page.get_by_text("today").first.wait_for()
+    assert pages.fits(page), "no part is wider than the page"
 
 
 def test_all_windows_are_downloaded_as_a_network_over_time(page: Any, address: str, tmp_path: Path) -> None:
