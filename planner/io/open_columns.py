@@ -103,7 +103,7 @@ def find_context_unit(texts: Sequence[str], dimension: str) -> Unit | None:
 
 
 def find_row_units(amounts: Mapping[str, str], unused: Sequence[str], frame: pd.DataFrame) -> dict[str, str]:
-    """Return the column with the unit of each row, by our name of the amount, where there is one only.
+    """Return the only column with the unit of each row, by our name of the amount.
 
     Of several such columns, one is of an amount whose name it begins with, as `Speed unit` of `Speed`.
 

@@ -46,7 +46,7 @@ OUT_OF_SERVICE: Final = frozenset(
 
 
 def find_status(table: Table, ignored: Iterable[str]) -> str | None:
-    """Return the only ignored column whose name says that it is a status; None where there is none.
+    """Return the only ignored column with the name of a status; None without one or with several.
 
     Only tables whose rows have two ends, as links and demands, have one.
     """

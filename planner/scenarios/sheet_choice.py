@@ -248,7 +248,7 @@ class _AssignedSheets(NamedTuple):
 def _assign_sheets(
     system: System, remaining: Sequence[Sheet], reading: Reading, named: Collection[str]
 ) -> _AssignedSheets:
-    """Return the sheets of tables by what is read of the sheets that no user named.
+    """Return the sheets of tables by the columns of the sheets that no user named.
 
     named  tables whose sheets the user named
     """

@@ -184,7 +184,7 @@ def _source_parameters(system: System, source: str, section: Mapping[str, Any]) 
 
 @dataclass(frozen=True)
 class TimedSeries:
-    """A series whose windows are labelled by numbers from 1, with the time of each where it is known."""
+    """Series with windows labelled by numbers from 1, and the time of each window if the data name it."""
 
     series: Series
     times: Sequence[str]

@@ -85,7 +85,7 @@ def clamp(
     consistency: float = CONSISTENCY,
     metric: str | None = None,
 ) -> tuple[float, tuple[str, ...]]:
-    """Return a bound on the right side of an objective value, and notes on how far it was moved.
+    """Return a bound on the right side of an objective value, and notes on its move.
 
     consistency  largest relative amount by which the objective value may be better than the bound
     raises       PlanRejected where it is better by more

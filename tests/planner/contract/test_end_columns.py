@@ -30,7 +30,8 @@ FLOWS = Table(name="flows", about="a flow", columns={**DEMANDS.columns, **LINKS.
         ("src_id", "dest_id"),
         ("Source router", "Destination router"),
         ("Origin", "Destination"),
-        ("tail", "head"),
+        ("Head end", "Tail end"),
+        ("head-end router", "tail-end router"),
         ("u", "v"),
         ("source", "DST"),
         ("A-end", "Z-end"),
@@ -63,6 +64,14 @@ def test_pairs_of_other_names_are_read_and_said(table: Table, first: str, second
 def test_ends_that_are_not_clear_are_missing(given: list[str]) -> None:
     result = match_columns(LINKS, given, where="x.csv")
     assert [fault for fault in result.faults if "column 'tail' is missing" in fault]
+
+
+def test_tail_and_head_are_ends_of_links_and_unclear_for_demands() -> None:
+    links = match_columns(LINKS, ["Head node", "Tail node", "capacity_mbps"], where="x.csv")
+    assert (links.names["tail"], links.names["head"]) == ("Tail node", "Head node")
+    demands = match_columns(DEMANDS, ["Head", "Tail", "rate_mbps"], where="x.csv", option="--column")
+    assert [fault for fault in demands.faults if "column 'source' is missing" in fault]
+    assert [fault for fault in demands.faults if "--column 'demands.source=NAME'" in fault]
 
 
 def test_our_own_names_and_mappings_go_first() -> None:
