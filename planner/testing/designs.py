@@ -64,7 +64,7 @@ def check_design(
 
 
 def _references(system: System, name: str) -> list[Design]:
-    """Return the designs with bounds that no plan may beat: the best of the system, and those that only bound."""
+    """Return the designs with bounds that no plan may beat: the best of the system, and bounds only."""
     references = [system.default_design, *(design for design in system.designs if design.is_bound)]
     return [design for design in references if design.name != name]
 
