@@ -164,6 +164,25 @@ for name in sys.argv[1:]:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
+def test_no_name_in_a_package_hides_one_of_its_modules() -> None:
+    """`from package.module import module` in a package would make `package.module` something else."""
+    code = """
+import importlib, sys, types
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for name in sys.argv[1:]:
+    package, _, module = name.rpartition(".")
+    if package and not isinstance(getattr(sys.modules[package], module), types.ModuleType):
+        print(name)
+"""
+    commercial = {f"planner.backends.{name}" for name in PACKAGES}
+    names = [name for name in modules() if name not in commercial]
+    assert len(names) > 500
+    result = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.returncode) == ("", 0), result.stderr
+
+
 def test_the_engine_knows_no_system() -> None:
     for path in (ROOT / "planner").rglob("*.py"):
         assert "planner_models" not in path.read_text(), path

@@ -10,7 +10,7 @@ from planner.contract.design import Design, Mechanism, never
 from planner_models.brokering import information
 from planner_models.brokering.designs import learning_bidders, several_brokers, split_control
 from planner_models.brokering.designs.broker import assignment
-from planner_models.brokering.designs.open_model import open_model
+from planner_models.brokering.designs.open_model import open_model as make_open_model
 
 
 def _design(
@@ -35,7 +35,7 @@ def _design(
         messages=messages,
         source=f"Mukerjee 2018, {source}",
         model=assignment.build_model if decide is assignment.assign else None,
-        open_model=open_model if decide is assignment.assign else None,
+        open_model=make_open_model if decide is assignment.assign else None,
         keeps_previous=keeps_previous,
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design
 from planner_models.capacity.designs import greedy, optimum, rounding, shortest_path
-from planner_models.capacity.designs.open_model import open_model
+from planner_models.capacity.designs.open_model import open_model as make_open_model
 
 DESIGNS: Final = (
     Design(
@@ -15,7 +15,7 @@ DESIGNS: Final = (
         decide=optimum.plan,
         source="Orlowski et al. 2010 (SNDlib); Dahl and Stoer 1998",
         model=optimum.model,
-        open_model=open_model,
+        open_model=make_open_model,
     ),
     Design(
         name="rounding",

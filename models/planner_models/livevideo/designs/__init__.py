@@ -18,7 +18,7 @@ from planner_models.livevideo.designs import (
 )
 from planner_models.livevideo.designs.admission import with_service
 from planner_models.livevideo.designs.lower_bitrates import with_lower_bitrates
-from planner_models.livevideo.designs.open_model import open_model
+from planner_models.livevideo.designs.open_model import open_model as make_open_model
 
 
 def _complete(decide: Any, *, pins: bool = False) -> Any:
@@ -57,7 +57,7 @@ DESIGNS: Final = (
         messages="as vdn",
         source="Mukerjee 2018, Fig. 4.8",
         model=optimum.build_model,
-        open_model=open_model,
+        open_model=make_open_model,
         **CENTRAL,
     ),
     Design(

@@ -33,9 +33,10 @@ from planner_models.traffic.designs import (
 )
 from planner_models.traffic.designs.ecmp import tell_listing_time
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
-from planner_models.traffic.designs.oblivious import oblivious
-from planner_models.traffic.designs.optimum import optimum
+from planner_models.traffic.designs.oblivious.oblivious import route as route_obliviously
 from planner_models.traffic.designs.optimum.open_model import open_model
+from planner_models.traffic.designs.optimum.optimum import model as optimum_model
+from planner_models.traffic.designs.optimum.optimum import route as route_optimally
 from planner_models.traffic.information import observe_locally, observe_reports
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.reservations import RESERVATION_COLUMNS
@@ -140,9 +141,9 @@ DESIGNS: Final = (
     _central(
         name="optimum",
         title="Optimal routing",
-        decide=optimum.route,
+        decide=route_optimally,
         source="Sen et al. 2013, equation (1)",
-        model=optimum.model,
+        model=optimum_model,
         open_model=open_model,
         keeps_previous=lambda parameters: parameters.get("most_moved") is not None,
     ),
@@ -336,7 +337,7 @@ DESIGNS: Final = (
     Design(
         name="oblivious",
         title="Oblivious routing",
-        decide=oblivious.route,
+        decide=route_obliviously,
         signalling=no_signalling,
         messages="shares are configured once; nodes flood link states when the network changes",
         source="Applegate and Cohen 2003; Ben-Ameur and Kerivin 2005",
