@@ -18,6 +18,7 @@ from planner.contract.table import Table
 from planner.contract.tables import abbreviate
 from planner.contract.units import LONGEST_NAME, plain
 from planner.formatting import counted
+from planner.io.sheet_rows import list_rows
 
 NAME: Final = re.compile(
     r"(?:(?:admin|administrative|oper|operational|link|circuit|line|port|service|current|lifecycle)?"
@@ -74,13 +75,12 @@ def drop_out_of_service(
     is_out = words.isin(OUT_OF_SERVICE).to_numpy(bool)
     if not is_out.any() or is_out.all():
         return frame, []
-    rows = [str(first_row + int(row)) for row in frame.index[is_out]]
-    listed = ", ".join(rows[:3]) + (f" and {len(rows) - 3:,} more" if len(rows) > 3 else "")
+    rows = [first_row + int(row) for row in frame.index[is_out]]
     said = " or ".join(f"'{abbreviate(text)}'" for text in list(dict.fromkeys(texts[is_out]))[:3])
     other = texts[~is_out & ~words.isin(IN_SERVICE).to_numpy(bool) & frame[name].notna().to_numpy()]
     counts_as = f"; '{abbreviate(other.iloc[0])}' counts as in service" if len(other) else ""
     column = shorten_name(name)
-    left_out = f"{counted(len(rows), 'rows')} ({listed}) whose '{column}' is {said}"
+    left_out = f"{counted(len(rows), 'rows')} ({list_rows(rows)}) whose '{column}' is {said}"
     note = (
         f"assumed: left out {left_out}{counts_as}; to keep them, write ignore = "
         f'["{column}"] in [problem.tables.{table.name}]'

@@ -114,9 +114,13 @@ def _present(cells: pd.Series) -> NDArray[np.bool_]:
 
 
 def _name_rows(is_row: NDArray[np.bool_], first_row: int) -> str:
-    rows = [str(first_row + int(row)) for row in np.flatnonzero(is_row)]
-    shown = ", ".join(rows[:3]) + (f" and {len(rows) - 3:,} more" if len(rows) > 3 else "")
-    return f"row {shown}" if len(rows) == 1 else f"rows {shown}"
+    rows = [first_row + int(row) for row in np.flatnonzero(is_row)]
+    return f"row {list_rows(rows)}" if len(rows) == 1 else f"rows {list_rows(rows)}"
+
+
+def list_rows(rows: Sequence[int]) -> str:
+    """Return the numbers of the first three rows, and the count of the others."""
+    return ", ".join(map(str, rows[:3])) + (f" and {len(rows) - 3:,} more" if len(rows) > 3 else "")
 
 
 def _has_sum(frame: pd.DataFrame, labels: Sequence[str]) -> bool:
