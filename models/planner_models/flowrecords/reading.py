@@ -6,6 +6,7 @@ import json
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ def read_records(
 
     raises     InputError for files that are none, and records far outside the time of all others
     """
-    if time_zone not in zoneinfo.available_timezones():
+    if time_zone not in _names_of_zones():
         raise InputError(f"time_zone is '{time_zone[:60]}', must be a zone such as Europe/Berlin, or UTC")
     shares: list[FlowRecords] = []
     files: list[ReadFile] = []
@@ -62,6 +63,12 @@ def read_records(
         if sum(map(len, shares)) > MAX_RECORDS:
             raise InputError(f"{path.name}: makes over {MAX_RECORDS:,} records in all; read shorter times")
     return join_records(shares), files
+
+
+@cache
+def _names_of_zones() -> frozenset[str]:
+    """Return the names of all time zones; the system's folder of zones is read once."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def _read_file(
