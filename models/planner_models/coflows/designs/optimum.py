@@ -27,10 +27,10 @@ from planner.search.judged import undecided
 from planner_models.coflows.designs import hybrid, ordering_program, sebf, windows
 from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
 from planner_models.coflows.designs.sunflow import run_windows
-from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.completion import complete_by_circuits, replay
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.lower_bounds import mean_completion_bound_ms
-from planner_models.coflows.plan.plan import Service, make_circuits
+from planner_models.coflows.plan.plan import Service, Services, join_services, tabulate_services
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats
 
 Parts = Annotated[
@@ -150,20 +150,35 @@ class _Search:
         gap = relative_gap(self.mean_ms, self.bound) if math.isfinite(self.mean_ms) else None
         return gap is not None and gap <= PROVEN
 
-    def offer(self, circuits: pd.DataFrame) -> bool:
-        """Take circuits as the incumbent where they are better; return whether they are."""
-        plan = Service(circuits=circuits)
-        mean_ms = float(replay(self.problem, plan).coflow_ms[self.problem.can_complete].mean())
-        if not mean_ms < self.mean_ms:  # also where a coflow is not complete, NaN
+    def offer(self, services: Services) -> bool:
+        """Take services by circuits as the incumbent where they are better; return whether they are."""
+        coflow_ms = complete_by_circuits(self.problem, services)
+        if not self._is_better(coflow_ms):
             return False
-        self.plan, self.mean_ms = plan, mean_ms
-        progress.report(METRIC, mean_ms, self.bound)
+        self._take(tabulate_services(self.problem, services), coflow_ms)
         return True
+
+    def offer_table(self, circuits: pd.DataFrame) -> None:
+        """Take the circuits of a plan as the incumbent where they are better."""
+        coflow_ms = replay(self.problem, Service(circuits=circuits)).coflow_ms
+        if self._is_better(coflow_ms):
+            self._take(circuits, coflow_ms)
+
+    def _mean(self, coflow_ms: Floats) -> float:
+        """Return the mean completion time of the coflows that can be complete, ms; NaN where one is not."""
+        return float(coflow_ms[self.problem.can_complete].mean())
+
+    def _is_better(self, coflow_ms: Floats) -> bool:
+        return self._mean(coflow_ms) < self.mean_ms
+
+    def _take(self, circuits: pd.DataFrame, coflow_ms: Floats) -> None:
+        self.plan, self.mean_ms = Service(circuits=circuits), self._mean(coflow_ms)
+        progress.report(METRIC, self.mean_ms, self.bound)
 
     def try_order(self, rank: Floats | None) -> bool:
         """Offer the circuits of an order of coflows, lower numbers first, by Sunflow."""
         index, start, end, switch = run_windows(self.problem, self.groups, rank=rank)
-        return self.offer(make_circuits(self.problem, self.groups.flow[index], start, end, switch))
+        return self.offer(join_services(self.groups.flow[index], start, end, switch))
 
     def try_designs(self, options: Options) -> None:
         """Offer the circuits of Sunflow, and of Solstice and Eclipse where there are few flows."""
@@ -173,7 +188,7 @@ class _Search:
             for design in (windows.schedule_solstice, windows.schedule_eclipse):
                 plan = design(self.problem, options=options).plan
                 if plan is not None:
-                    self.offer(plan.circuits)
+                    self.offer_table(plan.circuits)
 
     def move_coflows(self, steps: int, deadline: Deadline, seed: int) -> None:
         """Move a coflow to another place in the order, or exchange two, while this is better."""
@@ -212,11 +227,8 @@ class _Search:
         program = ordering_program.build_program(self.problem, circuits, most_ms=self.mean_ms)
         solution = backends.solve(program, replace(options, gap=options.gap or PROVEN / 10, service="best"))
         if solution.x is not None:
-            self.offer(
-                make_circuits(
-                    self.problem, *ordering_program.read_solution(self.problem, circuits, program, solution.x)
-                )
-            )
+            services = ordering_program.read_solution(self.problem, circuits, program, solution.x)
+            self.offer(join_services(*services))
         # plans with more circuits than the program knows may be better than its bound
         bound = solution.bound
         holds = bound is not None and bound <= self.mean_ms * (1 + PROVEN)

@@ -11,8 +11,8 @@ import pandas as pd
 from planner.search.tolerances import ROUNDING
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.packet_switch import PacketSwitch
-from planner_models.coflows.plan.plan import TIME_STEPS, Service, find_coflows, find_flows
-from planner_models.coflows.problem.problem import CoflowsInTime, Floats
+from planner_models.coflows.plan.plan import TIME_STEPS, Service, Services, find_coflows, find_flows
+from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,33 +34,54 @@ class Completion:
 @functools.lru_cache(maxsize=1)
 def replay(problem: CoflowsInTime, plan: Service) -> Completion:
     """Return the traffic that the plan's tables carry; the last one is cached."""
-    circuit_bits, circuit_ms = replay_circuits(problem, plan.circuits)
-    remaining = problem.bits - circuit_bits
-    remaining[remaining <= _rounding_bits(problem, plan.circuits)] = 0.0
+    flow = find_flows(problem, plan.circuits)
+    start_ms, end_ms = (plan.circuits[name].to_numpy(float) for name in ("start_ms", "end_ms"))
+    circuit_bits, circuit_ms = _carry(problem, flow, start_ms, end_ms)
+    remaining = _find_remaining(problem, circuit_bits, flow, end_ms)
     sharing = plan.settings["sharing"].iloc[0]
     packet_bits, packet_ms = np.zeros(len(remaining)), np.full(len(remaining), np.nan)
     if sharing != "none" and len(plan.priorities):
         packet_bits, packet_ms = _replay_packets(problem, plan, remaining)
     flow_ms = np.where(remaining > 0, packet_ms, circuit_ms)
     both = (remaining > 0) & (circuit_bits > 0)
-    flow_ms[both] = np.maximum(packet_ms, _last_end(problem, plan.circuits))[both]
-    ends = np.full(len(problem.coflows), -np.inf)
-    np.maximum.at(ends, problem.coflow, np.where(np.isnan(flow_ms), np.inf, flow_ms))
-    ends[~np.isfinite(ends)] = np.nan
+    flow_ms[both] = np.maximum(packet_ms, _last_end(problem, flow, end_ms))[both]
     return Completion(
         circuit_bits=circuit_bits,
         packet_bits=packet_bits,
         flow_ms=flow_ms,
-        coflow_ms=ends - problem.arrival_ms,
+        coflow_ms=_complete_coflows(problem, flow_ms),
     )
 
 
-def _rounding_bits(problem: CoflowsInTime, circuits: pd.DataFrame) -> Floats:
+def complete_by_circuits(problem: CoflowsInTime, services: Services) -> Floats:
+    """Return (C,) when each coflow is complete by circuits alone, ms from its arrival; NaN where it is not.
+
+    The times are those of `replay` for the table of the services.
+    """
+    bits, flow_ms = _carry(problem, services.flow, services.start_ms, services.end_ms)
+    remaining = _find_remaining(problem, bits, services.flow, services.end_ms)
+    return _complete_coflows(problem, np.where(remaining > 0, np.nan, flow_ms))
+
+
+def _complete_coflows(problem: CoflowsInTime, flow_ms: Floats) -> Floats:
+    """Return (C,) when the last flow of each coflow is complete, ms from its arrival; else NaN."""
+    ends = np.full(len(problem.coflows), -np.inf)
+    np.maximum.at(ends, problem.coflow, np.where(np.isnan(flow_ms), np.inf, flow_ms))
+    ends[~np.isfinite(ends)] = np.nan
+    completion_ms: Floats = ends - problem.arrival_ms
+    return completion_ms
+
+
+def _find_remaining(problem: CoflowsInTime, carried: Floats, flow: Ints, end_ms: Floats) -> Floats:
+    """Return (F,) the bits of each flow that circuits leave, 0 where they are within rounding."""
+    remaining = problem.bits - carried
+    remaining[remaining <= _rounding_bits(problem, flow, end_ms)] = 0.0
+    return remaining
+
+
+def _rounding_bits(problem: CoflowsInTime, flow: Ints, end_ms: Floats) -> Floats:
     """Return (F,) the bits that may be missing of complete flows, as lengths of times are rounded."""
-    flow = find_flows(problem, circuits)
-    steps = np.bincount(
-        flow, weights=np.spacing(np.abs(circuits["end_ms"].to_numpy(float))), minlength=len(problem.bits)
-    )
+    steps = np.bincount(flow, weights=np.spacing(np.abs(end_ms)), minlength=len(problem.bits))
     rounded: Floats = ROUNDING * problem.bits + TIME_STEPS * steps * problem.circuit_rate
     return rounded
 
@@ -70,9 +91,14 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
 
     Circuits carry at full rate from their start until their end, or until their flow is complete.
     """
-    flow = find_flows(problem, circuits)
+    start_ms, end_ms = (circuits[name].to_numpy(float) for name in ("start_ms", "end_ms"))
+    return _carry(problem, find_flows(problem, circuits), start_ms, end_ms)
+
+
+def _carry(problem: CoflowsInTime, flow: Ints, start_ms: Floats, end_ms: Floats) -> tuple[Floats, Floats]:
+    """Return what `replay_circuits` does, of circuits for flows (rows of `flows`)."""
     rows = np.arange(len(flow))
-    times_ms = np.concatenate([circuits["start_ms"].to_numpy(float), circuits["end_ms"].to_numpy(float)])
+    times_ms = np.concatenate([start_ms, end_ms])
     change = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
     of = np.tile(flow, 2)
     order = np.lexsort((change, times_ms, of))
@@ -91,7 +117,7 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
     sums = total - before  # by the end of each piece
     sums_of = np.bincount(of, weights=bits, minlength=len(carried))
     carried = np.minimum(sums_of, problem.bits)
-    need = (problem.bits - _rounding_bits(problem, circuits))[of]
+    need = (problem.bits - _rounding_bits(problem, flow, end_ms))[of]
     # cumulative sums over all groups round with the total; the pieces of a group alone do not
     rounding = 1e-15 * float(total[-1])
     reaches = (sums >= need - rounding) & (sums_of[of] >= need)
@@ -107,10 +133,10 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
     return carried, ends
 
 
-def _last_end(problem: CoflowsInTime, circuits: pd.DataFrame) -> Floats:
+def _last_end(problem: CoflowsInTime, flow: Ints, end_ms: Floats) -> Floats:
     """Return (F,) the end of the last circuit of each flow, ms; 0 where there is none."""
     ends = np.zeros(len(problem.bits))
-    np.maximum.at(ends, find_flows(problem, circuits), circuits["end_ms"].to_numpy(float))
+    np.maximum.at(ends, flow, end_ms)
     return ends
 
 

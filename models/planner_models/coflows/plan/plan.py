@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -100,12 +100,23 @@ def from_tables(problem: CoflowsInTime, tables: Mapping[str, pd.DataFrame]) -> S
     return Service(**take_tables(PLAN_TABLES, tables, optional=("circuits", "priorities", "settings")))
 
 
-def make_circuits(
-    problem: CoflowsInTime, flow: Ints, start_ms: Floats, end_ms: Floats, switch: Ints
-) -> pd.DataFrame:
-    """Return the table `circuits` of some services of flows (rows of `flows`), in order of their start.
+class Services(NamedTuple):
+    """Services of flows by circuits, one a row of the table `circuits`, in its order.
 
-    Services of one flow that follow each other over one circuit are one row.
+    flow, switch      (rows,) row of the problem's table `flows`, and switch from 0
+    start_ms, end_ms  (rows,) from time 0
+    """
+
+    flow: Ints
+    start_ms: Floats
+    end_ms: Floats
+    switch: Ints
+
+
+def join_services(flow: Ints, start_ms: Floats, end_ms: Floats, switch: Ints) -> Services:
+    """Return services in order of their start.
+
+    Services of one flow that follow each other over one circuit are one.
     """
     end_ms = np.maximum(end_ms, np.nextafter(start_ms, np.inf))  # flows may take less than a step of time
     order = np.lexsort((start_ms, switch, flow))
@@ -116,17 +127,29 @@ def make_circuits(
     last = np.append(first[1:], len(flow)) - 1 if len(first) else first
     order = np.lexsort((flow[first], start_ms[first]))
     first, last = first[order], last[order]
-    flow = flow[first]
+    return Services(flow[first], start_ms[first], end_ms[last], switch[first])
+
+
+def tabulate_services(problem: CoflowsInTime, services: Services) -> pd.DataFrame:
+    """Return the table `circuits` of joined services."""
+    flow = services.flow
     frame = pd.DataFrame(
         {
             "coflow": problem.coflow_names[problem.coflow[flow]],
             **problem.name_pairs(problem.source[flow], problem.target[flow]),
-            "start_ms": start_ms[first],
-            "end_ms": end_ms[last],
-            "switch": switch[first].astype(float) + 1,
+            "start_ms": services.start_ms,
+            "end_ms": services.end_ms,
+            "switch": services.switch.astype(float) + 1,
         }
     )
     return frame[list(CIRCUITS.columns)]
+
+
+def make_circuits(
+    problem: CoflowsInTime, flow: Ints, start_ms: Floats, end_ms: Floats, switch: Ints
+) -> pd.DataFrame:
+    """Return the table `circuits` of services, which are joined; flows are rows of the table `flows`."""
+    return tabulate_services(problem, join_services(flow, start_ms, end_ms, switch))
 
 
 def find_flows(problem: CoflowsInTime, circuits: pd.DataFrame) -> Ints:
