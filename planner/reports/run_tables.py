@@ -211,10 +211,16 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def change(value: float | None, earlier: float | None, text: Callable[[float | None], str] = number) -> str:
-    """Return the change since an earlier value in brackets, as `text` writes it; nothing without a change."""
+    """Return the change since an earlier value in brackets, as `text` writes it; nothing without a change.
+
+    The change of a percentage is in percentage points: `93% (−7 points)`.
+    """
     if value is None or earlier is None or math.isclose(value, earlier, rel_tol=1e-9, abs_tol=1e-12):
         return ""
-    return f" ({'+' if value > earlier else '−'}{text(abs(value - earlier))})"
+    amount = text(abs(value - earlier))
+    if amount.endswith("%"):
+        amount = f"{amount.removesuffix('%')} points"
+    return f" ({'+' if value > earlier else '−'}{amount})"
 
 
 def design_columns(labels: Sequence[str]) -> list[Column]:

@@ -10,7 +10,7 @@ import streamlit as st
 from plotly import graph_objects as go
 
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number, counted, counted_of, number, sizes, title_of
+from planner.formatting import amount_or_number, counted, counted_of, is_share, number, sizes, title_of
 from planner.reports.colours import COLOURS
 from planner.scenarios.catalogue import find_system, system_names
 from planner.store.record import column_of
@@ -144,6 +144,16 @@ class Words:
             for system in systems
             for metric in system.metrics
         }
+        self._shares = {
+            column_of(metric.name)
+            for system in systems
+            for metric in system.metrics
+            if is_share(metric.name, metric.unit)
+        }
+
+    def axis(self, name: str) -> dict[str, str]:
+        """Return the title and the format of numbers of an axis; parts of a whole are in percent."""
+        return {"title": self(name), "tickformat": ".4~%" if name in self._shares else ""}
 
     def __call__(self, name: str) -> str:
         """Return a column of the store in words."""
@@ -184,7 +194,7 @@ def _show_lines(
             figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
         else:
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
-    figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(value), height=440, **LAYOUT)
+    figure.update_layout(xaxis=words.axis(horizontal), yaxis=words.axis(value), height=440, **LAYOUT)
     rendering.show_chart(figure, "lines")
     shown = frame.rename_axis(index=words(horizontal)).style
     st.dataframe(shown.format(number, na_rep="-"))  # type: ignore[arg-type]  # the cells are numbers
@@ -227,7 +237,7 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: 
                 marker={"size": 6, "color": COLOURS[index % len(COLOURS)]},
             )
         )
-    figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(vertical), height=520, **LAYOUT)
+    figure.update_layout(xaxis=words.axis(horizontal), yaxis=words.axis(vertical), height=520, **LAYOUT)
     rendering.show_chart(figure, "points")
     st.caption(counted(len(frame), "runs") + _limit_note(frame))
 
@@ -247,7 +257,7 @@ def _show_distribution(store: Store, where: str | None, metrics: list[str], word
             )
         )  # fmt: skip
     figure.update_layout(
-        xaxis_title=words(value),
+        xaxis=words.axis(value),
         showlegend=False,
         height=120 + 50 * max(2, frame["label"].nunique()),
         **LAYOUT,

@@ -44,6 +44,8 @@ def test_runs_have_a_verdict_and_words_with_units(folder: Path) -> None:
         assert words("designs.ecmp.information.age_s") == "ecmp: Age [s]"
         assert words("metrics.delivered_mbps" if "metrics.delivered_mbps" in store.metric_names() else
                      "delivered_mbps").startswith("Delivered")  # fmt: skip
+        shares = [name for name in store.metric_names() if name.endswith("max_utilization")]
+        assert [words.axis(name)["tickformat"] for name in (*shares, "problem.scale")] == [".4~%", ""]
 
 
 @pytest.mark.slow

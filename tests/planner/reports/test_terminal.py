@@ -10,7 +10,7 @@ from rich.console import Console
 
 from planner.cli import listings
 from planner.formatting import sizes
-from planner.reports import terminal
+from planner.reports import run_tables, terminal
 from planner.reports.document import Column, Part, Table, table_of
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.description import describe, section_parameters
@@ -117,3 +117,10 @@ def test_no_cell_is_cut_beside_a_long_text_among_figures() -> None:
     terminal.show_part(Part(tables=[Table(columns=columns, rows=rows)]), shown)
     words = shown.export_text().split()
     assert [word for row in rows for cell in row for word in cell.split() if word not in words] == []
+
+
+def test_changes_of_percentages_are_in_points() -> None:
+    metric = find_system("traffic").metric("max_utilization")
+    assert run_tables.change(0.93, 1.0, metric.text) == " (−7 points)"
+    assert run_tables.change(1200.0, 1000.0, lambda value: f"{value:.0f}") == " (+200)"
+    assert run_tables.change(1.0, 1.0, metric.text) == ""
