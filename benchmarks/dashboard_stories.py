@@ -113,14 +113,16 @@ def play_simulation(page: Any, url: str, report: Report) -> None:
     """Simulate two designs in which a reflector fails, and stop while it is down."""
     page.goto(f"{url}/through_time?{urlencode({'scenario': 'livevideo/testbed_failure'})}")
     page.get_by_role("button", name="Run").wait_for()
+    report("simulation 1 settings")
     press(page, "Run")
     page.get_by_role("button", name="Play").nth(1).wait_for()
     wait_for_script(page)
+    report("simulation 2 verdict")
     page.get_by_role("slider", name="Moment").first.focus()
     for _ in range(12):
         page.keyboard.press("ArrowRight")
     page.get_by_text("24 s", exact=True).first.wait_for()
-    report("simulation")
+    report("simulation 3 failed")
 
 
 def play_purchases(page: Any, url: str, report: Report) -> None:
@@ -245,6 +247,7 @@ STORIES = (
     play_backbone,
     play_market,
     play_live_video,
+    play_simulation,
     play_purchases,
     play_shares,
     play_updates,

@@ -83,7 +83,7 @@ class Fact:
 class ElementReport:
     """Report on an element: its use in a plan.
 
-    facts     load, capacity, price of capacity and others, the most important first
+    facts     load, capacity, gain by more capacity and others, the most important first
     sections  tables: who uses it, the largest first
     """
 

@@ -190,9 +190,9 @@ def describe_cluster(
         _fact("Clients", clients, "clients"),
         _fact("Congested clients", clients if is_congested else 0.0, "clients"),
         _fact(
-            "Price of capacity (weighted cost)",
+            "Gain by 1 Gbit/s more (weighted cost)",
             None if price is None else 1000 * factor * float(price[cluster]),
-            f"{unit} per Gbit/s".strip(),
+            unit,
         ),
         _fact(
             "Cost of its traffic", _cost_per_hour(problem, assignment, rows), f"{problem.terms.currency}/h"

@@ -150,9 +150,8 @@ def _describe_links(
         Fact(label="Load", value=float(load.sum()), unit="Mbit/s"),
         Fact(label=label, value=float(capacity.sum()), unit="Mbit/s"),
         Fact(
-            label="Price of capacity (service minus cost)",
+            label="Gain by 1 Mbit/s more (service minus cost)",
             value=None if price is None else float(price[links].sum()),
-            unit="per Mbit/s",
         ),
         Fact(label="Cost of its traffic", value=spent),
     ]

@@ -152,8 +152,7 @@ def _rate(label: str, value: float) -> Fact:
 def _price_fact(prices: _CapacityPrices, links: Bools) -> Fact:
     metric = prices.metric
     value = None if prices.price is None else 1000 * float(prices.price[links].sum())
-    label = f"Price of capacity ({metric.words})"
-    return Fact(label=label, value=value, unit=f"{metric.unit} per Gbit/s".strip())
+    return Fact(label=f"Gain by 1 Gbit/s more ({metric.words})", value=value, unit=metric.unit)
 
 
 def _list_users(problem: Traffic, flow: VerifiedFlow, links: Bools, starting: Bools | None = None) -> Section:

@@ -139,4 +139,4 @@ def test_a_full_cluster_has_a_price() -> None:
     facts = {fact.label: fact.value for fact in report.facts}
     assert facts["Load"] == pytest.approx(100.0)
     assert facts["CDN"] == "x"
-    assert float(facts["Price of capacity (weighted cost)"] or 0.0) > 0
+    assert float(facts["Gain by 1 Gbit/s more (weighted cost)"] or 0.0) > 0

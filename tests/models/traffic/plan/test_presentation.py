@@ -249,7 +249,7 @@ def test_no_upgrade_gains_more_than_its_bound(problem: Traffic, design: str) -> 
 def test_prices_are_those_of_the_program() -> None:
     problem = network([("a", "b", 4.0), ("b", "c", 2.0)], [("a", "c", 10.0)])
     facts = {fact.label: fact for fact in LINKS.describe(problem, decide(problem), "b->c", OPTIONS).facts}
-    assert facts["Price of capacity (delivered)"].value == pytest.approx(1000.0)  # per Gbit/s
+    assert facts["Gain by 1 Gbit/s more (delivered)"].value == pytest.approx(1000.0)
     assert facts["Utilization"].value == pytest.approx(100.0)
     assert facts["Capacity"].value == 2.0
     assert LINKS.ranking(problem, decide(problem), DOUBLE, OPTIONS) == pytest.approx({"b->c": 2.0})
