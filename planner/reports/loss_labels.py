@@ -124,16 +124,16 @@ def label_text(losses: Sequence[Loss], unit: str, *, say_verbs: bool) -> str:
 
 
 def coverage_text(labels: Sequence[Label], drawing: NetworkMap) -> str:
-    """Return the share of all losses that labels give: `labels cover 93% of the 14.2 Gbit/s lost`."""
+    """Return the share of all losses that labels give: `labels cover 93% of the 14.2 Gbit/s that is lost`."""
     nodes, links = drawing.amounts_lost()
     total = float(nodes.sum() + links.sum())
     if total <= 0:
         return ""
     share = sum(label.amount for label in labels) / total
-    covered = "all" if share >= ALL else percent(share, 0)
+    covered = "" if share >= ALL else f"{percent(share, 0)} of "
     amount = amount_or_number(total, drawing.lost_unit)
     brackets = ", in brackets the number of places" if any(len(label.losses) > 1 for label in labels) else ""
-    return f"labels cover {covered} of the {amount} that {lost_verb(drawing)}{brackets}"
+    return f"labels cover {covered}the {amount} that {lost_verb(drawing)}{brackets}"
 
 
 def lost_verb(drawing: NetworkMap) -> str:
@@ -144,7 +144,8 @@ def lost_verb(drawing: NetworkMap) -> str:
         for words in np.array(drawing.losses_of(drawing.nodes), dtype=object)[nodes > 0]
     ]
     verbs += ["lost"] * bool((links > 0).any())
-    return ("is " if drawing.lost_noun in ("traffic", "data") else "are ") + join_verbs(verbs)
+    is_singular = drawing.lost_noun in ("traffic", "data") or float(nodes.sum() + links.sum()) == 1.0
+    return ("is " if is_singular else "are ") + join_verbs(verbs)
 
 
 def join_verbs(verbs: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ const LABEL_ENOUGH = 0.9; // of what is lost: labels that follow those with so m
 const LABELS_ALWAYS = 3; // even where fewer have enough
 const HALF_HEIGHT = 9.5;
 const LABEL_GAP = 5; // between a node's circle and its label
-const LABEL_ALL = 0.9995; // share from which a sentence says that labels cover all
+const LABEL_ALL = 0.9995; // share from which labels cover all
 
 // losses: {x, y, radius, amount, text, words}; units: [name, size] ascending; left, right: ends of the picture
 function placeLabels(losses, { units, widthOf, taken, left, right }) {
@@ -71,7 +71,7 @@ function amountText(amount, units) {
 function coverageText(labels, losses) {
   if (!losses?.total) return "";
   const share = sumOf(labels) / losses.total;
-  const covered = share >= LABEL_ALL ? "all" : `${Math.round(100 * share)}%`;
+  const covered = share >= LABEL_ALL ? "" : `${Math.round(100 * share)}% of `;
   const brackets = labels.some((label) => label.losses.length > 1) ? ", in brackets the number of places" : "";
-  return `labels cover ${covered} of the ${losses.totalText} that ${losses.verb}${brackets}`;
+  return `labels cover ${covered}the ${losses.totalText} that ${losses.verb}${brackets}`;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -9,6 +10,7 @@ import pandas as pd
 import streamlit as st
 from plotly import graph_objects as go
 
+from planner.contract.system import System
 from planner.errors import PlannerError
 from planner.formatting import amount_or_number, counted, counted_of, is_share, number, sizes, title_of
 from planner.reports.colours import COLOURS
@@ -89,7 +91,7 @@ def _show_runs(store: Store, where: str | None) -> None:
     if not total:
         st.info("No run matches the filter.")
         return
-    words = Words(store, where)
+    words = Words([find_system(name) for name in _systems(store, where)])
     for line in verdicts(store, where):
         st.markdown(f"**{session.escape_markdown(line)}**")
     st.caption(counted_of(total, len(store), "runs"))
@@ -117,8 +119,8 @@ def verdicts(store: Store, where: str | None) -> list[str]:
         if not len(means):
             continue
         ranked = means.sort_values(ascending=metric.better == "less")
-        titles = {design.name: design.label for design in system.designs}
-        shown = [titles.get(str(label), title_of(str(label))) for label in ranked.index]
+        words = Words([system])
+        shown = [words.entry("label", label) for label in ranked.index]
         says = f"{system.label}, {metric.words} in the mean of {sizes({'runs': store.count(condition)})}: "
         says += f"{shown[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
         if len(ranked) > 1:
@@ -137,8 +139,11 @@ def _systems(store: Store, where: str | None) -> list[str]:
 class Words:
     """Names of metrics and settings in words, with their units, as the systems of the runs declare them."""
 
-    def __init__(self, store: Store, where: str | None) -> None:
-        systems = [find_system(name) for name in _systems(store, where)]
+    def __init__(self, systems: Sequence[System]) -> None:
+        self._titles = {
+            "system": {system.name: system.label for system in systems},
+            "design": {design.name: design.label for system in systems for design in system.designs},
+        }
         self._labels = {
             column_of(metric.name): f"{metric.label} [{metric.unit}]" if metric.unit else metric.label
             for system in systems
@@ -154,6 +159,14 @@ class Words:
     def axis(self, name: str) -> dict[str, str]:
         """Return the title and the format of numbers of an axis; parts of a whole are in percent."""
         return {"title": self(name), "tickformat": ".4~%" if name in self._shares else ""}
+
+    def entry(self, column: str, value: Any) -> str:
+        """Return a value of a column in words: the title of a design or system, else the value."""
+        text = str(value)
+        if column not in ("design", "label", "system"):
+            return text
+        titles = self._titles["system" if column == "system" else "design"]
+        return titles.get(text, title_of(text))
 
     def __call__(self, name: str) -> str:
         """Return a column of the store in words."""
@@ -185,6 +198,10 @@ def _show_lines(
     )
     split = None if series in (NO_SERIES, horizontal) else series
     frame = store.chart(value, by=horizontal, series=split, where=where, how=aggregate)
+    if split is not None:
+        frame.columns = pd.Index([words.entry(split, name) for name in frame])
+    if horizontal in ("design", "label", "system"):
+        frame.index = pd.Index([words.entry(horizontal, name) for name in frame.index])
     figure = go.Figure()
     is_numeric = pd.to_numeric(pd.Series(frame.index), errors="coerce").notna().all()
     for index, name in enumerate(frame):
@@ -231,7 +248,7 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: 
             go.Scattergl(
                 x=rows[horizontal],
                 y=rows[vertical],
-                name=str(label),
+                name=words.entry("label", label),
                 mode="markers",
                 text=rows["digest"].str[:12] if len(frame) <= MAX_NAMED_POINTS else None,
                 marker={"size": 6, "color": COLOURS[index % len(COLOURS)]},
@@ -251,8 +268,8 @@ def _show_distribution(store: Store, where: str | None, metrics: list[str], word
         minimum, lower, median, upper, maximum = rows[value].astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
         figure.add_trace(
             go.Box(
-                y=[str(label)], lowerfence=[minimum], q1=[lower], median=[median], q3=[upper],
-                upperfence=[maximum],
+                y=[words.entry("label", label)],
+                lowerfence=[minimum], q1=[lower], median=[median], q3=[upper], upperfence=[maximum],
                 orientation="h", marker_color=COLOURS[index % len(COLOURS)],
             )
         )  # fmt: skip
@@ -291,7 +308,7 @@ def _show_table(store: Store, where: str | None, total: int, words: Words) -> No
         st.caption("Choose a run to see its request, its messages and its plan.")
         return
     run = frame.iloc[rows[0]]
-    st.subheader(f"{run['label']} on {run['scenario']}")
+    st.subheader(f"{words.entry('label', run['label'])} on {run['scenario']}")
     for kind, text in store.messages(run["digest"]):
         st.markdown(f"- {kind}: " + session.escape_markdown(text))
     with st.expander("Request"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.scenarios.catalogue import find_system
 from planner.store.store import Store
 from planner_dashboard import session
 from planner_dashboard.results.page import Words, verdicts
@@ -38,7 +39,7 @@ def test_runs_have_a_verdict_and_words_with_units(folder: Path) -> None:
     with Store(folder) as store:
         (line,) = verdicts(store, "problem.scale < 1")
         assert line.startswith("Traffic routing, delivered in the mean of 2 runs: ")
-        words = Words(store, None)
+        words = Words([find_system("traffic")])
         assert words("problem.scale") == "Scale"
         assert words("solver.time_limit_s") == "Time limit [s]"
         assert words("designs.ecmp.information.age_s") == "ecmp: Age [s]"
@@ -46,6 +47,8 @@ def test_runs_have_a_verdict_and_words_with_units(folder: Path) -> None:
                      "delivered_mbps").startswith("Delivered")  # fmt: skip
         shares = [name for name in store.metric_names() if name.endswith("max_utilization")]
         assert [words.axis(name)["tickformat"] for name in (*shares, "problem.scale")] == [".4~%", ""]
+        assert words.entry("design", "ecmp") == "Equal-cost multipath"
+        assert words.entry("problem.scale", 0.5) == "0.5"
 
 
 @pytest.mark.slow

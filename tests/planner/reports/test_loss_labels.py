@@ -86,6 +86,9 @@ def test_the_share_counts_what_is_not_drawn() -> None:
     assert coverage_text([], network([0.0, 0.0], lost_twice=True)) == ""
     twice = network([60.0, 35.0], lost_twice=True, lost_unit="clients")
     assert coverage_text(labels, twice) == "labels cover 63% of the 95 clients that are lost"
+    one = network([1.0, 0.0], lost_twice=True, lost_unit="clients")
+    whole = place([Loss(x=1.0, y=1.0, radius=1.0, amount=1.0, words="lost")])
+    assert coverage_text(whole, one) == "labels cover the 1 client that is lost"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")

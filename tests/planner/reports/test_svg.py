@@ -125,7 +125,7 @@ def test_a_node_that_loses_traffic_says_how_much() -> None:
     lossy = replace(lossy, nodes=lossy.nodes.assign(lost=[0.0, 1500.0, 0.0]), lost_unit="Mbit/s")
     written = texts(network_svg(lossy))
     assert "1.5 Gbit/s" in written
-    assert "Labels cover all of the 1.5 Gbit/s that is lost" in written
+    assert "Labels cover the 1.5 Gbit/s that is lost" in written
 
 
 def timeline(**more: Any) -> Timeline:
