@@ -12,6 +12,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.traffic import information
 from planner_models.traffic.designs import (
+    backup_paths,
     bgp_exits,
     concurrent_flow_fptas,
     cspf,
@@ -263,6 +264,17 @@ DESIGNS: Final = (
         messages="nodes flood the bandwidth that links have available at each priority; the source of each "
         "demand computes its path and reserves it hop by hop",
         source="RFC 3209, RFC 3630, RFC 4655",
+    ),
+    Design(
+        name="backup_paths",
+        title="Reservation with backup path",
+        decide=backup_paths.route,
+        observe=observe_reports,
+        mechanism=Mechanism.TRANSPARENCY,
+        signalling=information.signal_reservations,
+        messages="nodes flood the bandwidth that links have available at each priority; the source of each "
+        "demand computes a first path and a backup path and reserves both hop by hop",
+        source="RFC 4427, RFC 3209",
     ),
     _central(
         name="unsplit",

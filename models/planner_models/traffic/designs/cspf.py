@@ -44,12 +44,12 @@ def route(
     source  RFC 3209 (RSVP-TE), RFC 3630 (available bandwidth by priority), RFC 4655, 3.1 (CSPF)
     """
     reservations = Reservations.of(problem, problem.setup_priority, problem.hold_priority)
-    _signal(problem, reservations, PathSearch(problem, tie), order, Deadline.of(options))
+    signal_all(problem, reservations, PathSearch(problem, tie), order, Deadline.of(options))
     plan = admit_paths(problem, reservations.path)
     return Decision(plan=plan, proof=feasible(), guarantees=frozenset({"capacity"}))
 
 
-def _signal(
+def signal_all(
     problem: Traffic, reservations: Reservations, search: PathSearch, order: Order, deadline: Deadline
 ) -> None:
     """Signal all reservations, and those that are preempted or were refused again until nothing changes.

@@ -227,12 +227,17 @@ class PathSearch:
 
 def admit_paths(problem: Traffic, path_of: list[Path | None]) -> Routing:
     """Return the plan in which demands with a path are sent whole on it, and the others are shed."""
+    result = list_paths(path_of)
+    paths = CandidatePaths(found=result, width=len(problem.links))
+    return flows_over_paths(problem, paths, problem.rate_mbps[result.demand], is_partial=True).make_plan(1.0)
+
+
+def list_paths(path_of: list[Path | None]) -> FoundPaths:
+    """Return the paths of the demands that have one."""
     admitted = {row: path for row, path in enumerate(path_of) if path is not None}
-    demand, links = np.array(list(admitted), dtype=np.int64), list(admitted.values())
-    search_result = FoundPaths(
-        demand=demand,
+    links = list(admitted.values())
+    return FoundPaths(
+        demand=np.array(list(admitted), dtype=np.int64),
         start=np.cumsum([0, *map(len, links)]).astype(np.int64),
         link=np.array([link for path in links for link in path], dtype=np.int32),
     )
-    paths = CandidatePaths(found=search_result, width=len(problem.links))
-    return flows_over_paths(problem, paths, problem.rate_mbps[demand], is_partial=True).make_plan(1.0)

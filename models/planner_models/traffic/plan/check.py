@@ -20,7 +20,7 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.traffic.plan.delivery import delivered_rates
-from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
+from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures, find_preferred
 from planner_models.traffic.plan.flow_check import check_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_classes
@@ -225,7 +225,8 @@ def _follow_each(
         minimum = float(least_mbps[demand])
         worst: tuple[str, float] | None = None
         for rows, is_lost in _list_losses(hits[:, here], claim.at_once):
-            arrives = min(float(flow.served_mbps[demand]), float(routes.most_mbps[here][~is_lost].sum()))
+            is_active = find_preferred(routes.preference[here], is_lost)
+            arrives = min(float(flow.served_mbps[demand]), float(routes.most_mbps[here][is_active].sum()))
             if arrives >= minimum or (worst is not None and arrives >= worst[1]):
                 continue
             if rows not in disconnected:

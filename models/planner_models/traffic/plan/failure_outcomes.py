@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
@@ -67,12 +68,14 @@ class SplitRoutes:
     demand    (R,) of each
     weight    (R,) its part of the demand, against those of the demand's other routes that survive
     most_mbps (R,) most traffic; inf for no limit
+    preference (R,) it takes traffic only where all routes of the demand with a smaller one have failed
     uses      (R, E) share of its traffic on each link
     """
 
     demand: Ints
     weight: Floats
     most_mbps: Floats
+    preference: Floats
     uses: sp.csr_array
 
     @classmethod
@@ -90,6 +93,7 @@ class SplitRoutes:
             demand=problem.find_demands(table),
             weight=np.where(is_limited, limit, rate),
             most_mbps=np.where(is_limited, limit, np.inf),
+            preference=_preferences(table),
             uses=links_of_routes(problem, table, list_routes(problem, table)),
         )
 
@@ -101,6 +105,15 @@ class SplitRoutes:
     def find_hits(self, failures: FailureSet) -> Bools:
         """Return whether a failure takes a route, shape (S, R)."""
         return np.asarray((self.touches @ failures.link_down.T.astype(float)).T > 0)
+
+    def find_active(self, is_lost: Bools, demands: int) -> Bools:
+        """Return the routes that take traffic in each failure, of those that it takes; both (R, S)."""
+        if not self.preference.any():
+            return ~is_lost
+        surviving = np.where(is_lost, np.inf, self.preference[:, None])
+        first = np.full((demands, is_lost.shape[1]), np.inf)
+        np.minimum.at(first, self.demand, surviving)
+        return np.asarray(~is_lost & (surviving <= first[self.demand]))
 
     def never_overload(self, problem: Traffic) -> bool:
         """Return whether the reservations of the routes fit into the capacities all together."""
@@ -118,11 +131,11 @@ class SplitRoutes:
         size = max(1, MAX_ENTRIES // max(count, 1))
         for first in range(0, len(down), size):
             chunk = down[first : first + size]
-            is_lost = touches @ chunk.T.astype(float) > 0
-            weight = np.where(is_lost, 0.0, self.weight[:, None])
+            is_idle = ~self.find_active(np.asarray(touches @ chunk.T.astype(float) > 0), demands)
+            weight = np.where(is_idle, 0.0, self.weight[:, None])
             total = of_demand @ weight
             upper = of_demand @ np.where(
-                is_lost, 0.0, np.minimum(self.most_mbps, problem.rate_mbps.sum())[:, None]
+                is_idle, 0.0, np.minimum(self.most_mbps, problem.rate_mbps.sum())[:, None]
             )
             sent = np.where(total > 0, np.minimum(sent_mbps[:, None], upper), 0.0)
             share = np.divide(sent, total, out=np.zeros(sent.shape), where=total > 0)
@@ -137,6 +150,19 @@ class SplitRoutes:
                 if flow is not None and over[index]:
                     delivered = delivered_rates(problem, flow)
                 yield Aftermath(sent[:, index], delivered, load[:, index], flow)
+
+
+def find_preferred(preference: Floats, is_lost: Bools) -> Bools:
+    """Return which routes of one demand take traffic, (R,): of those that survive, the first preferences."""
+    survives = ~is_lost
+    return np.asarray(survives & (preference <= preference[survives].min(initial=np.inf)))
+
+
+def _preferences(routes: pd.DataFrame) -> Floats:
+    """Return the preference of each route, (R,), 0 where the table gives none."""
+    if "preference" not in routes:
+        return np.zeros(len(routes))
+    return routes["preference"].fillna(0.0).to_numpy(float)
 
 
 def _flow_of_demands(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> VerifiedFlow:
@@ -321,5 +347,6 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
         demand=paths.demand,
         weight=paths.rate,
         most_mbps=np.full(len(paths.rate), np.inf),
+        preference=np.zeros(len(paths.rate)),
         uses=sp.csr_array((np.ones(len(paths.link)), paths.link, paths.start), shape=shape),
     )

@@ -63,6 +63,14 @@ ROUTES: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "preference": number(
+            "it takes traffic only where all routes of the demand with a smaller number have failed, as a "
+            "backup path does; blank: 0",
+            at_least=0,
+            whole=True,
+            optional=True,
+            may_be_blank=True,
+        ),
         "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
