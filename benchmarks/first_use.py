@@ -32,6 +32,7 @@ SCENARIOS: Final = {
     "capacity": ("capacity/own_data",),
     "cdnrouting": ("cdnrouting/own_data", "--designs", "joint,separate"),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
+    "consolidation": ("consolidation/own_data", "--designs", "patterns,best_fit"),
     "contracts": ("contracts/own_data",),
     "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),
     "analytics": ("analytics/own_data",),

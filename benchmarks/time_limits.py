@@ -36,6 +36,7 @@ SCENARIOS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("circuitflows/one_ring", {"problem.horizon_us": 10_000_000}),
     ("circuits/skewed_512", {}),
     ("coflows/mapreduce", {}),
+    ("consolidation/fleet_100k", {}),
     ("contracts/month", {}),
     ("contracts/switching", {}),
     ("fairshare/zipf_1000", {}),

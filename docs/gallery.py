@@ -51,6 +51,7 @@ EXAMPLES: Final = {
     "circuitflows": Example("circuitflows/own_data"),
     "circuits": Example("circuits/shuffle", "solstice"),
     "coflows": Example("coflows/own_data"),
+    "consolidation": Example("consolidation/own_data", "patterns"),
     "contracts": Example("contracts/own_data"),
     "fairshare": Example("fairshare/own_data"),
     "flowtables": Example("flowtables/own_data"),

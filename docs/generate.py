@@ -37,6 +37,7 @@ EXAMPLES = {
     "circuitflows": "one_ring",
     "circuits": "hotspots",
     "coflows": "mapreduce",
+    "consolidation": "own_data",
     "fairshare": "own_data",
     "flowtables": "own_data",
     "livevideo": "session_window",

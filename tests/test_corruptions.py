@@ -30,6 +30,7 @@ DECISIONS = {
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet"},
     "coflows": {"circuits", "priorities", "settings"},
+    "consolidation": {"fleet", "placement", "slots", "helpers", "moves"},
     "flowtables": {"megaflows", "masks"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},

@@ -49,6 +49,7 @@ LONG = (
     "capacity",
     "cdnrouting",
     "coflows",
+    "consolidation",
     "contracts",
     "fairshare",
     "flowtables",

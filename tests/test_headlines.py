@@ -29,6 +29,7 @@ OVERLOADED = {
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
     "multicast/own_data": {"problem.table_size": 1},
     "rotors/own_data": {"problem.scale": 3.0},
+    "consolidation/own_data": {"problem.most": 1},
     "contracts/own_data": {"problem.scale": 3.0},
     "fairshare/own_data": {"problem.scale": 5.0},
     "topology/own_data": {"problem.scale": 3.0},

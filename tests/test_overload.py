@@ -56,6 +56,7 @@ OVERLOADS = {
         "multicast/own_data", {"problem.table_size": 1}, "partitioned_aggregated", "groups_by_unicast"
     ),
     "rotors": Overload("rotors/own_data", {"problem.scale": 3.0}, "direct", "unserved_mbps"),
+    "consolidation": Overload("consolidation/own_data", {"problem.most": 1}, "best_fit", "refused"),
     "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),
     "fairshare": Overload("fairshare/own_data", {"problem.memory_scale": 0.3}, "fq", "unplaced_replicas"),
     "flowtables": Overload("flowtables/own_data", {"problem.flow_limit": 8}, "all", "uncached"),

@@ -110,6 +110,7 @@ def documents() -> list[dict[str, Any]]:
     brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
     capacity = {"cities": 5}
     cdnrouting = {"clusters": 2}
+    consolidation = {"shapes": 4, "machines": 12}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
     coflows = {"coflows": 8}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
@@ -132,7 +133,7 @@ def documents() -> list[dict[str, Any]]:
         **traffic,
     }
     small |= {**contracts, **fairshare, **topology, **rotors, **analytics, **flowtables, **updates}
-    small |= cdnrouting
+    small |= {**cdnrouting, **consolidation}
     result = []
     for base in bases():
         system = base.system

@@ -39,6 +39,7 @@ OWN_FOLDERS: Final = {
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
     "rotors": ["rotors/own_data"],
+    "consolidation": ["consolidation/own_data"],
     "contracts": ["contracts/own_data"],
     "fairshare": ["fairshare/own_data"],
     "topology": ["topology/own_data"],

@@ -40,6 +40,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     ),
     "rotors": lambda presets: presets["small"](),
     "fairshare": lambda presets: presets["small"](),
+    "consolidation": lambda presets: presets["small"](),
     "contracts": lambda presets: presets["small"](),
     "flowtables": lambda presets: presets["small"](),
     "topology": lambda presets: presets["small"](),

@@ -1,0 +1,146 @@
+"""Metrics of system `consolidation`: price, hosts, throughput, moves, and restarts after losses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.contract.metrics import MONEY, Headline, less, more
+from planner_models.consolidation.plan.losses import Outcome, replay_losses, stopped_cost
+from planner_models.consolidation.plan.plan import ConsolidationPlan
+from planner_models.consolidation.plan.reading import Reading, read_plan
+from planner_models.consolidation.problem.problem import Consolidation
+
+SOURCE: Final = "Deehr et al. 2014, 1.1"
+
+METRICS: Final = (
+    less(
+        "price_per_h",
+        f"{MONEY}/h",
+        "price of the hosts in an hour; a machine that is refused, or does not restart after the worst loss, "
+        "counts hosts of its own, one in each of one more domain than are lost, times its weight",
+        title="price",
+    ),
+    less("hosts", "hosts", "hosts that are used"),
+    more(
+        "score",
+        "",
+        "lowest throughput of a machine over its weight, as vCPUs that it is equal to",
+        SOURCE,
+    ),
+    more("throughput", "", "sum of the throughputs of all machines, as vCPUs that it is equal to"),
+    less("refused", "machines", "machines without a host"),
+    more("restart_share", "", "share of the lost machines that restart, in the worst loss"),
+    less("not_restarted", "machines", "machines that do not restart, in the worst loss"),
+    less("split_machines", "machines", "machines in several nodes"),
+    less("moves", "moves", "machines that move from one present host to another"),
+    less("moved_gb", "GB", "memory that moves send"),
+    less("move_s", "s", "time until the last move ends"),
+    less("stranded", "", "share of the free threads that are on hosts where no listed machine fits"),
+    less("idle_threads", "threads", "threads of used hosts without a vCPU, slot or helper"),
+)
+HEADLINE: Final = Headline(
+    metric="price_per_h",
+    verb="costs {}",
+    then="score",
+    then_words="at a lowest throughput of",
+    losses={"refused": "refuses {}", "not_restarted": "does not restart {} after the worst loss"},
+    worst=("refused", "not_restarted"),
+    required={"restart": "not_restarted"},
+    table=(
+        "price_per_h",
+        "hosts",
+        "score",
+        "throughput",
+        "refused",
+        "restart_share",
+        "split_machines",
+        "moved_gb",
+    ),
+)
+LIMITS: Final = {
+    "nodes": "overloaded nodes",
+    "hosts": "overloaded hosts",
+    "helpers": "hosts with too few threads for the hypervisor",
+    "machines": "shapes with another number of machines",
+    "shapes": "machines of another shape",
+    "rules": "hosts and zones against a rule",
+    "supply": "hosts that cannot be had",
+    "prices": "wrong purchases",
+    "restart": "losses without a restart of all machines",
+}
+
+
+def measure(
+    problem: Consolidation,
+    plan: ConsolidationPlan,
+    previous: ConsolidationPlan | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    reading = read_plan(problem, plan)
+    outcomes = replay_losses(reading)
+    copies = reading.machines
+    machines = copies.times[copies.first] * reading.hosts[copies.host[copies.first]]
+    has_losses = problem.survive is not None and len(problem.survive) > 0
+    moves = plan.moves if plan.moves is not None and len(plan.moves) else None
+    return {
+        "price_per_h": price_per_h(reading, outcomes),
+        "hosts": float(reading.hosts.sum()),
+        "score": float(reading.weighted.min()) if len(reading.weighted) else None,
+        "throughput": float(reading.throughput @ machines),
+        "refused": float(reading.refused.sum()),
+        "restart_share": min((outcome.share for outcome in outcomes), default=1.0) if has_losses else None,
+        "not_restarted": (
+            max((float(outcome.stopped.sum()) for outcome in outcomes), default=0.0) if has_losses else 0.0
+        ),
+        "split_machines": float(machines @ (copies.span > 1)),
+        "moves": None if problem.now is None else 0.0 if moves is None else float(len(moves)),
+        "moved_gb": None if problem.now is None else 0.0 if moves is None else float(moves["gb"].sum()),
+        "move_s": (
+            None
+            if problem.now is None
+            else 0.0
+            if moves is None
+            else float((moves["start_s"] + moves["seconds"]).max())
+        ),
+        "stranded": stranded_share(reading),
+        "idle_threads": float(reading.hosts @ free_threads(reading)),
+    }
+
+
+def price_per_h(reading: Reading, outcomes: list[Outcome]) -> float:
+    """Return the price of the hosts, with what refused machines and those that do not restart count."""
+    price = float(reading.hosts @ reading.problem.price[reading.host_type])
+    return price + float(reading.refused @ reading.problem.own_price) + stopped_cost(reading, outcomes)
+
+
+def free_threads(reading: Reading) -> Floats:
+    """Return the threads of each host without a vCPU, slot or helper, (F,)."""
+    problem = reading.problem
+    total = np.array([shape.node[:, 0].sum() for shape in problem.host_shapes])[reading.host_type]
+    used = reading.node_use[:, :, 0].sum(axis=1)
+    return np.asarray(np.maximum(total - problem.helpers[reading.host_type] - used, 0.0))
+
+
+def stranded_share(reading: Reading) -> float | None:
+    """Return the share of free threads on hosts where no listed machine fits; None without free threads."""
+    problem = reading.problem
+    free = free_threads(reading) * reading.hosts
+    total = float(free.sum())
+    if total <= 1e-9:
+        return None
+    fits = np.zeros(len(reading.hosts), dtype=bool)
+    for host_type, shape in enumerate(problem.host_shapes):
+        rows = np.flatnonzero(reading.host_type == host_type)
+        available = shape.node[None] - reading.node_use[rows][:, : len(shape.node)]
+        whole = shape.whole[None] - reading.host_use[rows]
+        for row, ways in enumerate(problem.placings[host_type]):
+            if problem.count[row] <= 0:
+                continue
+            for way in ways:
+                needed = np.array(way.node)
+                fits_here = ((available + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
+                fits[rows] |= fits_here & (whole + 1e-9 >= np.array(way.whole)).all(axis=1)
+    return float(free[~fits].sum()) / total

@@ -1,0 +1,204 @@
+"""Errors of a problem that concern several tables or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
+from planner_models.consolidation.problem.schema import WHOLE_HOST
+
+if TYPE_CHECKING:
+    from planner_models.consolidation.problem.problem import Consolidation
+
+
+def find_unknown_names(problem: Consolidation) -> list[str]:
+    """Return an error for each name of a type, machine, host or group that is in no other table."""
+    faults: list[str] = []
+    types, shapes = problem.type_index, problem.machine_index
+    hosts = pd.Index([] if problem.present is None else problem.present["host"].astype(str))
+    any_type = pd.Index([*types, WHOLE_HOST])
+    any_host = pd.Index([*hosts, WHOLE_HOST])
+    references = (
+        ("nodes", "host_type", types, "no type of the table hosts"),
+        ("capacities", "host_type", types, "no type of the table hosts"),
+        ("present", "host_type", types, "no type of the table hosts"),
+        ("effects", "host_type", any_type, "no type of the table hosts"),
+        ("uses", "machine", shapes, "no machine of the table machines"),
+        ("now", "machine", shapes, "no machine of the table machines"),
+        ("events", "machine", shapes, "no machine of the table machines"),
+        ("now", "host", hosts, "no host of the table present"),
+        ("links", "host", any_host, "no host of the table present"),
+    )
+    for table, column, existing, meaning in references:
+        frame = getattr(problem, table)
+        if frame is not None:
+            faults += report_unknown_names(frame, table, column, existing, meaning)
+    groups = pd.Index(sorted({name for name in problem.groups if name}))
+    if problem.rules is not None:
+        faults += report_unknown_names(problem.rules, "rules", "group", groups, "no group of a machine")
+    if problem.survive is not None and "group" in problem.survive:
+        named = pd.Index(["", *groups])
+        faults += report_unknown_names(problem.survive, "survive", "group", named, "no group of a machine")
+    return faults
+
+
+def find_contradictions(problem: Consolidation) -> list[str]:
+    """Return errors of numbers that contradict each other, of rules, and of zones that are too few."""
+    return [
+        *_find_bad_types(problem),
+        *_find_bad_capacities(problem),
+        *_find_bad_vcpus(problem),
+        *_find_bad_rules(problem),
+        *_find_bad_domains(problem),
+        *_find_bad_nodes_of_now(problem),
+    ]
+
+
+def _find_bad_types(problem: Consolidation) -> Iterator[str]:
+    """Yield an error for each type without nodes."""
+    having = set(problem.nodes["host_type"].astype(str))
+    where = file_name(problem.hosts, "hosts")
+    faults = [
+        f"{row_name(problem.hosts, 'hosts', row)}: host_type '{name}' has no row in "
+        f"{file_name(problem.nodes, 'nodes')}"
+        for row, name in enumerate(problem.type_index)
+        if name not in having
+    ]
+    yield from shorten_faults(faults, where, "without nodes")
+
+
+def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
+    """Yield errors of capacities at unknown nodes, and of resources that no host has."""
+    amounts: dict[str, float] = {}
+    if problem.capacities is not None:
+        known = set(
+            zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True)
+        )
+        faults = []
+        for row, item in enumerate(problem.capacities.itertuples()):
+            amounts[str(item.resource)] = max(amounts.get(str(item.resource), 0.0), float(item.amount))
+            if str(item.node) != WHOLE_HOST and (str(item.host_type), str(item.node)) not in known:
+                faults.append(
+                    f"{row_name(problem.capacities, 'capacities', row)}: node '{item.node}' is no node of "
+                    f"host_type '{item.host_type}', nor {WHOLE_HOST}"
+                )
+        yield from shorten_faults(faults, file_name(problem.capacities, "capacities"), "with unknown nodes")
+    if problem.uses is None:
+        return
+    faults = [
+        f"{row_name(problem.uses, 'uses', row)}: resource '{item.resource}' is of no host in the table "
+        "capacities"
+        for row, item in enumerate(problem.uses.itertuples())
+        if item.amount > 0 and amounts.get(str(item.resource), 0.0) <= 0
+    ]
+    yield from shorten_faults(faults, file_name(problem.uses, "uses"), "of a resource that no host has")
+
+
+def _find_bad_vcpus(problem: Consolidation) -> Iterator[str]:
+    """Yield errors of numbers of vCPUs: no multiples of a client, or a minimum above the maximum."""
+    where = file_name(problem.machines, "machines")
+    faults = []
+    for row, (least, largest, client) in enumerate(
+        zip(problem.vcpus.tolist(), problem.vcpus_max.tolist(), problem.client.tolist(), strict=True)
+    ):
+        name = row_name(problem.machines, "machines", row)
+        if least > largest:
+            faults.append(f"{name}: vcpus_min is {least:g}, must be at most vcpus_max, {largest:g}")
+        is_split = problem.split[row] != "never" or largest > least
+        ratio = least / client
+        if (client != 1 or is_split) and abs(ratio - round(ratio)) > 1e-6:
+            faults.append(f"{name}: vcpus_min is {least:g}, must be a multiple of client, {client:g}")
+    yield from shorten_faults(faults, where, "with wrong numbers of vCPUs")
+
+
+def _find_bad_rules(problem: Consolidation) -> Iterator[str]:
+    """Yield errors of rules: together and apart for one group, targets that are missing."""
+    if problem.rules is None:
+        return
+    frame = problem.rules
+    target = frame["target"].astype(str).tolist() if "target" in frame else [""] * len(frame)
+    kinds: dict[tuple[str, str], set[str]] = {}
+    faults = []
+    for row, item in enumerate(frame.itertuples()):
+        kinds.setdefault((str(item.group), str(item.domain)), set()).add(str(item.kind))
+        name = row_name(frame, "rules", row)
+        if {"together", "apart"} <= kinds[str(item.group), str(item.domain)]:
+            faults.append(f"{name}: group '{item.group}' is together and apart in one {item.domain}")
+        if item.kind in ("pin", "not_on"):
+            if not target[row]:
+                faults.append(f"{name}: target is empty, {item.kind} needs the name of a {item.domain}")
+            if item.domain == "node":
+                faults.append(f"{name}: domain is node, {item.kind} can name a host_type, host, rack or zone")
+        elif item.domain == "host_type":
+            faults.append(f"{name}: domain is host_type, which {item.kind} cannot limit")
+    yield from shorten_faults(faults, file_name(frame, "rules"), "that contradict")
+
+
+def _find_bad_domains(problem: Consolidation) -> Iterator[str]:
+    """Yield errors of rules that need more zones than there are, and of zones in two tables."""
+    zones = len(problem.zone_names)
+    for limit in problem.domain_limits:
+        members = int(problem.count[limit.machines].sum())
+        if limit.domain == "zone" and members > limit.most * zones:
+            yield (
+                f"{file_name(problem.rules, 'rules')}: group '{limit.group}' has {members} machines, at most "  # type: ignore[arg-type]
+                f"{limit.most:g} in a zone, so it needs {int(np.ceil(members / limit.most))} zones; there "
+                f"{'is' if zones == 1 else 'are'} {zones}"
+            )
+
+
+def _find_bad_nodes_of_now(problem: Consolidation) -> Iterator[str]:
+    """Yield errors of nodes in `now` that a host's type does not have."""
+    if problem.now is None or problem.present is None or "node" not in problem.now:
+        return
+    type_of = dict(
+        zip(problem.present["host"].astype(str), problem.present["host_type"].astype(str), strict=True)
+    )
+    known = set(zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True))
+    faults = [
+        f"{row_name(problem.now, 'now', row)}: node '{item.node}' is no node of host '{item.host}'"
+        for row, item in enumerate(problem.now.itertuples())
+        if item.node and (type_of[str(item.host)], str(item.node)) not in known
+    ]
+    yield from shorten_faults(faults, file_name(problem.now, "now"), "with unknown nodes")
+
+
+def find_oversized(problem: Consolidation) -> list[str]:
+    """Return an error for each machine that is larger than any host, or than any node if it is not split."""
+    where = file_name(problem.machines, "machines")
+    faults = []
+    for row in np.flatnonzero((problem.count > 0) & ~problem.is_allowed.any(axis=1)).tolist():
+        name = row_name(problem.machines, "machines", row)
+        faults.append(f"{name}: machine '{problem.machine_index[row]}' {_say_excess(problem, row)}")
+    return list(shorten_faults(faults, where, "that fit in no host"))
+
+
+def _say_excess(problem: Consolidation, shape: int) -> str:
+    """Return the amount of a machine that no host or node has, with the largest one there is."""
+    is_split = problem.split[shape] != "never"
+    unit = ("threads", "GB of memory")
+    for column in range(2):
+        need = float(problem.needs[shape, column])
+        nodes = [host.node[:, column] for host in problem.host_shapes]
+        by_node = max((float(node.max(initial=0.0)) for node in nodes), default=0.0)
+        by_host = max((float(node.sum()) for node in nodes), default=0.0)
+        if need > by_host:
+            return f"needs {need:g} {unit[column]}, the largest host has {by_host:g}"
+        if not is_split and need > by_node:
+            return f"needs {need:g} {unit[column]}, the largest node has {by_node:g}, and its split is never"
+    for offset, resource in enumerate(problem.resources):
+        need = float(problem.needs[shape, 2 + offset])
+        largest = max(
+            (
+                min(float(host.whole[2 + offset]), float(host.node[:, 2 + offset].sum()))
+                for host in problem.host_shapes
+            ),
+            default=0.0,
+        )
+        if need > largest:
+            return f"needs {need:g} of {resource}, the largest host has {largest:g}"
+    return "fits in no host with all it needs, or where rules allow it"
