@@ -6,7 +6,14 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.consolidation import information
-from planner_models.consolidation.designs import fit_rules, one_host, patterns
+from planner_models.consolidation.designs import (
+    fit_rules,
+    karpenter,
+    one_host,
+    partial_views,
+    patterns,
+    repack,
+)
 
 DESIGNS: Final = (
     Design(
@@ -54,6 +61,56 @@ DESIGNS: Final = (
         source="VMware, vSphere Availability (admission control)",
         messages="each machine as it comes; free capacity of all hosts",
         signalling=information.signal_hosts,
+    ),
+    Design(
+        name="karpenter",
+        title="Karpenter",
+        decide=karpenter.plan,
+        observe=information.observe,
+        mechanism=Mechanism.REACTION,
+        source="kubernetes-sigs/karpenter; issues 1962, 2150 and 2434",
+        messages="pending pods, and prices of types",
+        signalling=information.signal_hosts,
+    ),
+    Design(
+        name="topology_manager",
+        title="Topology Manager",
+        decide=partial_views.plan_topology_manager,
+        observe=information.observe,
+        mechanism=Mechanism.REACTION,
+        source="Kubernetes, Topology Manager; kubernetes/kubernetes#84869",
+        messages="each machine as it comes; free sums of all hosts, and refusals",
+        signalling=information.signal_hosts,
+    ),
+    Design(
+        name="per_host",
+        title="Size first, then nodes",
+        decide=partial_views.plan_per_host,
+        observe=information.observe,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        source="Mukerjee 2018, 1.1 (hierarchical partitioning)",
+        messages="sizes of machines; the machines of each host",
+        signalling=information.signal_hosts,
+    ),
+    Design(
+        name="big_first",
+        title="Large machines first",
+        decide=partial_views.plan_big_first,
+        observe=information.observe,
+        mechanism=Mechanism.PRIORITY_RANKING,
+        source="Mukerjee 2018, 1.1 (priority ranking)",
+        messages="large machines and all hosts; then each small machine as it comes",
+        signalling=information.signal_hosts,
+    ),
+    Design(
+        name="repack",
+        title="Fewest hosts within a budget of moves",
+        decide=repack.plan,
+        observe=information.observe,
+        mechanism=Mechanism.TRANSPARENCY,
+        source="VMware, Distributed Power Management (hosts are emptied one by one)",
+        messages="all machines, all hosts, and today's placement",
+        signalling=information.signal_all,
     ),
     Design(
         name="max_min",

@@ -257,7 +257,7 @@ def _plan(problem: Consolidation, goal: str, options: Options) -> Decision[Conso
     else:
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         refused |= packer.refused
-        groups = [(group, _count_of(problem, group)) for group in packer.groups if group.content]
+        groups = [(group, count_of(problem, group)) for group in packer.groups if group.content]
     result, is_proven, backend = [], True, ""
     for group, count in groups:
         if not is_single and not _gains(problem, group):
@@ -286,7 +286,8 @@ def _plan(problem: Consolidation, goal: str, options: Options) -> Decision[Conso
     return replace(decision, proof=proof if is_proven else feasible(value, metric=goal, backend=backend))
 
 
-def _count_of(problem: Consolidation, group: HostGroup) -> Ints:
+def count_of(problem: Consolidation, group: HostGroup) -> Ints:
+    """Return the machines of each shape on each host of a group, (M,)."""
     count = np.zeros(len(problem.machines), dtype=np.int64)
     for (shape, _, _), times in group.content.items():
         count[shape] += times

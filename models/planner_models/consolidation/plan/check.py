@@ -12,6 +12,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
 from planner.contract.tolerances import exceeds, falls_short
 from planner_models.consolidation.plan.losses import replay_losses
+from planner_models.consolidation.plan.moves import check_moves
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Copies, Reading, read_plan
 from planner_models.consolidation.problem.problem import Consolidation
@@ -31,6 +32,7 @@ def check(problem: Consolidation, plan: ConsolidationPlan) -> Violations:
     supply    more hosts are used than can be had
     prices    purchases are not those of the fleet
     restart   machines do not restart after a loss
+    moves     moves do not lead from today to the plan, or a host has more of them at once than it may
     """
     reading = read_plan(problem, plan)
     violations = _check_nodes(reading, plan) + _check_hosts(reading) + _check_helpers(reading, plan)
@@ -38,7 +40,7 @@ def check(problem: Consolidation, plan: ConsolidationPlan) -> Violations:
     for found in (_check_supply(reading), _check_rules(reading), _check_purchases(reading, plan)):
         for violation in found:
             violations += violation
-    return violations + _check_restart(reading)
+    return violations + _check_restart(reading) + check_moves(reading, plan)
 
 
 def _unit(problem: Consolidation, column: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.metrics import MONEY, Headline, less, more
@@ -12,6 +13,7 @@ from planner_models.consolidation.plan.losses import Outcome, replay_losses, sto
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading, read_plan
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.today import count_machines
 
 SOURCE: Final = "Deehr et al. 2014, 1.1"
 
@@ -70,6 +72,7 @@ LIMITS: Final = {
     "supply": "hosts that cannot be had",
     "prices": "wrong purchases",
     "restart": "losses without a restart of all machines",
+    "moves": "hosts with wrong moves",
 }
 
 
@@ -84,7 +87,7 @@ def measure(
     copies = reading.machines
     machines = copies.times[copies.first] * reading.hosts[copies.host[copies.first]]
     has_losses = problem.survive is not None and len(problem.survive) > 0
-    moves = plan.moves if plan.moves is not None and len(plan.moves) else None
+    moved = count_moves(reading, plan)
     return {
         "price_per_h": price_per_h(reading, outcomes),
         "hosts": float(reading.hosts.sum()),
@@ -96,18 +99,32 @@ def measure(
             max((float(outcome.stopped.sum()) for outcome in outcomes), default=0.0) if has_losses else 0.0
         ),
         "split_machines": float(machines @ (copies.span > 1)),
-        "moves": None if problem.now is None else 0.0 if moves is None else float(len(moves)),
-        "moved_gb": None if problem.now is None else 0.0 if moves is None else float(moves["gb"].sum()),
-        "move_s": (
-            None
-            if problem.now is None
-            else 0.0
-            if moves is None
-            else float((moves["start_s"] + moves["seconds"]).max())
-        ),
+        "moves": moved[0],
+        "moved_gb": moved[1],
+        "move_s": moved[2],
         "stranded": stranded_share(reading),
         "idle_threads": float(reading.hosts @ free_threads(reading)),
     }
+
+
+def count_moves(reading: Reading, plan: ConsolidationPlan) -> tuple[float | None, float | None, float | None]:
+    """Return the moves from today, their memory, GB, and the time until the last one ends, s.
+
+    Without a list of moves, a machine moves for each that a host has today and not in the plan; each sends
+    its memory once, and the time is unknown. None without machines today.
+    """
+    problem = reading.problem
+    if problem.now is None or not len(problem.now):
+        return None, None, None
+    if plan.moves is not None:
+        end = plan.moves["start_s"] + plan.moves["seconds"]
+        return float(len(plan.moves)), float(plan.moves["gb"].sum()), float(end.max()) if len(end) else 0.0
+    hosts, machines = count_machines(problem)
+    after = np.zeros(machines.shape)
+    position = reading.names.get_indexer(pd.Index(hosts, dtype=object))
+    after[position >= 0] = reading.per_host(reading.machines)[position[position >= 0]]
+    leaving = np.maximum(machines - after, 0.0)
+    return float(leaving.sum()), float((leaving @ problem.memory_gb).sum()), None
 
 
 def price_per_h(reading: Reading, outcomes: list[Outcome]) -> float:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.drawing import Curve, Drawing
+from planner.contract.drawing import Curve, Drawing, Timeline
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Section
@@ -32,7 +32,31 @@ def draw(problem: Consolidation, plan: ConsolidationPlan) -> Sequence[Drawing]:
     by_type = np.bincount(reading.host_type, reading.hosts, minlength=len(problem.hosts))
     frame = pd.DataFrame({"host type": problem.type_index.astype(str), "hosts": by_type})
     drawings.append(Curve(title="Hosts in use, by type", frame=frame, bars=True))
+    if plan.moves is not None and len(plan.moves):
+        drawings.append(_draw_moves(plan.moves))
     return drawings
+
+
+def _draw_moves(moves: pd.DataFrame) -> Timeline:
+    """Return the moves from the hosts with most of them over time."""
+    hosts = moves["from_host"].value_counts().index[:MAX_DRAWN]
+    shown = moves[moves["from_host"].isin(hosts)]
+    frame = pd.DataFrame(
+        {
+            "lane": shown["from_host"].astype(str),
+            "start": shown["start_s"].astype(float),
+            "end": (shown["start_s"] + shown["seconds"]).astype(float),
+            "what": shown["machine"].astype(str),
+            "note": "to " + shown["to_host"].astype(str),
+        }
+    )
+    return Timeline(
+        title="Moves, by the host that is left",
+        frame=frame,
+        unit="s",
+        lanes="hosts",
+        what="machine that moves",
+    )
 
 
 def _draw_fleet(reading: Reading, plan: ConsolidationPlan) -> Drawing:

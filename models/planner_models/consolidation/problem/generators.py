@@ -233,6 +233,76 @@ def catalogue(
     return awkward(machines=machines, shapes=24, types=types, common=True, network=False, seed=seed)
 
 
+def present(
+    *,
+    hosts: Annotated[int, Field(ge=2, le=20_000, description="number of present hosts")] = 1_000,
+    machines: Count = 10_000,
+    use: Annotated[float, Field(gt=0.05, lt=0.95, description="share of the threads in use")] = 0.63,
+    shapes: Annotated[int, Field(ge=1, le=60, description="number of different shapes")] = 12,
+    zones: Zones = 0,
+    drained_racks: Annotated[int, Field(ge=0, le=10, description="racks that must be emptied")] = 0,
+    hosts_per_rack: Annotated[int, Field(ge=1, le=100, description="hosts of a rack")] = 20,
+    seed: Seed = 1,
+) -> Consolidation:
+    """Return hosts of 2 nodes that are partly in use, with machines placed on random hosts that hold them."""
+    random = np.random.default_rng(seed)
+    vcpus = random.choice([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0], shapes)
+    memory = vcpus * random.choice([2.0, 4.0, 6.0], shapes)
+    count = _apportion(random.dirichlet(np.full(shapes, 3.0)), machines)
+    threads = float(np.ceil(float(vcpus @ count) / use / hosts / 2))
+    threads = max(threads, float(vcpus.max()))
+    memory_gb = float(8 * np.ceil(1.25 * float(memory @ count) / use / hosts / 16))
+    memory_gb = max(memory_gb, float(memory.max()))
+    shape = np.repeat(np.arange(shapes), count.astype(int))
+    order = np.argsort(-vcpus[shape], kind="stable")
+    free = np.tile([threads, memory_gb], (hosts, 2, 1))
+    rows = []
+    for machine in shape[order].tolist():
+        need = np.array([vcpus[machine], memory[machine]])
+        fits = (free >= need).all(axis=2)
+        candidates = np.argwhere(fits)
+        if len(candidates):
+            host, node = candidates[random.integers(len(candidates))]
+            free[host, node] -= need
+            rows.append((machine, int(host), int(node)))
+    placed = pd.DataFrame(rows, columns=["machine", "host", "node"])
+    total = placed.groupby("machine").size().reindex(range(shapes), fill_value=0).to_numpy(float)
+    now = placed.groupby(["machine", "host", "node"], as_index=False).size()
+    names = np.array([f"host {row + 1}" for row in range(hosts)], dtype=object)
+    rack = np.arange(hosts) // hosts_per_rack
+    shape_names = np.array([f"shape {row + 1}" for row in range(shapes)], dtype=object)
+    return _tables(
+        hosts={"host_type": ["server"], "price_per_h": [1.0]},
+        nodes={
+            "host_type": ["server"] * 2,
+            "node": ["0", "1"],
+            "threads": [threads] * 2,
+            "memory_gb": [memory_gb] * 2,
+        },
+        machines={
+            "machine": shape_names,
+            "count": total,
+            "vcpus_min": vcpus,
+            "memory_gb": memory,
+            "dirty_gbps": random.choice([0.1, 0.5, 1.0], shapes),
+        },
+        present={
+            "host": names,
+            "host_type": ["server"] * hosts,
+            "rack": [f"rack {row + 1}" for row in rack],
+            "zone": [f"zone {row % zones + 1}" for row in rack] if zones else [""] * hosts,
+            "drain": (rack < drained_racks).astype(float),
+        },
+        now={
+            "machine": shape_names[now["machine"]],
+            "host": names[now["host"]],
+            "node": now["node"].astype(str),
+            "vcpus": vcpus[now["machine"]] * now["size"],
+        },
+        links={"host": ["*"], "gbps": [25.0], "moves_at_once": [2.0]},
+    )
+
+
 def small(*, seed: Seed = 1) -> Consolidation:  # noqa: ARG001 - as the other presets
     """Return a tiny problem with most tables: two types of hosts in two zones, five shapes, rules, a loss."""
     return _tables(
@@ -295,6 +365,7 @@ PRESETS: Final[dict[str, Callable[..., Consolidation]]] = {
     "awkward": awkward,
     "catalogue": catalogue,
     "pods": pods,
+    "present": present,
     "small": small,
     "tpcvms_amd": tpcvms_amd,
     "tpcvms_intel": tpcvms_intel,

@@ -171,7 +171,7 @@ class Packer:
             row
             for row, group in enumerate(self.groups)
             if allowed[group.supply]
-            and self._capacity_of_domains(group, shape) > 0
+            and self.capacity_of_domains(group, shape) > 0
             and self.find_placing(group, shape) is not None
         )
         if self.rule == "first":
@@ -182,10 +182,12 @@ class Packer:
     def _fill(self, row: int, shape: int, remaining: int) -> int:
         """Place machines of a shape on hosts of a group; return their number."""
         group = self.groups[row]
-        allowed = min(remaining, self._capacity_of_domains(group, shape))
+        allowed = min(remaining, self.capacity_of_domains(group, shape))
         trial = group.split_off(0)
         limit = 1 if self.rule == "spread" else allowed
         copies = self._fill_host(trial, shape, limit)
+        if not copies:
+            return 0
         hosts = max(1, min(group.hosts, allowed // copies))
         filled = group.split_off(hosts)
         filled.content, filled.free_node, filled.free_whole = trial.content, trial.free_node, trial.free_whole
@@ -273,14 +275,10 @@ class Packer:
             if not problem.is_supplied[shape, row] or available < 1:
                 continue
             copies = self._copies_in_empty(row, shape)
-            allowed = self._capacity_of_domains(empty_group(problem, row, 1, self.reserve), shape)
+            allowed = self.capacity_of_domains(empty_group(problem, row, 1, self.reserve), shape)
             if copies and allowed:
                 price = float(problem.price[supply.host_type]) / copies
-                in_zone = sum(
-                    self._used[other]
-                    for other, item in enumerate(problem.supplies)
-                    if item.zone == supply.zone
-                )
+                in_zone = self.hosts_in_zone(supply.zone)
                 in_rack = sum(
                     self._used[other]
                     for other, item in enumerate(problem.supplies)
@@ -299,6 +297,12 @@ class Packer:
         allowed = min(remaining, hosts * copies)
         return self._fill(len(self.groups) - 1, shape, allowed)
 
+    def hosts_in_zone(self, zone: str) -> float:
+        """Return the number of hosts in use in a zone."""
+        return float(
+            sum(self._used[row] for row, supply in enumerate(self.problem.supplies) if supply.zone == zone)
+        )
+
     def open_host(self, supply: int) -> int:
         """Open an empty host of a supply; return the row of its group."""
         self._used[supply] += 1
@@ -315,9 +319,7 @@ class Packer:
             self._used[row] for row, other in enumerate(problem.supplies) if other.host_type == item.host_type
         )
         zone = problem.zone_names.index(item.zone) if item.zone in problem.zone_names else 0
-        in_zone = sum(
-            self._used[row] for row, other in enumerate(problem.supplies) if other.zone == item.zone
-        )
+        in_zone = self.hosts_in_zone(item.zone)
         return float(
             min(
                 item.count - self._used[supply],
@@ -350,7 +352,7 @@ class Packer:
             members[name] = members.get(name, 0) + here * group.hosts
         return members
 
-    def _capacity_of_domains(self, group: HostGroup, shape: int) -> int:
+    def capacity_of_domains(self, group: HostGroup, shape: int) -> int:
         """Return how many machines of a shape limits of zones and racks allow in a group."""
         allowed = 1 << 60
         for members, limit in zip(self._members, self.problem.domain_limits, strict=True):

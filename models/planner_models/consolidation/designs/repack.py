@@ -1,0 +1,286 @@
+"""Hosts to empty from the present placement: the most that is saved within a budget of moved memory.
+
+Hosts are emptied one by one, those with least memory for their price first, where all their machines fit on
+the others by best fit. A bound is the largest saving of hosts whose memory is within the budget, and of hosts
+whose machines the others can hold in sum.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.design import Decision
+from planner.options import Options
+from planner.search.deadline import Deadline
+from planner.search.judged import feasible, gap_of, judged
+from planner.search.tolerances import STATED_GAP
+from planner_models.consolidation.designs.decision import decide, refuse_shortage
+from planner_models.consolidation.designs.slots import add_all_slots
+from planner_models.consolidation.designs.waves import Move, can_move, schedule
+from planner_models.consolidation.plan.metrics import measure
+from planner_models.consolidation.plan.plan import ConsolidationPlan
+from planner_models.consolidation.problem.packing import (
+    HostGroup,
+    Packer,
+    copy_of,
+    decreasing,
+    pack_all,
+)
+from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.shapes import make_placing
+from planner_models.consolidation.problem.today import Today, read_today
+
+DEFAULT_BUDGET: Final = 0.02
+Budget = Annotated[
+    float, Field(ge=0, le=1, description="share of all memory that may move, beside what must")
+]
+
+
+class Hosts:
+    """Present hosts as arrays: what is free on each, (hosts, nodes, D) and (hosts, D)."""
+
+    def __init__(self, problem: Consolidation, groups: list[HostGroup]) -> None:
+        """Take the free amounts of groups of one host each."""
+        self.problem, self.groups = problem, groups
+        nodes = max((len(group.free_node) for group in groups), default=1)
+        self.free = np.full((len(groups), nodes, problem.dimensions), -1.0)
+        self.whole = np.zeros((len(groups), problem.dimensions))
+        self.host_type = np.array(
+            [problem.supplies[group.supply].host_type for group in groups], dtype=np.int64
+        )
+        self.supply = np.array([group.supply for group in groups], dtype=np.int64)
+        self.open = np.array([bool(group.content) for group in groups], dtype=bool)
+        for row in range(len(groups)):
+            self.refresh(row)
+
+    def refresh(self, row: int) -> None:
+        """Read the free amounts of a host again."""
+        group = self.groups[row]
+        self.free[row, : len(group.free_node)] = group.free_node
+        self.whole[row] = group.free_whole
+
+    def find(self, shape: int, allowed: Bools) -> tuple[int, int] | None:
+        """Return the host with the least free threads that holds a machine, and the way; None for none."""
+        best: tuple[float, int, int] | None = None
+        usable = allowed & self.problem.is_supplied[shape][self.supply]
+        for host_type in np.unique(self.host_type[usable]).tolist():
+            rows = np.flatnonzero(usable & (self.host_type == host_type))
+            for index, way in enumerate(self.problem.placings[host_type][shape]):
+                needed = np.array(way.node)
+                free = self.free[rows][:, : len(needed)]
+                fits = ((free + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
+                fits &= (self.whole[rows] + 1e-9 >= np.array(way.whole)).all(axis=1)
+                if fits.any():
+                    candidates = rows[fits]
+                    threads = self.free[candidates, :, 0].clip(min=0.0).sum(axis=1)
+                    row = int(candidates[np.argmin(threads)])
+                    key = (float(threads.min()), row, index)
+                    best = key if best is None or key < best else best
+                    break
+        return None if best is None else best[1:]
+
+    def put(self, row: int, shape: int, way_index: int) -> None:
+        """Place a machine on a host."""
+        way = self.problem.placings[int(self.host_type[row])][shape][way_index]
+        self.groups[row].add(copy_of(shape, way), way)
+        self.refresh(row)
+
+
+@refuse_shortage
+def plan(
+    problem: Consolidation, *, budget: Budget = DEFAULT_BUDGET, options: Options = Options()
+) -> Decision[ConsolidationPlan]:
+    """Empty the most expensive hosts from the present placement, with moved memory within a budget.
+
+    Machines on hosts that are drained or too full, and those without a host, get one first; this memory is
+    beside the budget. The plan lists the moves in waves. Without a present placement it is best fit.
+    """
+    if not problem.has_present or problem.now is None or not len(problem.now) or problem.rules_of_areas:
+        packer = pack_all(problem, Packer(problem), decreasing(problem))
+        return decide(problem, packer.groups, packer.refused)
+    deadline = Deadline.of(options)
+    today = read_today(problem)
+    hosts = Hosts(problem, today.groups)
+    refused = _settle(problem, hosts, today.homeless)
+    before = np.array([_machines_on(problem, group) for group in hosts.groups]).reshape(len(hosts.groups), -1)
+    settled_price = float(problem.price[hosts.host_type] @ (before.sum(axis=1) > 0))
+    movable = can_move(problem, today.hosts)
+    limit = budget * float(problem.memory_gb @ problem.count)
+    bound = settled_price - bound_saving(problem, hosts, before, movable, limit)
+    _empty_hosts(problem, hosts, before, movable, limit, deadline)
+    groups = [group for group in hosts.groups if group.content]
+    if problem.survive is not None and len(problem.survive):
+        groups = add_all_slots(problem, groups, refused)
+    moves = list_moves(problem, today, groups)
+    decision = decide(problem, groups, refused, moves=schedule(problem, moves, today.hosts))
+    assert decision.plan is not None
+    price = measure(problem, decision.plan, None)["price_per_h"] or 0.0
+    if refused or problem.survive is not None:
+        return Decision(plan=decision.plan, proof=feasible(price), guarantees=decision.guarantees)
+    proof = judged(
+        "min",
+        price,
+        min(bound, price),
+        gap=gap_of(options, default=STATED_GAP),
+        metric="price_per_h",
+        bound_scope=f"moves of at most {budget:.3g} of the memory",
+        is_cut=deadline.is_over,
+    )
+    return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
+
+
+def _machines_on(problem: Consolidation, group: HostGroup) -> Ints:
+    count = np.zeros(len(problem.machines), dtype=np.int64)
+    for (shape, _, _), times in group.content.items():
+        count[shape] += times
+    return count
+
+
+def _settle(problem: Consolidation, hosts: Hosts, homeless: Ints) -> dict[int, int]:
+    """Place machines without a host, on hosts in use first; return those that are refused."""
+    refused: dict[int, int] = {}
+    for shape in decreasing(problem):
+        for _ in range(int(homeless[shape])):
+            found = hosts.find(shape, hosts.open) or hosts.find(shape, ~hosts.open)
+            if found is None:
+                refused[shape] = refused.get(shape, 0) + 1
+                continue
+            hosts.put(found[0], shape, found[1])
+            hosts.open[found[0]] = True
+    return refused
+
+
+def _memory_of(problem: Consolidation, machines: Ints) -> Floats:
+    return np.asarray(machines @ problem.memory_gb)
+
+
+def _candidates(problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools) -> Ints:
+    """Return the hosts that can be emptied, those with least memory for their price first."""
+    memory = _memory_of(problem, machines)
+    price = problem.price[hosts.host_type]
+    fixed = (machines[:, ~movable] > 0).any(axis=1)
+    rows = np.flatnonzero((machines.sum(axis=1) > 0) & ~fixed & (price > 0))
+    return rows[np.argsort(memory[rows] / price[rows], kind="stable")]
+
+
+def _empty_hosts(
+    problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools, limit_gb: float, deadline: Deadline
+) -> None:
+    """Empty hosts one by one while their memory is within the limit."""
+    spent = 0.0
+    memory = _memory_of(problem, machines)
+    received = np.zeros(len(hosts.groups), dtype=bool)
+    for row in _candidates(problem, hosts, machines, movable).tolist():
+        if deadline.is_over:
+            return
+        if received[row] or spent + memory[row] > limit_gb * (1 + 1e-9):
+            continue
+        taken = _move_all(problem, hosts, row, machines[row])
+        if taken:
+            spent += float(memory[row])
+            received[list(taken)] = True
+
+
+def _move_all(problem: Consolidation, hosts: Hosts, row: int, machines: Ints) -> set[int]:
+    """Move all machines of a host to others in use; return these, or nothing where some do not fit."""
+    allowed = hosts.open.copy()
+    allowed[row] = False
+    steps: list[tuple[int, int, int]] = []
+    order = sorted(np.flatnonzero(machines).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
+    for shape in order:
+        for _ in range(int(machines[shape])):
+            found = hosts.find(shape, allowed)
+            if found is None:
+                for target, its_shape, way in reversed(steps):
+                    _take_back(problem, hosts, target, its_shape, way)
+                return set()
+            hosts.put(found[0], shape, found[1])
+            steps.append((found[0], shape, found[1]))
+    group = hosts.groups[row]
+    host_type = problem.supplies[group.supply].host_type
+    for copy, times in group.content.items():
+        make_placing(problem, host_type, *copy).take(group.free_node, group.free_whole, -times)
+    group.content = {}
+    hosts.refresh(row)
+    hosts.open[row] = False
+    return {target for target, _, _ in steps}
+
+
+def _take_back(problem: Consolidation, hosts: Hosts, row: int, shape: int, way_index: int) -> None:
+    way = problem.placings[int(hosts.host_type[row])][shape][way_index]
+    group, copy = hosts.groups[row], copy_of(shape, way)
+    group.content[copy] -= 1
+    if not group.content[copy]:
+        del group.content[copy]
+    way.take(group.free_node, group.free_whole, -1)
+    hosts.refresh(row)
+
+
+def bound_saving(
+    problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools, limit_gb: float
+) -> float:
+    """Return the price in an hour that no set of emptied hosts saves more than.
+
+    The memory of emptied hosts is within the limit, and in each dimension the hosts that stay hold all
+    machines. Both are knapsacks without whole numbers.
+    """
+    rows = _candidates(problem, hosts, machines, movable)
+    price = problem.price[hosts.host_type]
+    best = _fractional(price[rows], _memory_of(problem, machines)[rows], limit_gb)
+    capacity = np.array([np.minimum(shape.node.sum(axis=0), shape.whole) for shape in problem.host_shapes])[
+        hosts.host_type
+    ]
+    used = machines.sum(axis=0) @ problem.needs
+    in_use = machines.sum(axis=1) > 0
+    for column in range(2 + len(problem.resources)):
+        total = capacity[in_use, column]
+        if np.isfinite(total).all():
+            spare = float(total.sum() - used[column])
+            best = min(best, _fractional(price[rows], capacity[rows, column], max(spare, 0.0)))
+    return best
+
+
+def _fractional(value: Floats, weight: Floats, limit: float) -> float:
+    """Return the value of a knapsack without whole numbers."""
+    order = np.argsort(weight / np.maximum(value, 1e-300), kind="stable")
+    total, gain = 0.0, 0.0
+    for row in order.tolist():
+        if total + weight[row] > limit:
+            share = (limit - total) / weight[row] if weight[row] > 0 else 0.0
+            return gain + max(share, 0.0) * float(value[row])
+        total, gain = total + float(weight[row]), gain + float(value[row])
+    return gain
+
+
+def list_moves(problem: Consolidation, today: Today, groups: list[HostGroup]) -> list[Move]:
+    """Return the moves from today's hosts to those of a plan; machines without a host just start."""
+    position = {name: row for row, name in enumerate(today.hosts)}
+    after = np.zeros(today.machines.shape, dtype=np.int64)
+    for group in groups:
+        after[position[group.name]] += _machines_on(problem, group)
+    moves = []
+    for shape in range(len(problem.machines)):
+        difference = after[:, shape] - today.machines[:, shape]
+        targets = [row for row in np.flatnonzero(difference > 0) for _ in range(int(difference[row]))]
+        sources = [row for row in np.flatnonzero(difference < 0) for _ in range(-int(difference[row]))]
+        moves += [
+            Move(shape=shape, source=today.hosts[source], target=today.hosts[target])
+            for source, target in zip(sources, targets, strict=False)
+        ]
+    return moves
+
+
+def trade_off(problem: Consolidation, budgets: list[float], options: Options = Options()) -> pd.DataFrame:
+    """Return price and moved memory for several budgets, as shares of all memory."""
+    rows = []
+    for budget in budgets:
+        decision = plan(problem, budget=budget, options=options)
+        assert decision.plan is not None
+        metrics = measure(problem, decision.plan, None)
+        rows.append((budget, metrics["moved_gb"], metrics["price_per_h"], decision.proof.bound))
+    return pd.DataFrame(rows, columns=["budget", "moved_gb", "price_per_h", "bound"])

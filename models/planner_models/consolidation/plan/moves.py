@@ -1,0 +1,78 @@
+"""Check of moves: from today to the plan, over links, with the capacity at each moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.plan import Violations
+from planner_models.consolidation.plan.plan import ConsolidationPlan
+from planner_models.consolidation.plan.reading import Reading
+from planner_models.consolidation.problem.schema import WHOLE_HOST
+from planner_models.consolidation.problem.today import count_machines
+
+SOON: float = 1e-6
+"""Times that differ by less, relative to the last one, are the same."""
+
+
+def check_moves(reading: Reading, plan: ConsolidationPlan) -> Violations:
+    """Return hosts whose moves do not lead from today to the plan, and those with too many moves at once."""
+    moves = plan.moves
+    if moves is None or reading.problem.present is None:
+        return Violations()
+    return _check_balance(reading, moves) + _check_streams(reading, moves)
+
+
+def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
+    """Return hosts where machines of today, with those that come and without those that leave, are not the
+    plan's.
+
+    A host may have more machines than that, which start there for the first time, but not fewer.
+    """
+    problem = reading.problem
+    hosts, machines = count_machines(problem)
+    expected = machines.astype(float)
+    index: pd.Index = pd.Index(hosts, dtype=object)
+    shape = problem.machine_index.get_indexer(moves["machine"].astype(str))
+    source, target = (index.get_indexer(moves[end].astype(str)) for end in ("from_host", "to_host"))
+    known = (shape >= 0) & (source >= 0) & (target >= 0)
+    unknown = [f"move {number:g}" for number in moves["move"][~known]]
+    np.add.at(expected, (source[known], shape[known]), -1.0)
+    np.add.at(expected, (target[known], shape[known]), 1.0)
+    after = np.zeros(expected.shape)
+    position = reading.names.get_indexer(index)
+    after[position >= 0] = reading.per_host(reading.machines)[position[position >= 0]]
+    refused = reading.refused > 0
+    wrong = ((expected < 0) | (expected > after + 0.5)) & ~refused
+    new = problem.count - machines.sum(axis=0)
+    wrong |= (after - expected > 0.5) & (new <= 0)
+    names = [*unknown, *(hosts[row] for row in np.flatnonzero(wrong.any(axis=1)))]
+    return Violations.of(
+        "moves", where=names, amount=np.ones(len(names)), allowed=np.zeros(len(names)), unit=""
+    )
+
+
+def _check_streams(reading: Reading, moves: pd.DataFrame) -> Violations:
+    """Return hosts that more machines move to or from at once than may."""
+    streams: dict[str, float] = {}
+    if reading.problem.links is not None:
+        for row in reading.problem.links.itertuples():
+            streams[str(row.host)] = float(row.moves_at_once)
+    common = streams.get(WHOLE_HOST, 1.0)
+    start = moves["start_s"].to_numpy(float)
+    end = start + moves["seconds"].to_numpy(float)
+    margin = SOON * float(end.max(initial=0.0))
+    ends = pd.concat([moves["from_host"].astype(str), moves["to_host"].astype(str)], ignore_index=True)
+    names, largest, allowed = [], [], []
+    for host, rows in ends.groupby(ends).groups.items():
+        row = np.asarray(rows) % len(moves)
+        times = np.concatenate([start[row] + margin, end[row] - margin])
+        change = np.concatenate([np.ones(len(row)), -np.ones(len(row))])
+        order = np.lexsort((-change, times))
+        at_once = float(np.cumsum(change[order]).max(initial=0.0))
+        limit = streams.get(str(host), common)
+        if at_once > limit:
+            names.append(str(host))
+            largest.append(at_once)
+            allowed.append(limit)
+    return Violations.of("moves", where=names, amount=largest, allowed=allowed, unit="moves")

@@ -1,0 +1,134 @@
+"""The present placement as groups of single hosts, and what it violates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.consolidation.problem.packing import HostGroup, Packer, copy_of, empty_group
+from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.shapes import Placing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Today:
+    """Present hosts with their machines.
+
+    hosts     names of all present hosts
+    machines  (hosts, M) machines of each shape that are there today
+    groups    hosts that need not be emptied, each with the machines that fit there; in the order of the table
+    homeless  (M,) machines that have no host today, or leave one that is drained or too full
+    """
+
+    hosts: list[str]
+    machines: Ints
+    groups: list[HostGroup]
+    homeless: Ints
+
+    @property
+    def overfull(self) -> list[str]:
+        """Names of hosts with more machines than fit."""
+        kept = {group.name: group for group in self.groups}
+        names = []
+        for row, name in enumerate(self.hosts):
+            if name in kept:
+                placed = sum(kept[name].content.values())
+                if placed < int(self.machines[row].sum()):
+                    names.append(name)
+        return names
+
+
+def count_machines(problem: Consolidation) -> tuple[list[str], Ints]:
+    """Return the names of present hosts, and the machines of each shape on each, (hosts, M)."""
+    if problem.present is None:
+        return [], np.zeros((0, len(problem.machines)), dtype=np.int64)
+    hosts = [str(name) for name in problem.present["host"]]
+    amount = np.zeros((len(hosts), len(problem.machines)))
+    if problem.now is not None and len(problem.now):
+        position = {name: row for row, name in enumerate(hosts)}
+        host = np.array([position[str(name)] for name in problem.now["host"]])
+        shape = problem.machine_index.get_indexer(problem.now["machine"].astype(str))
+        np.add.at(amount, (host, shape), _machines_of_rows(problem, shape))
+    return hosts, np.rint(amount).astype(np.int64)
+
+
+def _machines_of_rows(problem: Consolidation, shape: Ints) -> Floats:
+    """Return the machines that the vCPUs of each row of `now` make; a row without vCPUs is one."""
+    assert problem.now is not None
+    if "vcpus" not in problem.now:
+        return np.ones(len(shape))
+    vcpus = problem.now["vcpus"].to_numpy(float)
+    reserved = problem.vcpus[shape]
+    return np.where(
+        np.isnan(vcpus) | (reserved <= 0),
+        1.0,
+        np.divide(vcpus, reserved, where=reserved > 0, out=np.ones(len(vcpus))),
+    )
+
+
+def read_today(problem: Consolidation) -> Today:
+    """Return the present placement; machines beyond the number of a shape are not there."""
+    hosts, machines = count_machines(problem)
+    nodes = _nodes_of_rows(problem)
+    supply_of = {name: row for row, supply in enumerate(problem.supplies) for name in supply.names}
+    remaining = problem.count.copy()
+    groups = []
+    for row, name in enumerate(hosts):
+        if name not in supply_of:
+            continue
+        group = empty_group(problem, supply_of[name], 1)
+        group.name = name
+        packer = Packer(problem, groups=[group], may_open=False)
+        order = sorted(np.flatnonzero(machines[row]).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
+        for shape in order:
+            wanted = min(int(machines[row, shape]), int(remaining[shape]))
+            placed = _place(problem, packer, shape, wanted, nodes.get((name, shape), {}))
+            remaining[shape] -= placed
+        groups.append(packer.groups[0])
+    return Today(hosts=hosts, machines=machines, groups=groups, homeless=remaining)
+
+
+def _nodes_of_rows(problem: Consolidation) -> dict[tuple[str, int], dict[str, float]]:
+    """Return the vCPUs of each shape in each named node of each host today."""
+    result: dict[tuple[str, int], dict[str, float]] = {}
+    if problem.now is None or "node" not in problem.now or "vcpus" not in problem.now:
+        return result
+    shape = problem.machine_index.get_indexer(problem.now["machine"].astype(str))
+    for row, item in enumerate(problem.now.itertuples()):
+        if item.node and not np.isnan(item.vcpus):
+            nodes = result.setdefault((str(item.host), int(shape[row])), {})
+            nodes[str(item.node)] = nodes.get(str(item.node), 0.0) + float(item.vcpus)
+    return result
+
+
+def _place(problem: Consolidation, packer: Packer, shape: int, count: int, nodes: dict[str, float]) -> int:
+    """Place machines on the only host of a packer, in their nodes where known; return how many fit."""
+    group = packer.groups[0]
+    host_type = problem.supplies[group.supply].host_type
+    names = problem.node_names(host_type)
+    placed = 0
+    if nodes and problem.vcpus[shape] > 0:
+        for way in problem.placings[host_type][shape]:
+            in_nodes = {names[node]: vcpus for node, vcpus in enumerate(way.vcpus) if vcpus > 0}
+            while placed < count and _has(nodes, in_nodes) and way.fits(group.free_node, group.free_whole):
+                _add(group, shape, way)
+                for name, vcpus in in_nodes.items():
+                    nodes[name] -= vcpus
+                placed += 1
+    while placed < count:
+        found = packer.find_placing(group, shape)
+        if found is None:
+            break
+        _add(group, shape, found)
+        placed += 1
+    return placed
+
+
+def _has(nodes: dict[str, float], wanted_vcpus: dict[str, float]) -> bool:
+    return all(nodes.get(name, 0.0) >= vcpus - 1e-9 for name, vcpus in wanted_vcpus.items())
+
+
+def _add(group: HostGroup, shape: int, way: Placing) -> None:
+    group.add(copy_of(shape, way), way)
