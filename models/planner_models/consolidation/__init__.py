@@ -23,14 +23,14 @@ capacity free; `patterns` finds the cheapest hosts with a bound, with slots for 
 
 Tables: `hosts(host_type, price_per_h, most?, helper_share?, threads_per_core?)`, `nodes(host_type, node,
 threads, memory_gb)`, `machines(machine, count?, vcpus_min, vcpus_max?, memory_gb, split?, client?, weight?,
-group?, dirty_gbps?, whole_cores?)`, and optionally `capacities(host_type, node, resource, amount)`,
+group?, at_once?, dirty_gbps?, whole_cores?)`, and optionally `capacities(host_type, node, resource, amount)`,
 `uses(machine, resource, amount)`, `rules(kind, group, domain, most?, target?)`, `zones(zone, racks?, most?)`,
-`present(host, host_type, rack?, zone?, drain?)`, `now(machine, host, node?, vcpus?)`, `survive(domain,
-losses?, group?)`, `links(host, gbps, moves_at_once?)`, `effects(host_type, span_loss?, scaling?,
-fitted_from?)` and `events(at_s, machine, what, machines?)`. A plan is `purchases(host_type, zone, hosts,
-price_per_h)`, `fleet(host, host_type, zone, rack, hosts)`, `placement(machine, host, copy, node, vcpus,
-memory_gb, machines)`, and `slots`, `helpers(host, node, threads)`, `refused(machine, machines)` and `moves`
-where there are some. A large fleet is stored as hosts with the same content.
+`present(host, host_type, rack?, zone?, drain?)`, `now(machine, host, node?, vcpus?, machines?)`,
+`survive(domain, losses?, group?)`, `links(host, gbps, moves_at_once?)`, `effects(host_type, span_loss?,
+scaling?, fitted_from?)` and `events(at_s, machine, what, machines?)`. A plan is `purchases(host_type, zone,
+hosts, price_per_h)`, `fleet(host, host_type, zone, rack, hosts)`, `placement(machine, host, copy, node,
+vcpus, memory_gb, machines)`, and `slots`, `helpers(host, node, threads)`, `refused(machine, machines)` and
+`moves` where there are some. A large fleet is stored as hosts with the same content.
 
 >>> from planner_models import consolidation
 >>> problem = consolidation.problem.generators.tpcvms_intel()
@@ -55,6 +55,7 @@ from planner_models.consolidation.problem.adjustments import adjust
 from planner_models.consolidation.problem.drawing import draw as draw_problem
 from planner_models.consolidation.problem.generators import PRESETS, small
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.readers.sources import SOURCES
 from planner_models.consolidation.problem.schema import OPTIONAL_TABLES, TABLES
 
 SYSTEM = System(
@@ -68,6 +69,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Consolidation.from_tables,
+        sources=SOURCES,
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

@@ -30,6 +30,8 @@ MAX_SHARED: Final = 4_000
 """States of the resources of the whole host, over which nodes are joined."""
 GRID: Final = 1e6
 """Amounts are multiples of one over this; finer ones have no common measure."""
+MAX_PARTS: Final = 64
+"""Parts of the smallest amount that are tried as a common measure."""
 SMALLEST: Final = 1e-9
 
 
@@ -513,8 +515,16 @@ def _convolve(first: Floats, second: Floats) -> tuple[Floats, Ints]:
 
 
 def common_measure(amounts: Floats) -> float:
-    """Return the largest amount of which all are multiples, to a millionth; 1 where there are none."""
+    """Return an amount of which all are multiples, to a millionth; 1 where there are none.
+
+    That is a fraction of the smallest one where there is such, as for memory in GiB that is given in GB.
+    """
     if not len(amounts):
         return 1.0
+    smallest = float(amounts.min())
+    for parts in range(1, MAX_PARTS + 1):
+        ratio = amounts / (smallest / parts)
+        if (np.abs(ratio - np.rint(ratio)) <= 1e-7 * ratio).all():
+            return smallest / parts
     steps = np.rint(amounts * GRID).astype(np.int64)
     return max(int(np.gcd.reduce(steps)), 1) / GRID

@@ -55,6 +55,12 @@ class Hosts:
         )
         self.supply = np.array([group.supply for group in groups], dtype=np.int64)
         self.open = np.array([bool(group.content) for group in groups], dtype=bool)
+        self._domain = [
+            np.array(
+                [getattr(problem.supplies[group.supply], limit.domain) for group in groups], dtype=object
+            )
+            for limit in problem.domain_limits
+        ]
         for row in range(len(groups)):
             self.refresh(row)
 
@@ -67,7 +73,7 @@ class Hosts:
     def find(self, shape: int, allowed: Bools) -> tuple[int, int] | None:
         """Return the host with the least free threads that holds a machine, and the way; None for none."""
         best: tuple[float, int, int] | None = None
-        usable = allowed & self.problem.is_supplied[shape][self.supply]
+        usable = allowed & self.problem.is_supplied[shape][self.supply] & self._below_limits(shape)
         for host_type in np.unique(self.host_type[usable]).tolist():
             rows = np.flatnonzero(usable & (self.host_type == host_type))
             for index, way in enumerate(self.problem.placings[host_type][shape]):
@@ -83,6 +89,19 @@ class Hosts:
                     best = key if best is None or key < best else best
                     break
         return None if best is None else best[1:]
+
+    def _below_limits(self, shape: int) -> Bools:
+        """Return whether limits of zones and racks allow one more machine of a shape on each host."""
+        allowed = np.ones(len(self.groups), dtype=bool)
+        for limit, domain in zip(self.problem.domain_limits, self._domain, strict=True):
+            if limit.machines[shape]:
+                members = [
+                    sum(times for (row, _, _), times in group.content.items() if limit.machines[row])
+                    for group in self.groups
+                ]
+                total = pd.Series(members, dtype=float).groupby(domain).transform("sum").to_numpy(float)
+                allowed &= total < limit.most
+        return allowed
 
     def put(self, row: int, shape: int, way_index: int) -> None:
         """Place a machine on a host."""
@@ -100,7 +119,7 @@ def plan(
     Machines on hosts that are drained or too full, and those without a host, get one first; this memory is
     beside the budget. The plan lists the moves in waves. Without a present placement it is best fit.
     """
-    if not problem.has_present or problem.now is None or not len(problem.now) or problem.rules_of_areas:
+    if not problem.has_present or problem.now is None or not len(problem.now) or problem.bundles:
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         return decide(problem, packer.groups, packer.refused)
     deadline = Deadline.of(options)
@@ -190,6 +209,10 @@ def _move_all(problem: Consolidation, hosts: Hosts, row: int, machines: Ints) ->
     """Move all machines of a host to others in use; return these, or nothing where some do not fit."""
     allowed = hosts.open.copy()
     allowed[row] = False
+    group = hosts.groups[row]
+    content = dict(group.content)
+    host_type = problem.supplies[group.supply].host_type
+    _empty(problem, hosts, row)
     steps: list[tuple[int, int, int]] = []
     order = sorted(np.flatnonzero(machines).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
     for shape in order:
@@ -198,17 +221,24 @@ def _move_all(problem: Consolidation, hosts: Hosts, row: int, machines: Ints) ->
             if found is None:
                 for target, its_shape, way in reversed(steps):
                     _take_back(problem, hosts, target, its_shape, way)
+                for copy, times in content.items():
+                    group.add(copy, make_placing(problem, host_type, *copy), times)
+                hosts.refresh(row)
                 return set()
             hosts.put(found[0], shape, found[1])
             steps.append((found[0], shape, found[1]))
+    hosts.open[row] = False
+    return {target for target, _, _ in steps}
+
+
+def _empty(problem: Consolidation, hosts: Hosts, row: int) -> None:
+    """Take all machines off a host."""
     group = hosts.groups[row]
     host_type = problem.supplies[group.supply].host_type
     for copy, times in group.content.items():
         make_placing(problem, host_type, *copy).take(group.free_node, group.free_whole, -times)
     group.content = {}
     hosts.refresh(row)
-    hosts.open[row] = False
-    return {target for target, _, _ in steps}
 
 
 def _take_back(problem: Consolidation, hosts: Hosts, row: int, shape: int, way_index: int) -> None:

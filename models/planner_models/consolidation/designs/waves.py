@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner.arrays import Bools, Floats
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 
@@ -81,7 +82,7 @@ def schedule(problem: Consolidation, moves: Sequence[Move], hosts: Sequence[str]
         sent = send_gb(float(problem.memory_gb[move.shape]), _dirty(problem, move.shape), rate)
         assert sent is not None, "a plan moves no machine that cannot arrive"
         tasks.append((move, sent, sent * GBIT_PER_GB / rate))
-    starts = _list_schedule(tasks, links)
+    starts = _list_schedule(tasks, links, problem.at_once)
     wave: dict[str, int] = {}
     rows = []
     for number, index in enumerate(sorted(range(len(tasks)), key=lambda row: (starts[row], row))):
@@ -103,9 +104,14 @@ def _dirty(problem: Consolidation, shape: int) -> float:
     return float(problem.machines["dirty_gbps"].to_numpy(float)[shape])
 
 
-def _list_schedule(tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link]) -> list[float]:
-    """Return the begin of each task: whenever a move ends, those of the busiest hosts begin first."""
-    queue = _Queue(tasks, links)
+def _list_schedule(
+    tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link], at_once: Floats
+) -> list[float]:
+    """Return the begin of each task: whenever a move ends, those of the busiest hosts begin first.
+
+    at_once  (M,) machines of each shape that may move together
+    """
+    queue = _Queue(tasks, links, at_once)
     touched, now = set(queue.free), 0.0
     events: list[tuple[float, int]] = []
     while True:
@@ -123,8 +129,11 @@ def _list_schedule(tasks: Sequence[tuple[Move, float, float]], links: dict[str, 
 class _Queue:
     """Moves that wait for streams of their hosts."""
 
-    def __init__(self, tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link]) -> None:
+    def __init__(
+        self, tasks: Sequence[tuple[Move, float, float]], links: dict[str, Link], at_once: Floats
+    ) -> None:
         self._tasks, self._links = tasks, links
+        self._of_shape = at_once.copy()
         self._remaining: dict[str, float] = {}
         self._waiting: dict[str, list[int]] = {}
         for index, (move, _, seconds) in enumerate(tasks):
@@ -151,7 +160,9 @@ class _Queue:
         begun = []
         for index in sorted(candidates, key=self._priority):
             move, _, seconds = self._tasks[index]
-            if self.free[move.source] > 0 and self.free[move.target] > 0:
+            may_move = self._of_shape[move.shape] > 0
+            if may_move and self.free[move.source] > 0 and self.free[move.target] > 0:
+                self._of_shape[move.shape] -= 1
                 self.starts[index] = now
                 begun.append(index)
                 for host in (move.source, move.target):
@@ -163,6 +174,10 @@ class _Queue:
         """Free the streams of moves that ended; return their hosts."""
         touched = set()
         for index in ended:
+            shape = self._tasks[index][0].shape
+            self._of_shape[shape] += 1
+            if np.isfinite(self._of_shape[shape]):
+                touched |= {move.source for move, _, _ in self._tasks if move.shape == shape}
             for host in (self._tasks[index][0].source, self._tasks[index][0].target):
                 self.free[host] += 1
                 touched.add(host)
@@ -182,8 +197,9 @@ def bound_s(problem: Consolidation, moves: pd.DataFrame, hosts: Sequence[str]) -
     return float(max([longest, *busy.values()], default=0.0)) if len(moves) else 0.0
 
 
-def can_move(problem: Consolidation, hosts: Sequence[str]) -> np.ndarray:
-    """Return whether a machine of each shape arrives over the slowest link, (M,)."""
+def can_move(problem: Consolidation, hosts: Sequence[str]) -> Bools:
+    """Return whether a machine of each shape may move, and arrives over the slowest link, (M,)."""
     links = links_of(problem, hosts)
     slowest = min((link.gbps / link.streams for link in links.values()), default=DEFAULT_GBPS)
-    return np.array([_dirty(problem, shape) < slowest for shape in range(len(problem.machines))])
+    arrives = np.array([_dirty(problem, shape) < slowest for shape in range(len(problem.machines))])
+    return np.asarray(arrives & (problem.at_once > 0))

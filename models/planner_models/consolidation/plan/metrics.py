@@ -29,7 +29,7 @@ METRICS: Final = (
     more(
         "score",
         "",
-        "lowest throughput of a machine over its weight, as vCPUs that it is equal to",
+        "lowest throughput of a machine with vCPUs over its weight, as vCPUs that it is equal to",
         SOURCE,
     ),
     more("throughput", "", "sum of the throughputs of all machines, as vCPUs that it is equal to"),
@@ -91,7 +91,7 @@ def measure(
     return {
         "price_per_h": price_per_h(reading, outcomes),
         "hosts": float(reading.hosts.sum()),
-        "score": float(reading.weighted.min()) if len(reading.weighted) else None,
+        "score": lowest_throughput(reading),
         "throughput": float(reading.throughput @ machines),
         "refused": float(reading.refused.sum()),
         "restart_share": min((outcome.share for outcome in outcomes), default=1.0) if has_losses else None,
@@ -105,6 +105,12 @@ def measure(
         "stranded": stranded_share(reading),
         "idle_threads": float(reading.hosts @ free_threads(reading)),
     }
+
+
+def lowest_throughput(reading: Reading) -> float | None:
+    """Return the lowest throughput of a machine with vCPUs over its weight; None where there is none."""
+    weighted = reading.weighted[reading.machines.total_vcpus > 0]
+    return float(weighted.min()) if len(weighted) else None
 
 
 def count_moves(reading: Reading, plan: ConsolidationPlan) -> tuple[float | None, float | None, float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from planner.arrays import Floats
 from planner.contract.plan import Violations
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading
@@ -20,7 +21,7 @@ def check_moves(reading: Reading, plan: ConsolidationPlan) -> Violations:
     moves = plan.moves
     if moves is None or reading.problem.present is None:
         return Violations()
-    return _check_balance(reading, moves) + _check_streams(reading, moves)
+    return _check_balance(reading, moves) + _check_streams(reading, moves) + _check_budgets(reading, moves)
 
 
 def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
@@ -52,6 +53,35 @@ def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
     )
 
 
+def _most_at_once(start: Floats, end: Floats) -> float:
+    """Return the largest number of intervals at one time."""
+    change = np.concatenate([np.ones(len(start)), -np.ones(len(end))])
+    order = np.lexsort((-change, np.concatenate([start, end])))
+    return float(np.cumsum(change[order]).max(initial=0.0))
+
+
+def _check_budgets(reading: Reading, moves: pd.DataFrame) -> Violations:
+    """Return shapes of which more machines move at once than their disruption budget allows."""
+    problem = reading.problem
+    start = moves["start_s"].to_numpy(float)
+    end = start + moves["seconds"].to_numpy(float)
+    margin = SOON * float(end.max(initial=0.0))
+    shape = problem.machine_index.get_indexer(moves["machine"].astype(str))
+    rows = []
+    for row in np.unique(shape[shape >= 0]).tolist():
+        here = shape == row
+        number = _most_at_once(start[here] + margin, end[here] - margin)
+        if number > problem.at_once[row]:
+            rows.append((str(problem.machine_index[row]), number, float(problem.at_once[row])))
+    return Violations.of(
+        "moves",
+        where=[name for name, _, _ in rows],
+        amount=[number for _, number, _ in rows],
+        allowed=[limit for _, _, limit in rows],
+        unit="moves",
+    )
+
+
 def _check_streams(reading: Reading, moves: pd.DataFrame) -> Violations:
     """Return hosts that more machines move to or from at once than may."""
     streams: dict[str, float] = {}
@@ -66,10 +96,7 @@ def _check_streams(reading: Reading, moves: pd.DataFrame) -> Violations:
     names, largest, allowed = [], [], []
     for host, rows in ends.groupby(ends).groups.items():
         row = np.asarray(rows) % len(moves)
-        times = np.concatenate([start[row] + margin, end[row] - margin])
-        change = np.concatenate([np.ones(len(row)), -np.ones(len(row))])
-        order = np.lexsort((-change, times))
-        at_once = float(np.cumsum(change[order]).max(initial=0.0))
+        at_once = _most_at_once(start[row] + margin, end[row] - margin)
         limit = streams.get(str(host), common)
         if at_once > limit:
             names.append(str(host))

@@ -312,15 +312,26 @@ class Consolidation:
         return self.machines["whole_cores"].to_numpy(float) > 0
 
     @cached_property
-    def groups(self) -> list[str]:
-        """(M) group of each shape, "" for none."""
+    def groups(self) -> list[frozenset[str]]:
+        """(M) groups of each shape."""
         if "group" not in self.machines:
-            return [""] * len(self.machines)
-        return [str(value) for value in self.machines["group"]]
+            return [frozenset()] * len(self.machines)
+        return [
+            frozenset(name.strip() for name in str(value).split(";") if name.strip())
+            for value in self.machines["group"]
+        ]
+
+    @cached_property
+    def at_once(self) -> Floats:
+        """(M,) machines of each shape that may move at once; inf for as many as links allow."""
+        if "at_once" not in self.machines:
+            return np.full(len(self.machines), np.inf)
+        stated = self.machines["at_once"].to_numpy(float)
+        return np.where(np.isnan(stated), np.inf, stated)
 
     def members(self, group: str) -> Bools:
         """Return whether each shape is in a group, (M,); all are in the group "" of a loss."""
-        return np.array([group in ("", name) for name in self.groups], dtype=bool)
+        return np.array([not group or group in names for names in self.groups], dtype=bool)
 
     @cached_property
     def needs(self) -> Floats:
@@ -486,7 +497,7 @@ class Consolidation:
         ]
         return [
             DomainLimit(
-                machines=self.members(str(row.group)) & (np.array(self.groups) != ""),
+                machines=self.members(str(row.group)),
                 domain=str(row.domain),
                 most=float(row.most),
                 group=str(row.group),

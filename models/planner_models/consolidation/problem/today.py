@@ -55,17 +55,15 @@ def count_machines(problem: Consolidation) -> tuple[list[str], Ints]:
 
 
 def _machines_of_rows(problem: Consolidation, shape: Ints) -> Floats:
-    """Return the machines that the vCPUs of each row of `now` make; a row without vCPUs is one."""
+    """Return the machines of each row of `now`: by its vCPUs where they are known."""
     assert problem.now is not None
+    number = problem.now["machines"].to_numpy(float)
     if "vcpus" not in problem.now:
-        return np.ones(len(shape))
+        return number
     vcpus = problem.now["vcpus"].to_numpy(float)
     reserved = problem.vcpus[shape]
-    return np.where(
-        np.isnan(vcpus) | (reserved <= 0),
-        1.0,
-        np.divide(vcpus, reserved, where=reserved > 0, out=np.ones(len(vcpus))),
-    )
+    by_vcpus = np.divide(vcpus, reserved, out=number.copy(), where=reserved > 0)
+    return np.where(np.isnan(vcpus) | (reserved <= 0), number, by_vcpus)
 
 
 def read_today(problem: Consolidation) -> Today:

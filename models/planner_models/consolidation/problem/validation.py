@@ -37,7 +37,7 @@ def find_unknown_names(problem: Consolidation) -> list[str]:
         frame = getattr(problem, table)
         if frame is not None:
             faults += report_unknown_names(frame, table, column, existing, meaning)
-    groups = pd.Index(sorted({name for name in problem.groups if name}))
+    groups = pd.Index(sorted(set[str]().union(*problem.groups)))
     if problem.rules is not None:
         faults += report_unknown_names(problem.rules, "rules", "group", groups, "no group of a machine")
     if problem.survive is not None and "group" in problem.survive:

@@ -1,0 +1,1 @@
+"""Readers of the files that tools of clusters and hypervisors write."""

@@ -1,0 +1,58 @@
+"""Documents of tools as plain data, with errors in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from planner.errors import InputError
+from planner.io.text_files import read_text, require_file
+
+MAX_DEPTH_MESSAGE: Final = "is nested too deeply"
+MAX_LINE_BYTES: Final = 1 << 31
+"""kubectl writes a document in few lines, so lines are long."""
+
+
+def read_document(path: Path) -> Any:
+    """Return the content of a JSON file; raises InputError where it is none."""
+    require_file(path)
+    text = read_text(path, max_line_bytes=MAX_LINE_BYTES)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path.name} line {error.lineno}: is no JSON: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{path.name}: {MAX_DEPTH_MESSAGE}") from None
+
+
+def read_items(path: Path) -> list[Mapping[str, Any]]:
+    """Return the objects of a list as kubectl writes it, or the rows of one as OpenStack does."""
+    content = read_document(path)
+    if isinstance(content, Mapping):
+        content = content.get("items", [content])
+    if not isinstance(content, list) or not all(isinstance(item, Mapping) for item in content):
+        raise InputError(f"{path.name}: must be a list of objects, or an object with items")
+    return content
+
+
+def get(item: Any, *keys: str) -> Any:
+    """Return a nested value; None where a key is absent, or a value on the way is no object."""
+    for key in keys:
+        if not isinstance(item, Mapping):
+            return None
+        item = item.get(key)
+    return item
+
+
+def mapping(item: Any, *keys: str) -> Mapping[str, Any]:
+    """Return a nested object; an empty one where there is none."""
+    value = get(item, *keys)
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects(item: Any, *keys: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a nested list; none where there is no list."""
+    value = get(item, *keys)
+    yield from (entry for entry in value if isinstance(entry, Mapping)) if isinstance(value, list) else ()
