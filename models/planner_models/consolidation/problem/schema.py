@@ -24,7 +24,6 @@ HOSTS: Final = Table(
             at_least=0,
             at_most=MAX_AMOUNT,
             least=1e-9,
-            other_names=("price", "hourly price", "on demand"),
         ),
         "most": number(
             "hosts of the type that can be had",
