@@ -150,6 +150,21 @@ def coflows(problem: Tables, plan: Tables) -> Figures:
     return {"longest_completion_ms": taken.max(), "mean_completion_ms": taken.mean()}
 
 
+def consolidation(problem: Tables, plan: Tables) -> Figures:
+    price = dict(zip(problem["hosts"]["host_type"], problem["hosts"]["price_per_h"], strict=True))
+    fleet = plan["fleet"]
+    hosts = fleet.set_index("host")["hosts"]
+    figures = {"hosts": float(fleet["hosts"].sum())}
+    refused = plan["refused"]["machines"].sum() if "refused" in plan else 0.0
+    figures["refused"] = float(refused)
+    if "survive" not in problem and not refused:
+        figures["price_per_h"] = float((fleet["hosts"] * fleet["host_type"].map(price)).sum())
+    copies = plan["placement"].groupby(["host", "machine", "copy"])
+    split = copies["machines"].first()[copies.size() > 1]
+    figures["split_machines"] = float((split * split.index.get_level_values("host").map(hosts)).sum())
+    return figures
+
+
 def contracts(problem: Tables, plan: Tables) -> Figures:
     windows = problem["traffic"]["window"].nunique()
     traffic = problem["traffic"]["traffic_mbps"].sum() / windows
@@ -418,6 +433,7 @@ FIGURES: Final[Mapping[str, Callable[[Tables, Tables], Figures]]] = {
     "circuitflows": circuitflows,
     "circuits": circuits,
     "coflows": coflows,
+    "consolidation": consolidation,
     "contracts": contracts,
     "fairshare": fairshare,
     "flowtables": flowtables,

@@ -225,9 +225,7 @@ def kubectl(
     cluster: ClusterFile,
     topologies: Annotated[
         Path | None,
-        Field(
-            description="file of: kubectl get noderesourcetopologies -o json; default: a node of NUMA each"
-        ),
+        Field(description="file of: kubectl get noderesourcetopologies -o json; default: none"),
     ] = None,
     prices: PricesFile = None,
 ) -> Consolidation:
@@ -366,7 +364,7 @@ class _Reader:
     def _numa_nodes(
         self, node: Mapping[str, Any], amounts: Mapping[str, float]
     ) -> Iterator[tuple[str, float, float]]:
-        """Yield name, threads and memory, GB, of the NUMA nodes of a node; overhead is shared in proportion."""
+        """Yield name, threads and memory, GB, of the NUMA nodes of a node; overhead is in proportion."""
         topology = self.cluster.topologies.get(name_of(node))
         cpu, memory_gb = amounts.get("cpu", 0.0), amounts.get("memory", 0.0) / BYTES_PER_GB
         zones = [zone for zone in objects(topology, "zones") if zone.get("type") == "Node"]
