@@ -255,8 +255,8 @@ class _Reader:
         empty = [name_of(pod) for pod, requests in zip(self.pods, self.requests, strict=True) if not requests]
         if empty:
             add_note(
-                f"warning: no requests of {counted(len(empty), 'pods')}, such as '{empty[0]}', which take only "
-                "a place among the pods of a host"
+                f"warning: no requests of {counted(len(empty), 'pods')}, such as '{empty[0]}', which take "
+                "only a place among the pods of a host"
             )
 
     def _find_overhead(self) -> dict[str, dict[str, float]]:
