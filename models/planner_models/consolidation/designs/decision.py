@@ -91,7 +91,7 @@ def decide(
     moves: pd.DataFrame | None = None,
     may_grow: bool = True,
 ) -> Decision[ConsolidationPlan]:
-    """Return the decision of groups of hosts, whose machines take free threads where they can use them."""
+    """Return the decision of groups of hosts; machines take free threads where they can use them."""
     grown = [
         grown_group for group in groups for grown_group in ([grow(problem, group)] if may_grow else [group])
     ]

@@ -92,7 +92,7 @@ def _fixed_ways(problem: Consolidation, host_type: int, shapes: list[int]) -> li
 
 
 def _lost_sets(problem: Consolidation, candidates: list[Candidate], shape: int) -> list[frozenset[int]]:
-    """Return the sets of hosts whose loss together the machines of a shape survive, and the empty one."""
+    """Return the sets of hosts that the machines of a shape survive the loss of, and the empty one."""
     from itertools import combinations
 
     result = {frozenset[int]()}
@@ -145,9 +145,9 @@ def _add_supplies(m: pyo.ConcreteModel, problem: Consolidation, candidates: list
         if number > 0:
             m.order.add(m.y[j] <= m.y[j - 1])
         assert candidates[j] == (supply, number)
-    m.most = pyo.ConstraintList()
+    m.supply = pyo.ConstraintList()
     groups = [
-        (problem.most, [problem.supplies[supply].host_type for supply, _ in candidates]),
+        (problem.supply, [problem.supplies[supply].host_type for supply, _ in candidates]),
         (
             problem.zone_most,
             [problem.zone_names.index(problem.supplies[supply].zone) for supply, _ in candidates],
@@ -157,4 +157,4 @@ def _add_supplies(m: pyo.ConcreteModel, problem: Consolidation, candidates: list
         for row, limit in enumerate(limits.tolist()):
             members = [m.y[j] for j, its_group in enumerate(group) if its_group == row]
             if np.isfinite(limit) and members:
-                m.most.add(sum(members) <= limit)
+                m.supply.add(sum(members) <= limit)

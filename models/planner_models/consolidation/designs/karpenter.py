@@ -213,8 +213,8 @@ def _settle(problem: Consolidation, claims: Claims) -> tuple[list[HostGroup], di
             group = hosts.groups[row]
             inside = Packer(problem, groups=[group], may_open=False)
             for shape in np.flatnonzero(pods).tolist():
-                wanted = min(int(pods[shape]), int(remaining[shape]))
-                remaining[shape] -= wanted - inside.place(shape, wanted)
+                number_of_pods = min(int(pods[shape]), int(remaining[shape]))
+                remaining[shape] -= number_of_pods - inside.place(shape, number_of_pods)
             groups += inside.groups
     packer = Packer(problem, groups=[group for group in groups if group.content])
     for shape in np.flatnonzero(remaining > 0).tolist():

@@ -83,7 +83,7 @@ class Master:
 
     @cached_property
     def survives(self) -> Ints:
-        """(M,) zones whose loss together all machines of a shape survive; 0 for none."""
+        """(M,) zones lost together that all machines of a shape survive; 0 for none."""
         losses = np.zeros(len(self.problem.machines), dtype=np.int64)
         if self.problem.survive is None:
             return losses
@@ -170,14 +170,14 @@ class Master:
                 rows = np.flatnonzero(np.isfinite(limit))
                 m.constrain(name, z.sum_by(group, count)[rows], upper=limit[rows])
         if self._spread_rows:
-            for number, (members, its_zone, most) in enumerate(self._spread_rows):
+            for number, (members, its_zone, upper) in enumerate(self._spread_rows):
                 amount = np.array(
                     [
                         float(pattern.units[members].sum()) if self.areas[row].zone == its_zone else 0.0
                         for pattern, row in self.columns
                     ]
                 )
-                m.constrain(f"spread {number}", (z * amount).sum(), upper=most)
+                m.constrain(f"spread {number}", (z * amount).sum(), upper=upper)
         solution = solve(m.build(), options)
         if solution.x is None:
             return Solved(solution=solution, hosts=None, cover=None)

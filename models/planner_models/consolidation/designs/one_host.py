@@ -93,9 +93,9 @@ def list_ways(problem: Consolidation, host_type: int, shapes: Sequence[int]) -> 
 
 def _vcpus_of_nodes(problem: Consolidation, shape: int, nodes: int) -> Iterator[Amounts]:
     """Yield vCPUs of a machine in each node, the largest numbers of vCPUs and fewest nodes first."""
-    client, least = float(problem.client[shape]), float(problem.vcpus[shape])
+    client, smallest = float(problem.client[shape]), float(problem.vcpus[shape])
     largest = float(problem.vcpus_max[shape])
-    sizes = [least]
+    sizes = [smallest]
     while sizes[-1] + client <= largest + 1e-9:
         sizes.append(sizes[-1] + client)
     split = problem.split[shape]
@@ -125,7 +125,7 @@ def _shares(total: float, count: int, client: float, span: int, split: str) -> I
 
 
 class HostProgram:
-    """Integer program of the machines on one host: how many are in each way."""
+    """Integer program of the machines on one host: the number in each way."""
 
     def __init__(self, problem: Consolidation, host_type: int, count: Ints, options: Options) -> None:
         """Begin with machines of each shape, (M,).

@@ -1,4 +1,4 @@
-"""Designs whose control planes know a part: sizes without nodes, or one class of machines first."""
+"""Designs of control planes that know a part: sizes without nodes, or one class of machines first."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def round_up(problem: Consolidation, bound: float) -> float:
 
 
 def raise_bound(problem: Consolidation, bound: float) -> float:
-    """Return the bound on the price with losses of hosts, racks and zones: what survives is enough for all.
+    """Return the bound on the price with losses of hosts: those that survive are enough for all machines.
 
     The hosts outside of the lost domains cost at least the bound without losses, whichever domains are lost.
     Holds where all machines must restart. Column generation has the rows of zones already.

@@ -237,16 +237,18 @@ class NodePricer:
     def _make_grid(self) -> Grid:
         problem = self.problem
         node = np.array([shape.node.max(axis=0) for shape in problem.host_shapes])
-        whole = np.array([shape.whole for shape in problem.host_shapes])
-        whole[:, 0] = np.inf  # threads of helpers are tried in each way over the nodes
+        host_capacity = np.array([shape.whole for shape in problem.host_shapes])
+        host_capacity[:, 0] = np.inf  # threads of helpers are tried in each way over the nodes
         of_node = [column for column in range(problem.dimensions) if np.isfinite(node[:, column]).any()]
-        of_host = [column for column in range(problem.dimensions) if np.isfinite(whole[:, column]).any()]
+        of_host = [
+            column for column in range(problem.dimensions) if np.isfinite(host_capacity[:, column]).any()
+        ]
         units, limits = [], []
         for position, column in enumerate((*of_node, *of_host)):
             is_node = position < len(of_node)
             amounts = self._amounts(column, is_node=is_node)
             unit = common_measure(amounts)
-            capacity = (node if is_node else whole)[:, column]
+            capacity = (node if is_node else host_capacity)[:, column]
             largest = float(capacity[np.isfinite(capacity)].max(initial=0.0))
             total = float(np.dot(problem.needs[:, column], problem.count))
             units.append(unit)
@@ -283,8 +285,8 @@ class NodePricer:
                     if way.span > 2 or (way.span == 2 and row not in self._even):
                         continue
                     size = self._size_of(way)
-                    known = items.get((row, way.span))
-                    items[row, way.span] = size if known is None else np.maximum(size, known)
+                    previous = items.get((row, way.span))
+                    items[row, way.span] = size if previous is None else np.maximum(size, previous)
         return {key: np.rint(size).astype(np.int64) for key, size in items.items() if len(grid.limits)}
 
     def _size_of(self, way: Placing) -> Floats:
@@ -333,12 +335,12 @@ class NodePricer:
         )
 
     def _capacities(self, host_type: int) -> Iterator[tuple[list[Ints], Ints]]:
-        """Yield sizes of the nodes, and of what the whole host has, for each way to place helpers."""
+        """Yield sizes of the nodes, and of the whole host, for each way to place helpers."""
         problem, grid = self.problem, self.grid
         shape = problem.host_shapes[host_type]
         helpers = int(problem.helpers[host_type])
         nodes = len(shape.node)
-        whole = np.array(
+        host_steps = np.array(
             [
                 self._steps(shape.whole[column], position)
                 for position, column in enumerate(grid.columns)
@@ -363,7 +365,7 @@ class NodePricer:
                 )
                 for node in range(nodes)
             ]
-            yield sizes, whole
+            yield sizes, host_steps
 
     def _steps(self, amount: float, position: int) -> int:
         limit = int(self.grid.limits[position])
@@ -375,35 +377,35 @@ class NodePricer:
         self, capacities: tuple[list[Ints], Ints], tables: tuple[Floats, Floats], has_split: bool
     ) -> tuple[float, list[tuple[int, tuple[int, ...]]]]:
         """Return the largest value of a host, and the state of each node, -1 for split machines."""
-        sizes, whole = capacities
+        sizes, host_steps = capacities
         if len(sizes) == 2 and has_split:
-            return self._join_split(sizes, whole, tables)
-        inner = tuple(slice(0, int(limit) + 1) for limit in whole)
+            return self._join_split(sizes, host_steps, tables)
+        inner = tuple(slice(0, int(limit) + 1) for limit in host_steps)
         parts = [tables[0][tuple(int(size) for size in node)][inner] for node in sizes]
-        if not len(whole):
+        if not len(host_steps):
             value = float(sum(float(np.asarray(value)) for value in parts))
             return value, [(node, tuple(map(int, size))) for node, size in enumerate(sizes)]
         total, choices = parts[0], []
-        for part in parts[1:]:
-            total, choice = _convolve(total, part)
+        for node_table in parts[1:]:
+            total, choice = _convolve(total, node_table)
             choices.append(choice)
-        state = tuple(int(limit) for limit in whole)
+        state = tuple(int(limit) for limit in host_steps)
         value = float(total[state])
         result = []
         for node in range(len(parts) - 1, 0, -1):
             used = tuple(int(index) for index in choices[node - 1][state])
             result.append((node, (*map(int, sizes[node]), *used)))
-            state = tuple(left - right for left, right in zip(state, used, strict=True))
+            state = tuple(before - right for before, right in zip(state, used, strict=True))
         result.append((0, (*map(int, sizes[0]), *state)))
         return value, result
 
     def _join_split(
-        self, sizes: list[Ints], whole: Ints, tables: tuple[Floats, Floats]
+        self, sizes: list[Ints], host_steps: Ints, tables: tuple[Floats, Floats]
     ) -> tuple[float, list[tuple[int, tuple[int, ...]]]]:
         """Return the largest value of a host with two nodes and machines that are split over them."""
         common = np.minimum(sizes[0], sizes[1])
         outer = tuple(slice(0, int(limit) + 1) for limit in common)
-        inner = tuple(slice(0, int(limit) + 1) for limit in whole)
+        inner = tuple(slice(0, int(limit) + 1) for limit in host_steps)
         remaining = [
             tables[0][
                 tuple(
@@ -417,24 +419,24 @@ class NodePricer:
         split = tables[1][outer + inner]
         lead = len(common)
         best, states = -1.0, ((), (), ())
-        steps = [range(int(limit) + 1) for limit in whole]
+        steps = [range(int(limit) + 1) for limit in host_steps]
         for used in product(*steps):
             # split machines use `used` of the host; the nodes share the rest
-            left = tuple(int(limit) - amount for limit, amount in zip(whole, used, strict=True))
+            unused = tuple(int(limit) - amount for limit, amount in zip(host_steps, used, strict=True))
             gain = split[(..., *used)]
             if used and not _is_new(split, used, lead):
                 continue
-            for first in product(*(range(limit + 1) for limit in left)):
-                second = tuple(limit - amount for limit, amount in zip(left, first, strict=True))
+            for first in product(*(range(limit + 1) for limit in unused)):
+                second = tuple(limit - amount for limit, amount in zip(unused, first, strict=True))
                 total = gain + remaining[0][(..., *first)] + remaining[1][(..., *second)]
                 index = int(total.argmax())
                 value = float(total.reshape(-1)[index])
                 if value > best:
-                    place = np.unravel_index(index, total.shape) if lead else ()
-                    best, states = value, (tuple(map(int, place)), used, first)
+                    position = np.unravel_index(index, total.shape) if lead else ()
+                    best, states = value, (tuple(map(int, position)), used, first)
         outer_state, used, first = states
         second = tuple(
-            int(limit) - amount - other for limit, amount, other in zip(whole, used, first, strict=True)
+            int(limit) - amount - other for limit, amount, other in zip(host_steps, used, first, strict=True)
         )
         nodes = [
             tuple(int(top) - amount for top, amount in zip(size, outer_state, strict=True)) for size in sizes
@@ -448,7 +450,7 @@ class NodePricer:
     def _trace(
         self, table: Floats, state: tuple[int, ...], values: Floats, span: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield the shapes, and how many of each, that make the value of a state."""
+        """Yield the shapes that make the value of a state, with their numbers."""
         items = [
             (row, size, float(values[row]))
             for (row, nodes), size in self._items.items()

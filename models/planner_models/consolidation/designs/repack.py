@@ -42,14 +42,14 @@ Budget = Annotated[
 
 
 class Hosts:
-    """Present hosts as arrays: what is free on each, (hosts, nodes, D) and (hosts, D)."""
+    """Present hosts as arrays of free amounts, (hosts, nodes, D) and (hosts, D)."""
 
     def __init__(self, problem: Consolidation, groups: list[HostGroup]) -> None:
         """Take the free amounts of groups of one host each."""
         self.problem, self.groups = problem, groups
         nodes = max((len(group.free_node) for group in groups), default=1)
         self.free = np.full((len(groups), nodes, problem.dimensions), -1.0)
-        self.whole = np.zeros((len(groups), problem.dimensions))
+        self.free_whole = np.zeros((len(groups), problem.dimensions))
         self.host_type = np.array(
             [problem.supplies[group.supply].host_type for group in groups], dtype=np.int64
         )
@@ -68,7 +68,7 @@ class Hosts:
         """Read the free amounts of a host again."""
         group = self.groups[row]
         self.free[row, : len(group.free_node)] = group.free_node
-        self.whole[row] = group.free_whole
+        self.free_whole[row] = group.free_whole
 
     def find(self, shape: int, allowed: Bools) -> tuple[int, int] | None:
         """Return the host with the least free threads that holds a machine, and the way; None for none."""
@@ -80,7 +80,7 @@ class Hosts:
                 needed = np.array(way.node)
                 free = self.free[rows][:, : len(needed)]
                 fits = ((free + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
-                fits &= (self.whole[rows] + 1e-9 >= np.array(way.whole)).all(axis=1)
+                fits &= (self.free_whole[rows] + 1e-9 >= np.array(way.whole)).all(axis=1)
                 if fits.any():
                     candidates = rows[fits]
                     threads = self.free[candidates, :, 0].clip(min=0.0).sum(axis=1)
@@ -165,12 +165,12 @@ def _settle(problem: Consolidation, hosts: Hosts, homeless: Ints) -> dict[int, i
     refused: dict[int, int] = {}
     for shape in decreasing(problem):
         for _ in range(int(homeless[shape])):
-            found = hosts.find(shape, hosts.open) or hosts.find(shape, ~hosts.open)
-            if found is None:
+            choice = hosts.find(shape, hosts.open) or hosts.find(shape, ~hosts.open)
+            if choice is None:
                 refused[shape] = refused.get(shape, 0) + 1
                 continue
-            hosts.put(found[0], shape, found[1])
-            hosts.open[found[0]] = True
+            hosts.put(choice[0], shape, choice[1])
+            hosts.open[choice[0]] = True
     return refused
 
 
@@ -217,16 +217,16 @@ def _move_all(problem: Consolidation, hosts: Hosts, row: int, machines: Ints) ->
     order = sorted(np.flatnonzero(machines).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
     for shape in order:
         for _ in range(int(machines[shape])):
-            found = hosts.find(shape, allowed)
-            if found is None:
+            choice = hosts.find(shape, allowed)
+            if choice is None:
                 for target, its_shape, way in reversed(steps):
                     _take_back(problem, hosts, target, its_shape, way)
                 for copy, times in content.items():
                     group.add(copy, make_placing(problem, host_type, *copy), times)
                 hosts.refresh(row)
                 return set()
-            hosts.put(found[0], shape, found[1])
-            steps.append((found[0], shape, found[1]))
+            hosts.put(choice[0], shape, choice[1])
+            steps.append((choice[0], shape, choice[1]))
     hosts.open[row] = False
     return {target for target, _, _ in steps}
 
@@ -256,8 +256,8 @@ def bound_saving(
 ) -> float:
     """Return the price in an hour that no set of emptied hosts saves more than.
 
-    The memory of emptied hosts is within the limit, and in each dimension the hosts that stay hold all
-    machines. Both are knapsacks without whole numbers.
+    The memory of emptied hosts is within the limit, and in each dimension the hosts in use hold all machines,
+    those that are empty today too. Both are knapsacks without whole numbers.
     """
     rows = _candidates(problem, hosts, machines, movable)
     price = problem.price[hosts.host_type]
@@ -265,26 +265,42 @@ def bound_saving(
     capacity = np.array([np.minimum(shape.node.sum(axis=0), shape.whole) for shape in problem.host_shapes])[
         hosts.host_type
     ]
-    used = machines.sum(axis=0) @ problem.needs
+    needed = machines.sum(axis=0) @ problem.needs
     in_use = machines.sum(axis=1) > 0
+    is_fixed = in_use.copy()
+    is_fixed[rows] = False
     for column in range(2 + len(problem.resources)):
-        total = capacity[in_use, column]
-        if np.isfinite(total).all():
-            spare = float(total.sum() - used[column])
-            best = min(best, _fractional(price[rows], capacity[rows, column], max(spare, 0.0)))
-    return best
+        if np.isfinite(capacity[:, column]).all():
+            missing = float(needed[column] - capacity[is_fixed, column].sum())
+            cover = _cheapest_cover(price[~is_fixed], capacity[~is_fixed, column], missing)
+            best = min(best, float(price[in_use].sum() - price[is_fixed].sum()) - cover)
+    return max(best, 0.0)
 
 
 def _fractional(value: Floats, weight: Floats, limit: float) -> float:
     """Return the value of a knapsack without whole numbers."""
     order = np.argsort(weight / np.maximum(value, 1e-300), kind="stable")
-    total, gain = 0.0, 0.0
-    for row in order.tolist():
-        if total + weight[row] > limit:
-            share = (limit - total) / weight[row] if weight[row] > 0 else 0.0
-            return gain + max(share, 0.0) * float(value[row])
-        total, gain = total + float(weight[row]), gain + float(value[row])
+    total = np.cumsum(weight[order])
+    inside = total <= limit
+    gain = float(value[order][inside].sum())
+    following = int(inside.sum())
+    if following < len(order):
+        before = float(total[following - 1]) if following else 0.0
+        row = order[following]
+        gain += max(limit - before, 0.0) / float(weight[row]) * float(value[row])
     return gain
+
+
+def _cheapest_cover(price: Floats, capacity: Floats, needed: float) -> float:
+    """Return the least price of hosts, parts of which count, with some capacity in sum."""
+    order = np.argsort(price / np.maximum(capacity, 1e-300), kind="stable")
+    total, cost = 0.0, 0.0
+    for row in order.tolist():
+        if total >= needed:
+            break
+        share = min(1.0, (needed - total) / capacity[row]) if capacity[row] > 0 else 0.0
+        total, cost = total + float(capacity[row]) * share, cost + float(price[row]) * share
+    return cost
 
 
 def list_moves(problem: Consolidation, today: Today, groups: list[HostGroup]) -> list[Move]:

@@ -51,13 +51,13 @@ def _add_slots(packer: Packer, domain: str, losses: int, shape: int, required: I
         if missing <= 0:
             return
         largest = sizes[losses - 1] if len(sizes) >= losses and sizes[losses - 1] else sizes[0]
-        place = _place_on_hosts if domain == "host" else _place_in_area
-        if not place(packer, domain, shape, missing, largest):
+        add = _place_on_hosts if domain == "host" else _place_in_area
+        if not add(packer, domain, shape, missing, largest):
             return
 
 
 def _units_by_domain(packer: Packer, domain: str, shape: int) -> dict[str, tuple[int, int]]:
-    """Return the units of each domain, and how many such domains there are, by name."""
+    """Return the units of each domain, and the number of such domains, by name."""
     supplies = packer.problem.supplies
     if domain == "host":
         return {str(row): (units_of(group, shape), group.hosts) for row, group in enumerate(packer.groups)}

@@ -1,4 +1,4 @@
-"""Explanation of a plan: what binds, solved again without it, and the machines that cost most."""
+"""Explanation of a plan: limits that bind, the design again without them, and the largest machines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explain(
     tried: Annotated[bool, Field(description="whether the design runs again without each limit")] = True,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain the price of a plan: its bound, what binds, and which rule or survived loss costs most."""
+    """Explain the price of a plan: its bound, limits that bind, and the cost of rules and losses."""
     reading = read_plan(problem, decided.plan)
     metrics = measure(problem, decided.plan, None)
     sentences = [_say_price(reading, decided, metrics), _say_use(reading), *_say_losses(reading)]

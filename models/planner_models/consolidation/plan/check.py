@@ -37,8 +37,8 @@ def check(problem: Consolidation, plan: ConsolidationPlan) -> Violations:
     reading = read_plan(problem, plan)
     violations = _check_nodes(reading, plan) + _check_hosts(reading) + _check_helpers(reading, plan)
     violations += _check_counts(reading) + _check_shapes(reading)
-    for found in (_check_supply(reading), _check_rules(reading), _check_purchases(reading, plan)):
-        for violation in found:
+    for group in (_check_supply(reading), _check_rules(reading), _check_purchases(reading, plan)):
+        for violation in group:
             violations += violation
     return violations + _check_restart(reading) + check_moves(reading, plan)
 
@@ -98,9 +98,9 @@ def _name_node(reading: Reading, host: int, node: int) -> str:
 
 def _check_hosts(reading: Reading) -> Violations:
     violations = Violations()
-    whole = np.array([shape.whole for shape in reading.problem.host_shapes])[reading.host_type]
+    capacity = np.array([shape.whole for shape in reading.problem.host_shapes])[reading.host_type]
     for column in range(reading.host_use.shape[1]):
-        use, limit = reading.host_use[:, column], whole[:, column]
+        use, limit = reading.host_use[:, column], capacity[:, column]
         over = np.flatnonzero(exceeds(use, limit, use + 1.0))
         violations += Violations.of(
             "hosts",
@@ -287,7 +287,7 @@ def _check_together(reading: Reading, members: Bools, domain: str) -> Violations
 
 
 def _check_purchases(reading: Reading, plan: ConsolidationPlan) -> Iterator[Violations]:
-    """Yield purchases whose hosts or price are not those of the fleet."""
+    """Yield purchases with other hosts or another price than the fleet."""
     problem = reading.problem
     used: dict[tuple[str, str], float] = {}
     for row, host_type in enumerate(reading.host_type.tolist()):

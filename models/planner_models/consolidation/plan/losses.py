@@ -138,6 +138,6 @@ def _repack(reading: Reading, loss: Loss, missing: Floats) -> Floats:
 
 
 def stopped_cost(reading: Reading, outcomes: list[Outcome]) -> float:
-    """Return what machines that do not restart after the worst loss count, as those without a host."""
+    """Return the price that machines count that do not restart after the worst loss."""
     price = reading.problem.own_price
     return max((float(outcome.stopped @ price) for outcome in outcomes), default=0.0)

@@ -134,7 +134,7 @@ def count_moves(reading: Reading, plan: ConsolidationPlan) -> tuple[float | None
 
 
 def price_per_h(reading: Reading, outcomes: list[Outcome]) -> float:
-    """Return the price of the hosts, with what refused machines and those that do not restart count."""
+    """Return the price of the hosts, and of machines that are refused or do not restart."""
     price = float(reading.hosts @ reading.problem.price[reading.host_type])
     return price + float(reading.refused @ reading.problem.own_price) + stopped_cost(reading, outcomes)
 
@@ -158,12 +158,12 @@ def stranded_share(reading: Reading) -> float | None:
     for host_type, shape in enumerate(problem.host_shapes):
         rows = np.flatnonzero(reading.host_type == host_type)
         available = shape.node[None] - reading.node_use[rows][:, : len(shape.node)]
-        whole = shape.whole[None] - reading.host_use[rows]
+        of_host = shape.whole[None] - reading.host_use[rows]
         for row, ways in enumerate(problem.placings[host_type]):
             if problem.count[row] <= 0:
                 continue
             for way in ways:
                 needed = np.array(way.node)
                 fits_here = ((available + 1e-9 >= needed) | (needed == 0)).all(axis=(1, 2))
-                fits[rows] |= fits_here & (whole + 1e-9 >= np.array(way.whole)).all(axis=1)
+                fits[rows] |= fits_here & (of_host + 1e-9 >= np.array(way.whole)).all(axis=1)
     return float(free[~fits].sum()) / total

@@ -17,7 +17,7 @@ SOON: float = 1e-6
 
 
 def check_moves(reading: Reading, plan: ConsolidationPlan) -> Violations:
-    """Return hosts whose moves do not lead from today to the plan, and those with too many moves at once."""
+    """Return hosts with moves that do not lead from today to the plan, and with too many at once."""
     moves = plan.moves
     if moves is None or reading.problem.present is None:
         return Violations()
@@ -36,10 +36,10 @@ def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
     index: pd.Index = pd.Index(hosts, dtype=object)
     shape = problem.machine_index.get_indexer(moves["machine"].astype(str))
     source, target = (index.get_indexer(moves[end].astype(str)) for end in ("from_host", "to_host"))
-    known = (shape >= 0) & (source >= 0) & (target >= 0)
-    unknown = [f"move {number:g}" for number in moves["move"][~known]]
-    np.add.at(expected, (source[known], shape[known]), -1.0)
-    np.add.at(expected, (target[known], shape[known]), 1.0)
+    is_known = (shape >= 0) & (source >= 0) & (target >= 0)
+    unknown = [f"move {number:g}" for number in moves["move"][~is_known]]
+    np.add.at(expected, (source[is_known], shape[is_known]), -1.0)
+    np.add.at(expected, (target[is_known], shape[is_known]), 1.0)
     after = np.zeros(expected.shape)
     position = reading.names.get_indexer(index)
     after[position >= 0] = reading.per_host(reading.machines)[position[position >= 0]]

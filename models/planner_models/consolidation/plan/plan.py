@@ -114,7 +114,7 @@ PLAN_TABLES: Final = (PURCHASES, FLEET, PLACEMENT, SLOTS, HELPERS, REFUSED, MOVE
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConsolidationPlan:
-    """Hosts that are used, and what is on them.
+    """Hosts that are used, and their content.
 
     purchases  host_type, zone, hosts, price_per_h
     fleet      host, host_type, zone, rack, hosts

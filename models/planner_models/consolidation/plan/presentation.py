@@ -77,11 +77,11 @@ def _draw_fleet(reading: Reading, plan: ConsolidationPlan) -> Drawing:
         title = name if hosts == 1 else f"{name} ({hosts} hosts)"
         for index, node in enumerate(problem.node_names(host_type)):
             machines, slots = (content.get((name, node), {}) for content in contents)
-            kept = helpers.get((name, node), 0.0)
+            threads_of_helpers = helpers.get((name, node), 0.0)
             texts = [say_machines(machines) or "empty"]
             texts += [f"slots: {say_machines(slots)}"] if slots else []
-            texts += [f"helpers: {kept:g} threads"] if kept else []
-            used = float(reading.node_use[row, index, 0]) + kept
+            texts += [f"helpers: {threads_of_helpers:g} threads"] if threads_of_helpers else []
+            used = float(reading.node_use[row, index, 0]) + threads_of_helpers
             threads = float(capacity[index, 0])
             rows.append(
                 {
@@ -155,7 +155,7 @@ def describe_zone(
     name: str,
     options: Options,  # noqa: ARG001 - the signature of `describe`
 ) -> ElementReport:
-    """Return hosts and use of a zone, its machines, and how many of them restart after its loss."""
+    """Return hosts and use of a zone, its machines, and the share that restarts after its loss."""
     ZONES.require(problem, name)
     reading = read_plan(problem, decided.plan)
     rows = np.array(reading.zone) == name if len(reading.zone) else np.zeros(0, dtype=bool)

@@ -119,8 +119,8 @@ class Reading:
         share = np.divide(copies.vcpus, total, out=np.ones(len(total)), where=total > 0)
         amounts = problem.needs[copies.shape] * share[:, None]
         per_core = problem.threads_per_core[self.host_type[copies.host]]
-        whole = np.ceil(copies.vcpus / per_core - 1e-9) * per_core
-        amounts[:, 0] = np.where(problem.has_whole_cores[copies.shape], whole, copies.vcpus)
+        rounded = np.ceil(copies.vcpus / per_core - 1e-9) * per_core
+        amounts[:, 0] = np.where(problem.has_whole_cores[copies.shape], rounded, copies.vcpus)
         amounts[:, 1] = copies.memory_gb
         amounts[:, problem.rule_columns] = problem.needs[copies.shape, problem.rule_columns]
         return amounts

@@ -143,13 +143,13 @@ def _lose(problem: Consolidation, lost: tuple[str, ...]) -> Consolidation:
     if problem.zones is not None and len(problem.zones):
         gone = problem.zones["zone"].astype(str).isin(lost).to_numpy()
         racks = problem.zones["racks"].to_numpy(float)
-        most = np.where(gone, 0.0, problem.zone_most)
+        limit = np.where(gone, 0.0, problem.zone_most)
         share = np.array(
             [sum(f"{zone} rack {number + 1}" in lost for number in range(int(count))) / count
              for zone, count in zip(problem.zones["zone"].astype(str), racks, strict=True)]
         )  # fmt: skip
-        most = np.where(share > 0, np.floor(most * (1 - share)), most)
-        values = np.where(np.isfinite(most), most, np.nan)
+        limit = np.where(share > 0, np.floor(limit * (1 - share)), limit)
+        values = np.where(np.isfinite(limit), limit, np.nan)
         if gone.any() or (share > 0).any():
             changed = replace(changed, zones=problem.zones.assign(most=values))
     return changed

@@ -83,7 +83,9 @@ def tpcvms_intel(
     )
 
 
-def _databases(count: int, least: float, largest: float, client: float, memory_gb: float) -> dict[str, Any]:
+def _databases(
+    count: int, smallest: float, largest: float, client: float, memory_gb: float
+) -> dict[str, Any]:
     """Return machines with nearly an equal share of the memory each (Deehr et al. 2014, 3.1).
 
     The virtualization tax is a sixteenth: then 8 of 10 vCPUs have their memory in the same node of 64 GB.
@@ -91,8 +93,8 @@ def _databases(count: int, least: float, largest: float, client: float, memory_g
     share = memory_gb * (1 - 1 / 16) / max(count, 3)
     return {
         "machine": [f"VM{row + 1}" for row in range(count)],
-        "vcpus_min": [least] * count,
-        "vcpus_max": [max(least, largest)] * count,
+        "vcpus_min": [smallest] * count,
+        "vcpus_max": [max(smallest, largest)] * count,
         "memory_gb": [share] * count,
         "split": ["any"] * count,
         "client": [client] * count,
@@ -119,8 +121,8 @@ def awkward(
         vcpus = random.choice([2.0, 4.0, 8.0, 16.0, 32.0], shapes, p=[0.25, 0.3, 0.25, 0.15, 0.05])
         memory = vcpus * random.choice([2.0, 4.0, 8.0], shapes)
     else:
-        part = random.choice([2.0, 3.0, 4.0, 5.0, 6.0, 8.0], shapes)
-        vcpus = np.minimum(np.floor(48 / part) + random.integers(0, 4, shapes), 48.0)
+        divisor = random.choice([2.0, 3.0, 4.0, 5.0, 6.0, 8.0], shapes)
+        vcpus = np.minimum(np.floor(48 / divisor) + random.integers(0, 4, shapes), 48.0)
         memory = np.minimum(4 * np.rint(vcpus * random.choice([2.0, 4.0, 6.0, 8.0], shapes) / 4), 252.0)
     vcpus = np.maximum(2 * np.rint(vcpus / 2), 2.0)
     memory = np.maximum(np.minimum(memory, 256.0), 4.0)

@@ -76,7 +76,7 @@ def copy_of(shape: int, placing: Placing) -> Copy:
 
 
 def empty_group(problem: Consolidation, supply: int, hosts: int, reserve: float = 0.0) -> HostGroup:
-    """Return a group of empty hosts of a supply, of whose capacity a share is kept free."""
+    """Return a group of empty hosts of a supply, with a share of the capacity kept free."""
     shape = problem.host_shapes[problem.supplies[supply].host_type]
     share = np.ones(problem.dimensions)
     share[: 2 + len(problem.resources)] = 1.0 - reserve
@@ -199,7 +199,7 @@ class Packer:
         return copies * hosts
 
     def _fill_host(self, group: HostGroup, shape: int, limit: int) -> int:
-        """Add up to a number of machines of a shape to each host of a group; return how many fit."""
+        """Add up to a number of machines of a shape to each host of a group; return their number."""
         copies = 0
         while copies < limit:
             placing = self.find_placing(group, shape)
@@ -214,7 +214,7 @@ class Packer:
 
     @staticmethod
     def _times(group: HostGroup, placing: Placing) -> int:
-        """Return how often a placing fits in each host of a group."""
+        """Return the number of times that a placing fits in each host of a group."""
         ratios = [
             (free + 1e-9 * (1 + amount)) / amount
             for amounts, available in zip(placing.node, group.free_node, strict=True)
@@ -242,7 +242,7 @@ class Packer:
         return None
 
     def _nicest(self, group: HostGroup, ways: list[Placing]) -> Placing:
-        """Return the way whose nodes have least free threads, or most where machines are spread."""
+        """Return the way to nodes with least free threads, or with most where machines are spread."""
         if self.rule == "first" or len(ways) == 1:
             return ways[0]
         sign = -1.0 if self.rule == "spread" else 1.0
@@ -329,7 +329,7 @@ class Packer:
         )
 
     def _copies_in_empty(self, supply: int, shape: int) -> int:
-        """Return how many machines of a shape fit in an empty host of a supply."""
+        """Return the number of machines of a shape that fit in an empty host of a supply."""
         key = (supply, shape)
         if key not in self._copies:
             group = empty_group(self.problem, supply, 1, self.reserve)
@@ -353,7 +353,7 @@ class Packer:
         return members
 
     def capacity_of_domains(self, group: HostGroup, shape: int) -> int:
-        """Return how many machines of a shape limits of zones and racks allow in a group."""
+        """Return the number of machines of a shape that limits of zones and racks allow in a group."""
         allowed = 1 << 60
         for members, limit in zip(self._members, self.problem.domain_limits, strict=True):
             if limit.machines[shape]:
@@ -448,7 +448,7 @@ class Packer:
 
 
 def decreasing(problem: Consolidation) -> list[int]:
-    """Return the shapes with machines, by their largest share of what the largest host has, largest first."""
+    """Return the shapes with machines, by their largest share of the largest host, largest first."""
     capacity = np.max(
         [np.minimum(shape.node.sum(axis=0), shape.whole) for shape in problem.host_shapes],
         axis=0,

@@ -229,26 +229,26 @@ class Consolidation:
     def _host_shape(self, host_type: int) -> HostShape:
         rows = self.node_rows[host_type]
         node = np.full((len(rows), self.dimensions), np.inf)
-        whole = np.full(self.dimensions, np.inf)
+        of_host = np.full(self.dimensions, np.inf)
         node[:, THREADS] = self.nodes["threads"].to_numpy(float)[rows]
         node[:, MEMORY] = self.nodes["memory_gb"].to_numpy(float)[rows]
         if self.helpers[host_type] > 0:
-            whole[THREADS] = node[:, THREADS].sum() - self.helpers[host_type]
+            of_host[THREADS] = node[:, THREADS].sum() - self.helpers[host_type]
         listed = self._capacities_of(host_type)
         for offset, resource in enumerate(self.resources):
             amounts = listed.get(resource, {})
             by_node = [amounts.get(name, 0.0) for name in self.node_names(host_type)]
             if WHOLE_HOST in amounts or not amounts:
-                whole[2 + offset] = amounts.get(WHOLE_HOST, 0.0)
+                of_host[2 + offset] = amounts.get(WHOLE_HOST, 0.0)
             if set(amounts) - {WHOLE_HOST}:
                 node[:, 2 + offset] = by_node
-        for offset, (_, most, domain) in enumerate(self.host_rules):
+        for offset, (_, limit, domain) in enumerate(self.host_rules):
             column = 2 + len(self.resources) + offset
             if domain == "host":
-                whole[column] = most
+                of_host[column] = limit
             else:
-                node[:, column] = most
-        return HostShape(node=node, whole=whole, threads_per_core=float(self.threads_per_core[host_type]))
+                node[:, column] = limit
+        return HostShape(node=node, whole=of_host, threads_per_core=float(self.threads_per_core[host_type]))
 
     def _capacities_of(self, host_type: int) -> dict[str, dict[str, float]]:
         """Return the amounts of each resource of a type, by node."""
@@ -512,7 +512,7 @@ class Consolidation:
 
     @cached_property
     def bundles(self) -> list[tuple[str, Ints]]:
-        """Domain, and rows of the shapes, of each group whose machines are all together in one."""
+        """Domain, and rows of the shapes, of each group with all machines together in one."""
         if self.rules is None:
             return []
         rows = self.rules[self.rules["kind"] == "together"]

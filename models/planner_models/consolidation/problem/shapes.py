@@ -108,12 +108,12 @@ def make_placing(
         if share > 0:
             taken[rules] = needs[rules]
         by_node.append(tuple(np.where(np.isfinite(host.node[index]), taken, 0.0).tolist()))
-    whole = needs.copy()
-    whole[0] = threads
+    of_host = needs.copy()
+    of_host[0] = threads
     return Placing(
         vcpus=vcpus,
         node=tuple(by_node),
-        whole=tuple(np.where(np.isfinite(host.whole), whole, 0.0).tolist()),
+        whole=tuple(np.where(np.isfinite(host.whole), of_host, 0.0).tolist()),
     )
 
 

@@ -1,4 +1,4 @@
-"""The present placement as groups of single hosts, and what it violates."""
+"""The present placement as groups of single hosts, and its violations."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Today:
     @property
     def overfull(self) -> list[str]:
         """Names of hosts with more machines than fit."""
-        kept = {group.name: group for group in self.groups}
+        by_name = {group.name: group for group in self.groups}
         names = []
         for row, name in enumerate(self.hosts):
-            if name in kept:
-                placed = sum(kept[name].content.values())
+            if name in by_name:
+                placed = sum(by_name[name].content.values())
                 if placed < int(self.machines[row].sum()):
                     names.append(name)
         return names
@@ -81,8 +81,8 @@ def read_today(problem: Consolidation) -> Today:
         packer = Packer(problem, groups=[group], may_open=False)
         order = sorted(np.flatnonzero(machines[row]).tolist(), key=lambda shape: -float(problem.vcpus[shape]))
         for shape in order:
-            wanted = min(int(machines[row, shape]), int(remaining[shape]))
-            placed = _place(problem, packer, shape, wanted, nodes.get((name, shape), {}))
+            number = min(int(machines[row, shape]), int(remaining[shape]))
+            placed = _place(problem, packer, shape, number, nodes.get((name, shape), {}))
             remaining[shape] -= placed
         groups.append(packer.groups[0])
     return Today(hosts=hosts, machines=machines, groups=groups, homeless=remaining)
@@ -102,7 +102,7 @@ def _nodes_of_rows(problem: Consolidation) -> dict[tuple[str, int], dict[str, fl
 
 
 def _place(problem: Consolidation, packer: Packer, shape: int, count: int, nodes: dict[str, float]) -> int:
-    """Place machines on the only host of a packer, in their nodes where known; return how many fit."""
+    """Place machines on the only host of a packer, in their nodes where known; return their number."""
     group = packer.groups[0]
     host_type = problem.supplies[group.supply].host_type
     names = problem.node_names(host_type)
@@ -116,10 +116,10 @@ def _place(problem: Consolidation, packer: Packer, shape: int, count: int, nodes
                     nodes[name] -= vcpus
                 placed += 1
     while placed < count:
-        found = packer.find_placing(group, shape)
-        if found is None:
+        choice = packer.find_placing(group, shape)
+        if choice is None:
             break
-        _add(group, shape, found)
+        _add(group, shape, choice)
         placed += 1
     return placed
 

@@ -75,13 +75,13 @@ def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
     """Yield errors of capacities at unknown nodes, and of resources that no host has."""
     amounts: dict[str, float] = {}
     if problem.capacities is not None:
-        known = set(
+        existing = set(
             zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True)
         )
         faults = []
         for row, item in enumerate(problem.capacities.itertuples()):
             amounts[str(item.resource)] = max(amounts.get(str(item.resource), 0.0), float(item.amount))
-            if str(item.node) != WHOLE_HOST and (str(item.host_type), str(item.node)) not in known:
+            if str(item.node) != WHOLE_HOST and (str(item.host_type), str(item.node)) not in existing:
                 faults.append(
                     f"{row_name(problem.capacities, 'capacities', row)}: node '{item.node}' is no node of "
                     f"host_type '{item.host_type}', nor {WHOLE_HOST}"
@@ -102,16 +102,16 @@ def _find_bad_vcpus(problem: Consolidation) -> Iterator[str]:
     """Yield errors of numbers of vCPUs: no multiples of a client, or a minimum above the maximum."""
     where = file_name(problem.machines, "machines")
     faults = []
-    for row, (least, largest, client) in enumerate(
+    for row, (smallest, largest, client) in enumerate(
         zip(problem.vcpus.tolist(), problem.vcpus_max.tolist(), problem.client.tolist(), strict=True)
     ):
         name = row_name(problem.machines, "machines", row)
-        if least > largest:
-            faults.append(f"{name}: vcpus_min is {least:g}, must be at most vcpus_max, {largest:g}")
-        is_split = problem.split[row] != "never" or largest > least
-        ratio = least / client
+        if smallest > largest:
+            faults.append(f"{name}: vcpus_min is {smallest:g}, must be at most vcpus_max, {largest:g}")
+        is_split = problem.split[row] != "never" or largest > smallest
+        ratio = smallest / client
         if (client != 1 or is_split) and abs(ratio - round(ratio)) > 1e-6:
-            faults.append(f"{name}: vcpus_min is {least:g}, must be a multiple of client, {client:g}")
+            faults.append(f"{name}: vcpus_min is {smallest:g}, must be a multiple of client, {client:g}")
     yield from shorten_faults(faults, where, "with wrong numbers of vCPUs")
 
 
@@ -158,11 +158,13 @@ def _find_bad_nodes_of_now(problem: Consolidation) -> Iterator[str]:
     type_of = dict(
         zip(problem.present["host"].astype(str), problem.present["host_type"].astype(str), strict=True)
     )
-    known = set(zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True))
+    existing = set(
+        zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True)
+    )
     faults = [
         f"{row_name(problem.now, 'now', row)}: node '{item.node}' is no node of host '{item.host}'"
         for row, item in enumerate(problem.now.itertuples())
-        if item.node and (type_of[str(item.host)], str(item.node)) not in known
+        if item.node and (type_of[str(item.host)], str(item.node)) not in existing
     ]
     yield from shorten_faults(faults, file_name(problem.now, "now"), "with unknown nodes")
 

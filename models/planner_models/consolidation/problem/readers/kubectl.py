@@ -190,7 +190,7 @@ def _tolerates(pod: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def owner_of(pod: Mapping[str, Any]) -> str:
-    """Return namespace and name of what owns a pod; of a ReplicaSet, its Deployment; "" for none."""
+    """Return namespace and name of the owner of a pod; of a ReplicaSet, its Deployment; "" for none."""
     for owner in objects(pod, "metadata", "ownerReferences"):
         name = str(owner.get("name") or "")
         if owner.get("kind") == "ReplicaSet":
@@ -201,7 +201,7 @@ def owner_of(pod: Mapping[str, Any]) -> str:
 
 
 def moving_at_once(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> float:
-    """Return how many pods like this may be evicted at once: 0 where it is not to be; inf without a limit."""
+    """Return the number of such pods that may be evicted at once; inf for as many as there are."""
     annotations = mapping(pod, "metadata", "annotations")
     if any(str(annotations.get(name)).lower() == value for name, value in FIXED):
         return 0.0
@@ -288,7 +288,7 @@ class _Reader:
         return type_of, examples
 
     def _examples_of_pods(self) -> list[Mapping[str, Any]]:
-        """Return a pod of each owner, whose selectors and tolerations are those of the others."""
+        """Return a pod of each owner; the others have the same selectors and tolerations."""
         if not hasattr(self, "_of_owners"):
             self._of_owners = list(
                 {owner_of(pod) or name_of(pod): pod for pod in reversed(self.pods)}.values()
@@ -299,8 +299,8 @@ class _Reader:
         """Return the amounts of a node for pods that are no overhead."""
         where = f"{self.cluster.name}: node {name_of(node)}"
         values = mapping(node, "status", "allocatable") or mapping(node, "status", "capacity")
-        kept = ("cpu", "memory", PODS, *self.resources)
-        amounts = {name: read_quantity(values[name], f"{where}: {name}") for name in kept if name in values}
+        names = ("cpu", "memory", PODS, *self.resources)
+        amounts = {name: read_quantity(values[name], f"{where}: {name}") for name in names if name in values}
         overhead = self.overhead.get(name_of(node), {})
         return {name: max(amount - overhead.get(name, 0.0), 0.0) for name, amount in amounts.items()}
 
@@ -432,11 +432,11 @@ class _Reader:
         return names
 
     def _now(self, names: list[str]) -> dict[str, Any] | None:
-        known = set(self.type_of)
+        nodes = set(self.type_of)
         rows: dict[tuple[str, str], float] = {}
         for pod, shape in zip(self.pods, self.shape_of, strict=True):
             node = str(get(pod, "spec", "nodeName") or "")
-            if node in known:
+            if node in nodes:
                 key = (names[shape], node)
                 rows[key] = rows.get(key, 0.0) + 1.0
         return _columns(

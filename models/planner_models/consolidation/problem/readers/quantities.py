@@ -34,8 +34,8 @@ def read_quantity(value: object, where: str) -> float:
             raise InputError(f"{where}: '{str(value)[:40]}' is no quantity, such as 500m, 1Gi or 1e3")
         number, suffix = float(match[1]), match[2]
     if suffix not in SUFFIXES:
-        known = ", ".join(name for name in SUFFIXES if name)
-        raise InputError(f"{where}: '{str(value)[:40]}' has the unknown suffix '{suffix}'; valid: {known}")
+        valid = ", ".join(name for name in SUFFIXES if name)
+        raise InputError(f"{where}: '{str(value)[:40]}' has the unknown suffix '{suffix}'; valid: {valid}")
     result = number * SUFFIXES[suffix]
     if not 0 <= result < 1e30:
         raise InputError(f"{where}: '{str(value)[:40]}' must be at least 0 and finite")

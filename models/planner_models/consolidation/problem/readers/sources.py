@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner_models.consolidation.problem.readers.hypervisors import openstack, virsh
 from planner_models.consolidation.problem.readers.kubectl import kubectl
 
-SOURCES: Final = {"kubectl": kubectl}
+SOURCES: Final = {"kubectl": kubectl, "virsh": virsh, "openstack": openstack}

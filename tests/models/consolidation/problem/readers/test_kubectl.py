@@ -1,0 +1,197 @@
+"""Clusters of kubectl: quantities, overhead, rules, budgets, and errors in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.contract.notes import observe_notes
+from planner.errors import InputError
+from planner_models.consolidation import check
+from planner_models.consolidation.designs import patterns, repack
+from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.readers.kubectl import kubectl
+from tests.models.consolidation.problem.readers.clusters import HOSTNAME, node, pod, read
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def test_requests_are_summed_and_pods_of_a_deployment_are_one_shape(tmp_path: Path) -> None:
+    problem = read(
+        tmp_path,
+        node("n1"),
+        pod("web-1", {"cpu": "500m", "memory": "1Gi"}),
+        pod("web-2", {"cpu": 0.5, "memory": "1073741824"}),
+        pod("job-1", {"cpu": "1e0", "memory": "1e3"}, owner=("Job", "job")),
+    )
+    assert problem.machines["machine"].tolist() == ["shop/web", "shop/job"]
+    assert problem.count.tolist() == [2, 1]
+    assert problem.vcpus.tolist() == [0.5, 1.0]
+    assert problem.memory_gb.tolist() == [1.073741824, 1e-6]
+
+
+def test_daemon_sets_are_overhead_of_every_host(tmp_path: Path) -> None:
+    problem = read(
+        tmp_path,
+        node("n1", "4", "16Gi"),
+        pod("agent-1", {"cpu": "100m", "memory": "1Gi"}, owner=("DaemonSet", "agent")),
+        pod("web-1", {"cpu": "1"}),
+    )
+    assert problem.nodes["threads"].tolist() == [pytest.approx(3.9)]
+    assert problem.nodes["memory_gb"].tolist() == [pytest.approx(15 * 1.073741824)]
+    assert problem.host_shapes[0].whole[2] == 109
+
+
+def test_init_containers_count_by_the_largest_and_sidecars_beside(tmp_path: Path) -> None:
+    item = pod("web-1", {"cpu": "1"})
+    item["spec"]["initContainers"] = [
+        {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
+        {"name": "setup", "resources": {"requests": {"cpu": "2"}}},
+    ]
+    assert read(tmp_path, node("n1"), item).vcpus.tolist() == [2.25]
+
+
+def test_limits_stand_for_requests_that_are_missing(tmp_path: Path) -> None:
+    item = pod("web-1")
+    item["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}, "requests": {"memory": "1G"}}
+    problem = read(tmp_path, node("n1"), item)
+    assert (problem.vcpus.tolist(), problem.memory_gb.tolist()) == ([2.0], [1.0])
+
+
+def test_a_pod_without_requests_takes_a_place_and_is_noted(tmp_path: Path) -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        problem = read(tmp_path, node("n1"), pod("web-1"))
+    assert problem.needs[0].tolist() == [0.0, 0.0, 1.0]
+    assert any("no requests of 1 pod, such as 'web-1'" in note for note in notes)
+
+
+def allowed_types(problem: Consolidation, machine: str) -> list[str]:
+    row = problem.machine_index.get_loc(machine)
+    return [str(name) for name, may in zip(problem.type_index, problem.is_allowed[row], strict=True) if may]
+
+
+def test_taints_need_tolerations_and_selectors_need_labels(tmp_path: Path) -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    problem = read(
+        tmp_path,
+        node("n1"),
+        node("n2", kind="g", taints=[taint]),
+        node("n3", kind="d", labels={"disk": "ssd"}),
+        pod("web-1", {"cpu": "1"}),
+        pod(
+            "train-1",
+            {"cpu": "1"},
+            owner=("Job", "train"),
+            on="n2",
+            tolerations=[{"key": "gpu", "operator": "Exists"}],
+        ),
+        pod("db-1", {"cpu": "1"}, owner=("StatefulSet", "db"), on="n3", nodeSelector={"disk": "ssd"}),
+    )
+    assert allowed_types(problem, "shop/web") == ["m", "d"]
+    assert allowed_types(problem, "shop/train") == ["m", "g", "d"]
+    assert allowed_types(problem, "shop/db") == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "types"),
+    [("In", ["a"], ["m"]), ("NotIn", ["a"], ["k"]), ("Exists", [], ["m", "k"]), ("DoesNotExist", [], [])],
+)
+def test_required_node_affinity(tmp_path: Path, operator: str, values: list[str], types: list[str]) -> None:
+    rule = {"key": "topology.kubernetes.io/zone", "operator": operator, "values": values}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}}
+    nodes = [node("n1", zone="a"), node("n2", kind="k", zone="b")]
+    problem = read(tmp_path, *nodes, pod("web-1", {"cpu": "1"}, affinity=affinity))
+    assert allowed_types(problem, "shop/web") == (types or ["m", "k"])
+
+
+def test_anti_affinity_keeps_pods_on_different_hosts(tmp_path: Path) -> None:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "db"}}}
+    affinity = {"podAntiAffinity": {REQUIRED: [term]}}
+    pods = [
+        pod(f"db-{row}", {"cpu": "1"}, owner=("StatefulSet", "db"), on=f"n{row + 1}", affinity=affinity)
+        for row in range(3)
+    ]
+    problem = read(tmp_path, *(node(f"n{row + 1}") for row in range(4)), *pods)
+    plan = patterns.plan(problem).plan
+    assert plan is not None
+    assert not len(check(problem, plan))
+    assert plan.fleet["hosts"].sum() == 3
+
+
+def test_budgets_and_annotations_keep_pods_where_they_are(tmp_path: Path) -> None:
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    nodes = [node(f"n{row}") for row in (1, 2, 3)]
+    pods = [
+        pod("web-1", {"cpu": "1"}, on="n1"),
+        pod("bare", {"cpu": "1"}, owner=None, on="n2"),
+        pod("free-1", {"cpu": "1"}, owner=("Job", "free"), on="n3"),
+    ]
+    problem = read(tmp_path, *nodes, *pods, budget)
+    assert problem.at_once.tolist() == [0.0, 0.0, np.inf]
+    plan = repack.plan(problem, budget=1.0).plan
+    assert plan is not None
+    assert not len(check(problem, plan))
+    assert plan.moves is not None
+    assert plan.moves["machine"].tolist() == ["shop/free"]
+    assert set(plan.fleet["host"]) == {"n1", "n2"}
+
+
+def test_types_have_their_prices(tmp_path: Path) -> None:
+    prices = "Instance type,Price per h\nm,0.25\nk,0.5\n"
+    problem = read(tmp_path, node("n1"), node("n2", kind="k"), pod("web-1", {"cpu": "1"}), prices=prices)
+    assert problem.price.tolist() == [0.25, 0.5]
+
+
+def test_topologies_give_the_numa_nodes(tmp_path: Path) -> None:
+    zones = [
+        {
+            "name": f"node-{row}",
+            "type": "Node",
+            "resources": [
+                {"name": "cpu", "capacity": "2", "allocatable": "2"},
+                {"name": "memory", "capacity": "8Gi", "allocatable": "8Gi"},
+            ],
+        }
+        for row in range(2)
+    ]
+    topology = {"kind": "NodeResourceTopology", "metadata": {"name": "n1"}, "zones": zones}
+    problem = read(tmp_path, node("n1"), pod("web-1", {"cpu": "1"}), topology)
+    assert problem.nodes["threads"].tolist() == [2.0, 2.0]
+
+
+BAD = {
+    "quantity": (pod("web-1", {"cpu": "many"}), "pod web-1: container main: cpu: 'many' is no quantity"),
+    "suffix": (pod("web-1", {"memory": "1Qi"}), "memory: '1Qi' has the unknown suffix 'Qi'"),
+    "negative": (pod("web-1", {"cpu": "-1"}), "cpu: '-1' must be at least 0"),
+}
+
+
+@pytest.mark.parametrize(("item", "line"), BAD.values(), ids=list(BAD))
+def test_wrong_quantities_are_named(tmp_path: Path, item: dict[str, object], line: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path, node("n1"), item)
+    assert line in error.value.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{", "cluster.json line 1: is no JSON"),
+        ("3", "cluster.json: must be a list of objects"),
+        ('{"items": []}', "cluster.json: has no nodes"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        kubectl(cluster=path)
+    assert line in error.value.faults[0]
