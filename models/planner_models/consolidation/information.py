@@ -60,7 +60,7 @@ def observe(
         vcpus, memory = _round_up(vcpus), _round_up(memory)
         vcpus = np.ceil(vcpus / problem.client - 1e-9) * problem.client
     if coarse >= 2:
-        per_vcpu = float((problem.memory_gb @ problem.count) / max(problem.vcpus @ problem.count, 1e-9))
+        per_vcpu = float(problem.memory_gb @ problem.count) / max(float(problem.vcpus @ problem.count), 1e-9)
         memory = vcpus * per_vcpu
     vcpus, memory = _fit_sizes(problem, vcpus, memory)
     count = problem.count.astype(float)

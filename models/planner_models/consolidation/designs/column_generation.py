@@ -133,9 +133,8 @@ class Search:
         return np.append(hosts, np.zeros(len(master.columns) - len(hosts)))
 
     def _note_prices(self, cover: Floats) -> None:
-        self.prices = np.bincount(
-            [shape for shape, _ in self.master.rows], cover, minlength=len(self.problem.machines)
-        )
+        row = [shape for shape, _ in self.master.rows]
+        self.prices = np.bincount(row, cover, minlength=len(self.problem.machines)).astype(float)
 
     def _price(self, cover: Floats, of_program: Floats, deadline: Deadline) -> tuple[bool, float]:
         """Add the best pattern of each area; return whether one improves the program, and the bound."""

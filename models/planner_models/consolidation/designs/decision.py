@@ -19,6 +19,7 @@ from planner_models.consolidation.plan.metrics import LIMITS
 from planner_models.consolidation.plan.plan import ConsolidationPlan, make_plan
 from planner_models.consolidation.problem.packing import HostGroup
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 P = ParamSpec("P")
 Plan = Callable[Concatenate[Consolidation, P], Decision[ConsolidationPlan]]
@@ -47,7 +48,7 @@ def find_lost_domain(problem: Consolidation) -> str:
     """Return why machines cannot restart after a loss, from the number of domains; "" where they may."""
     if problem.survive is None:
         return ""
-    for row in problem.survive.itertuples():
+    for row in rows_of(problem.survive):
         domains = {
             "zone": len(problem.zone_names),
             "rack": len({(supply.zone, supply.rack) for supply in problem.supplies}),

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner_models.consolidation.designs.one_host import list_ways
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -98,7 +99,7 @@ def _lost_sets(problem: Consolidation, candidates: list[Candidate], shape: int) 
     result = {frozenset[int]()}
     if problem.survive is None:
         return list(result)
-    for row in problem.survive.itertuples():
+    for row in rows_of(problem.survive):
         if not problem.members(str(getattr(row, "group", "") or ""))[shape]:
             continue
         domains: dict[Any, set[int]] = {}
@@ -147,7 +148,7 @@ def _add_supplies(m: pyo.ConcreteModel, problem: Consolidation, candidates: list
         assert candidates[j] == (supply, number)
     m.supply = pyo.ConstraintList()
     groups = [
-        (problem.supply, [problem.supplies[supply].host_type for supply, _ in candidates]),
+        (problem.most, [problem.supplies[supply].host_type for supply, _ in candidates]),
         (
             problem.zone_most,
             [problem.zone_names.index(problem.supplies[supply].zone) for supply, _ in candidates],

@@ -113,7 +113,8 @@ class Cluster:
 
     def price(self, claims: Claims) -> Floats:
         """Return the price of the cheapest type of each node, (C,)."""
-        return np.where(claims.types, self.problem.price[None], np.inf).min(axis=1, initial=np.inf)
+        price = np.where(claims.types, self.problem.price[None], np.inf)
+        return np.asarray(price.min(axis=1, initial=np.inf))
 
     def launch(self, claims: Claims) -> Claims:
         """Return the nodes with the cheapest of their types only."""

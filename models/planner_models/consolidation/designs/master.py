@@ -23,6 +23,7 @@ from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner_models.consolidation.designs.pricing import Pattern
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 MAX_LOST_SETS: Final = 200
 """Sets of zones that are lost together, up to which each has rows of its own."""
@@ -87,7 +88,7 @@ class Master:
         losses = np.zeros(len(self.problem.machines), dtype=np.int64)
         if self.problem.survive is None:
             return losses
-        for row in self.problem.survive.itertuples():
+        for row in rows_of(self.problem.survive):
             if row.domain == "zone":
                 members = self.problem.members(str(getattr(row, "group", "") or ""))
                 losses = np.maximum(losses, np.where(members, int(row.losses), 0))

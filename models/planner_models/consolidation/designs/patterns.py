@@ -27,6 +27,7 @@ from planner_models.consolidation.plan.metrics import measure
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing, pack_all
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 
 @refuse_shortage
@@ -178,7 +179,7 @@ def raise_bound(problem: Consolidation, bound: float) -> float:
     price = problem.price[problem.most > 0]
     smallest = float(price.min(initial=np.inf))
     result = bound
-    for row in problem.survive.itertuples():
+    for row in rows_of(problem.survive):
         if str(getattr(row, "group", "") or "") or row.domain != "host" or bound <= 0:
             continue
         spare = int(row.losses) * (smallest if np.isfinite(smallest) else 0.0)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -278,7 +278,7 @@ class NodePricer:
     def _items(self) -> dict[tuple[int, int], Ints]:
         """Size of each shape in one node, and in each of two: by row and number of nodes."""
         problem, grid = self.problem, self.grid
-        items: dict[tuple[int, int], Ints] = {}
+        items: dict[tuple[int, int], Floats] = {}
         for host_type in range(len(problem.hosts)):
             for row in np.flatnonzero(problem.count > 0).tolist():
                 for way in problem.placings[host_type][row]:
@@ -418,17 +418,18 @@ class NodePricer:
         ]
         split = tables[1][outer + inner]
         lead = len(common)
-        best, states = -1.0, ((), (), ())
+        best = -1.0
+        states: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
         steps = [range(int(limit) + 1) for limit in host_steps]
         for used in product(*steps):
             # split machines use `used` of the host; the nodes share the rest
             unused = tuple(int(limit) - amount for limit, amount in zip(host_steps, used, strict=True))
-            gain = split[(..., *used)]
+            gain = split[_last(used)]
             if used and not _is_new(split, used, lead):
                 continue
             for first in product(*(range(limit + 1) for limit in unused)):
                 second = tuple(limit - amount for limit, amount in zip(unused, first, strict=True))
-                total = gain + remaining[0][(..., *first)] + remaining[1][(..., *second)]
+                total = gain + remaining[0][_last(first)] + remaining[1][_last(second)]
                 index = int(total.argmax())
                 value = float(total.reshape(-1)[index])
                 if value > best:
@@ -475,13 +476,18 @@ class NodePricer:
                 raise AssertionError("no machine explains the value of a state")
 
 
+def _last(state: tuple[int, ...]) -> Any:
+    """Return the index of one state of the last axes, and of all states of the others."""
+    return (..., *state)
+
+
 def _is_new(split: Floats, used: tuple[int, ...], lead: int) -> bool:
     """Return whether split machines gain anything by the last step of the host's resources that they use."""
-    current = split[(..., *used)]
+    current = split[_last(used)]
     for axis, amount in enumerate(used):
         if amount > 0:
             before = (*used[:axis], amount - 1, *used[axis + 1 :])
-            if np.array_equal(current, split[(..., *before)]):
+            if np.array_equal(current, split[_last(before)]):
                 return False
     return lead >= 0
 

@@ -13,6 +13,7 @@ import numpy as np
 from planner.arrays import Ints
 from planner_models.consolidation.problem.packing import HostGroup, Packer, copy_of
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 
 def add_all_slots(
@@ -27,7 +28,7 @@ def add_all_slots(
     for shape, count in refused.items():
         required[shape] -= count
     if problem.survive is not None:
-        for row in problem.survive.itertuples():
+        for row in rows_of(problem.survive):
             members = problem.members(str(getattr(row, "group", "") or ""))
             for shape in np.flatnonzero(members & (required > 0)).tolist():
                 _add_slots(packer, str(row.domain), int(row.losses), shape, required)
@@ -73,8 +74,8 @@ def _place_on_hosts(packer: Packer, domain: str, shape: int, missing: int, large
         number = min(missing, largest - units_of(packer.groups[row], shape))
         if number > 0 and _fill_slots(packer, row, shape, number, missing):
             return True
-    row = _open_host(packer, shape, None, "")
-    return row is not None and bool(_fill_slots(packer, row, shape, min(missing, largest), missing))
+    opened = _open_host(packer, shape, None, "")
+    return opened is not None and bool(_fill_slots(packer, opened, shape, min(missing, largest), missing))
 
 
 def _place_in_area(packer: Packer, domain: str, shape: int, missing: int, largest: int) -> bool:
@@ -89,8 +90,8 @@ def _place_in_area(packer: Packer, domain: str, shape: int, missing: int, larges
         for row in _by_free_share(packer, inside):
             if _fill_slots(packer, row, shape, number, number):
                 return True
-        row_of_new = _open_host(packer, shape, domain, name)
-        if row_of_new is not None and _fill_slots(packer, row_of_new, shape, number, number):
+        opened = _open_host(packer, shape, domain, name)
+        if opened is not None and _fill_slots(packer, opened, shape, number, number):
             return True
     return False
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 
 GBIT_PER_GB: Final = 8.0
@@ -49,7 +50,7 @@ def links_of(problem: Consolidation, hosts: Sequence[str]) -> dict[str, Link]:
     common = Link(gbps=DEFAULT_GBPS, streams=1)
     listed: dict[str, Link] = {}
     if problem.links is not None:
-        for row in problem.links.itertuples():
+        for row in rows_of(problem.links):
             listed[str(row.host)] = Link(gbps=float(row.gbps), streams=int(row.moves_at_once))
     common = listed.get(WHOLE_HOST, common)
     return {host: listed.get(host, common) for host in hosts}
@@ -190,7 +191,7 @@ def bound_s(problem: Consolidation, moves: pd.DataFrame, hosts: Sequence[str]) -
     links = links_of(problem, hosts)
     busy = dict.fromkeys(hosts, 0.0)
     longest = 0.0
-    for row in moves.itertuples():
+    for row in rows_of(moves):
         for host in (str(row.from_host), str(row.to_host)):
             busy[host] += float(row.seconds) / links[host].streams
         longest = max(longest, float(row.seconds))

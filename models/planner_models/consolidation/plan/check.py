@@ -16,6 +16,7 @@ from planner_models.consolidation.plan.moves import check_moves
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Copies, Reading, read_plan
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 UNITS: Final = ("threads", "GB")
 
@@ -55,7 +56,7 @@ def _helper_threads(reading: Reading, plan: ConsolidationPlan) -> Floats:
     threads = np.zeros(reading.node_use.shape[:2])
     if plan.helpers is None:
         return threads
-    for row in plan.helpers.itertuples():
+    for row in rows_of(plan.helpers):
         host = reading.names.get_indexer(pd.Index([str(row.host)]))[0]
         if host < 0:
             continue
@@ -104,7 +105,7 @@ def _check_hosts(reading: Reading) -> Violations:
         over = np.flatnonzero(exceeds(use, limit, use + 1.0))
         violations += Violations.of(
             "hosts",
-            where=[str(reading.names[row]) for row in over],
+            where=[str(reading.names[row]) for row in over.tolist()],
             amount=use[over],
             allowed=limit[over],
             unit=_unit(reading.problem, column),
@@ -118,7 +119,7 @@ def _check_helpers(reading: Reading, plan: ConsolidationPlan) -> Violations:
     short = np.flatnonzero(falls_short(threads, required))
     return Violations.of(
         "helpers",
-        where=[str(reading.names[row]) for row in short],
+        where=[str(reading.names[row]) for row in short.tolist()],
         amount=threads[short],
         allowed=required[short],
         unit="threads",
@@ -130,7 +131,7 @@ def _check_counts(reading: Reading) -> Violations:
     wrong = np.flatnonzero(np.abs(total - reading.problem.count) > 0.5)
     return Violations.of(
         "machines",
-        where=[str(reading.problem.machine_index[row]) for row in wrong],
+        where=[str(reading.problem.machine_index[row]) for row in wrong.tolist()],
         amount=total[wrong],
         allowed=reading.problem.count[wrong].astype(float),
         unit="machines",
@@ -146,7 +147,7 @@ def _check_shapes(reading: Reading) -> Violations:
             "shapes",
             where=[
                 f"{reading.problem.machine_index[copies.shape[index]]} in {reading.names[copies.host[index]]}"
-                for index in row
+                for index in row.tolist()
             ],
             amount=np.ones(len(row)),
             allowed=np.zeros(len(row)),
@@ -217,7 +218,11 @@ def _check_supply(reading: Reading) -> Iterator[Violations]:
 def _over(limit: str, names: list[str], amount: Floats, allowed: Floats) -> Violations:
     over = np.flatnonzero(amount > allowed + 0.5)
     return Violations.of(
-        limit, where=[names[row] for row in over], amount=amount[over], allowed=allowed[over], unit="hosts"
+        limit,
+        where=[names[row] for row in over.tolist()],
+        amount=amount[over],
+        allowed=allowed[over],
+        unit="hosts",
     )
 
 
@@ -239,7 +244,7 @@ def _check_rules(reading: Reading) -> Iterator[Violations]:
         "rack": reading.rack,
         "zone": reading.zone,
     }
-    for rule in problem.rules.itertuples():
+    for rule in rows_of(problem.rules):
         group, domain = str(rule.group), str(rule.domain)
         members = problem.members(group)
         here = machines[:, members].sum(axis=1)
@@ -249,7 +254,7 @@ def _check_rules(reading: Reading) -> Iterator[Violations]:
                 amount > 0 and ((label in targets) is (rule.kind == "not_on"))
                 for label, amount in zip(labels[domain], here.tolist(), strict=True)
             ]
-            yield _wrong("rules", [str(reading.names[row]) for row in np.flatnonzero(is_wrong)])
+            yield _wrong("rules", [str(reading.names[row]) for row in np.flatnonzero(is_wrong).tolist()])
         elif domain in ("rack", "zone"):
             yield _check_area(rule, labels[domain], here * reading.hosts)
         elif rule.kind == "together":

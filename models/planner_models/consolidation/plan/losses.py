@@ -12,6 +12,7 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner_models.consolidation.plan.reading import Reading
 from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing
+from planner_models.consolidation.problem.rows import rows_of
 
 MAX_COMBINATIONS: Final = 2_000
 """Combinations of lost domains that are all replayed; of more, those that hold most memory."""
@@ -75,7 +76,7 @@ def find_losses(reading: Reading) -> Iterator[Loss]:
     if problem.survive is None:
         return
     machines = reading.per_host(reading.machines)
-    for row in problem.survive.itertuples():
+    for row in rows_of(problem.survive):
         group = str(getattr(row, "group", "") or "")
         yield from _losses_of(reading, str(row.domain), int(row.losses), problem.members(group), machines)
 
@@ -112,7 +113,7 @@ def _domains(reading: Reading, domain: str, losses: int) -> tuple[list[str], Flo
         position = np.repeat(np.arange(rows), times)
         gone = np.zeros((len(position), rows))
         gone[np.arange(len(position)), position] = 1.0
-        return [str(reading.names[row]) for row in position], gone
+        return [str(reading.names[row]) for row in position.tolist()], gone
     labels = reading.zone if domain == "zone" else reading.rack
     names = sorted(set(labels))
     return names, np.array(

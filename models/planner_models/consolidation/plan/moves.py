@@ -9,8 +9,10 @@ from planner.arrays import Floats
 from planner.contract.plan import Violations
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading
+from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 from planner_models.consolidation.problem.today import count_machines
+from planner_models.networks.nodes import find_names
 
 SOON: float = 1e-6
 """Times that differ by less, relative to the last one, are the same."""
@@ -34,8 +36,8 @@ def _check_balance(reading: Reading, moves: pd.DataFrame) -> Violations:
     hosts, machines = count_machines(problem)
     expected = machines.astype(float)
     index: pd.Index = pd.Index(hosts, dtype=object)
-    shape = problem.machine_index.get_indexer(moves["machine"].astype(str))
-    source, target = (index.get_indexer(moves[end].astype(str)) for end in ("from_host", "to_host"))
+    shape = find_names(problem.machine_index, moves["machine"])
+    source, target = (find_names(index, moves[end]) for end in ("from_host", "to_host"))
     is_known = (shape >= 0) & (source >= 0) & (target >= 0)
     unknown = [f"move {number:g}" for number in moves["move"][~is_known]]
     np.add.at(expected, (source[is_known], shape[is_known]), -1.0)
@@ -66,7 +68,7 @@ def _check_budgets(reading: Reading, moves: pd.DataFrame) -> Violations:
     start = moves["start_s"].to_numpy(float)
     end = start + moves["seconds"].to_numpy(float)
     margin = SOON * float(end.max(initial=0.0))
-    shape = problem.machine_index.get_indexer(moves["machine"].astype(str))
+    shape = find_names(problem.machine_index, moves["machine"])
     rows = []
     for row in np.unique(shape[shape >= 0]).tolist():
         here = shape == row
@@ -86,7 +88,7 @@ def _check_streams(reading: Reading, moves: pd.DataFrame) -> Violations:
     """Return hosts that more machines move to or from at once than may."""
     streams: dict[str, float] = {}
     if reading.problem.links is not None:
-        for row in reading.problem.links.itertuples():
+        for row in rows_of(reading.problem.links):
             streams[str(row.host)] = float(row.moves_at_once)
     common = streams.get(WHOLE_HOST, 1.0)
     start = moves["start_s"].to_numpy(float)

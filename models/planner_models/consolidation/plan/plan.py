@@ -196,7 +196,8 @@ def _name_hosts(problem: Consolidation, groups: Sequence[HostGroup]) -> list[Nam
 def _tabulate_purchases(problem: Consolidation, fleet: pd.DataFrame) -> pd.DataFrame:
     hosts = fleet.groupby(["host_type", "zone"], as_index=False, sort=True)["hosts"].sum()
     price = problem.price[problem.type_index.get_indexer(pd.Index(hosts["host_type"], dtype=object))]
-    return hosts.assign(price_per_h=hosts["hosts"].to_numpy(float) * price)
+    table: pd.DataFrame = hosts.assign(price_per_h=hosts["hosts"].to_numpy(float) * price)
+    return table
 
 
 def _tabulate_copies(problem: Consolidation, named: Sequence[Named], count: str) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading, read_plan
 from planner_models.consolidation.problem.drawing import TYPE, ZONE, draw_hosts, say_machines
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 
 HOST: Final = "host"
 MAX_DRAWN: Final = 40
@@ -65,7 +66,7 @@ def _draw_fleet(reading: Reading, plan: ConsolidationPlan) -> Drawing:
     contents = [_by_node(reading, plan.placement, "machines"), _by_node(reading, plan.slots, "slots")]
     helpers: dict[tuple[str, str], float] = {}
     if plan.helpers is not None:
-        for row in plan.helpers.itertuples():
+        for row in rows_of(plan.helpers):
             helpers[str(row.host), str(row.node)] = float(row.threads)
     has_zones = any(problem.zone_names)
     rows: list[dict[str, object]] = []

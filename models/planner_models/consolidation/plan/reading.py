@@ -45,7 +45,8 @@ class Copies:
     @cached_property
     def total_vcpus(self) -> Floats:
         """(ways) vCPUs of one machine in all nodes."""
-        return np.bincount(self.copy, self.vcpus, minlength=len(self.first)).astype(float)
+        total = np.bincount(self.copy, self.vcpus, minlength=len(self.first))
+        return np.asarray(total, dtype=np.float64)
 
     @cached_property
     def span(self) -> Ints:
@@ -82,7 +83,8 @@ class Reading:
     def _by_shape(self, copies: Copies) -> Floats:
         row = copies.first
         number = copies.times[row] * self.hosts[copies.host[row]]
-        return np.bincount(copies.shape[row], number, minlength=len(self.problem.machines)).astype(float)
+        length = len(self.problem.machines)
+        return np.asarray(np.bincount(copies.shape[row], number, minlength=length), dtype=np.float64)
 
     def per_host(self, copies: Copies) -> Floats:
         """Return the machines, or slots, of each shape on each host, (F, M)."""
@@ -103,7 +105,7 @@ class Reading:
     @cached_property
     def host_use(self) -> Floats:
         """(F, D) amounts that machines and slots take of each host; members of rules count once."""
-        use = self.node_use.sum(axis=1)
+        use: Floats = self.node_use.sum(axis=1)
         rules = self.problem.rule_columns
         use[:, rules] = 0.0
         for copies in (self.machines, self.slots):

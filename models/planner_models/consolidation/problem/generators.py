@@ -22,7 +22,7 @@ HELPER_SHARE: Final = 0.08
 
 def _tables(**tables: Mapping[str, Any] | None) -> Consolidation:
     return Consolidation(
-        **{name: pd.DataFrame(columns) for name, columns in tables.items() if columns is not None}  # type: ignore[arg-type]
+        **{name: pd.DataFrame(columns) for name, columns in tables.items() if columns is not None}
     )
 
 

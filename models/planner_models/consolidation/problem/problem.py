@@ -14,6 +14,7 @@ from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.consolidation.problem import validation
+from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import OPTIONAL_TABLES, TABLES, WHOLE_HOST
 from planner_models.consolidation.problem.shapes import HostShape, Placing, list_placings
 from planner_models.networks.nodes import find_names
@@ -133,7 +134,7 @@ class Consolidation:
         if "most" in self.hosts:
             stated = self.hosts["most"].to_numpy(float)
             limit = np.where(np.isnan(stated), limit, stated)
-        return limit
+        return np.asarray(limit)
 
     @cached_property
     def has_present(self) -> bool:
@@ -174,7 +175,7 @@ class Consolidation:
         threads = np.bincount(
             self.node_type, self.nodes["threads"].to_numpy(float), minlength=len(self.hosts)
         )
-        return np.floor(self.hosts["helper_share"].to_numpy(float) * threads + 1e-9)
+        return np.asarray(np.floor(self.hosts["helper_share"].to_numpy(float) * threads + 1e-9))
 
     @cached_property
     def span_loss(self) -> Floats:
@@ -194,7 +195,7 @@ class Consolidation:
             zip(self.effects["host_type"].astype(str), self.effects[column].to_numpy(float), strict=True)
         )
         common = by_name.get(WHOLE_HOST, default)
-        return np.array([by_name.get(name, common) for name in self.type_index])
+        return np.asarray([by_name.get(name, common) for name in self.type_index], dtype=np.float64)
 
     # --- dimensions -----------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class Consolidation:
         rows = self.rules[
             self.rules["kind"].isin(["apart", "spread"]) & self.rules["domain"].isin(["host", "node"])
         ]
-        return tuple((str(row.group), float(row.most), str(row.domain)) for row in rows.itertuples())
+        return tuple((str(row.group), float(row.most), str(row.domain)) for row in rows_of(rows))
 
     @property
     def dimensions(self) -> int:
@@ -255,7 +256,7 @@ class Consolidation:
         listed: dict[str, dict[str, float]] = {}
         if self.capacities is not None:
             rows = self.capacities[self.capacities["host_type"].astype(str) == self.type_index[host_type]]
-            for row in rows.itertuples():
+            for row in rows_of(rows):
                 listed.setdefault(str(row.resource), {})[str(row.node)] = float(row.amount)
         return listed
 
@@ -269,7 +270,7 @@ class Consolidation:
     @cached_property
     def count(self) -> Ints:
         """(M,) machines of each shape."""
-        return np.rint(self.machines["count"].to_numpy(float)).astype(np.int64)
+        return np.asarray(np.rint(self.machines["count"].to_numpy(float)), dtype=np.int64)
 
     @cached_property
     def vcpus(self) -> Floats:
@@ -282,7 +283,7 @@ class Consolidation:
         if "vcpus_max" not in self.machines:
             return self.vcpus
         stated = self.machines["vcpus_max"].to_numpy(float)
-        return np.where(np.isnan(stated), self.vcpus, stated)
+        return np.asarray(np.where(np.isnan(stated), self.vcpus, stated))
 
     @cached_property
     def memory_gb(self) -> Floats:
@@ -327,7 +328,7 @@ class Consolidation:
         if "at_once" not in self.machines:
             return np.full(len(self.machines), np.inf)
         stated = self.machines["at_once"].to_numpy(float)
-        return np.where(np.isnan(stated), np.inf, stated)
+        return np.asarray(np.where(np.isnan(stated), np.inf, stated))
 
     def members(self, group: str) -> Bools:
         """Return whether each shape is in a group, (M,); all are in the group "" of a loss."""
@@ -378,7 +379,7 @@ class Consolidation:
             return allowed
         rows = self.rules[self.rules["domain"] == domain]
         targets: dict[str, set[str]] = {}
-        for row in rows.itertuples():
+        for row in rows_of(rows):
             if row.kind == "pin":
                 targets.setdefault(str(row.group), set()).add(str(row.target))
             elif row.kind == "not_on":
@@ -398,7 +399,7 @@ class Consolidation:
         price = np.where(np.isfinite(price), price, self.price.max(initial=0.0))
         losses = np.zeros(len(price))
         if self.survive is not None:
-            for row in self.survive.itertuples():
+            for row in rows_of(self.survive):
                 members = self.members(str(getattr(row, "group", "") or ""))
                 losses = np.maximum(losses, np.where(members, float(row.losses), 0.0))
         return np.asarray(price * (1.0 + losses) * self.weight / self.weight.min())
@@ -421,7 +422,7 @@ class Consolidation:
         if self.zones is None or "most" not in self.zones or not len(self.zones):
             return np.full(len(self.zone_names), np.inf)
         stated = self.zones["most"].to_numpy(float)
-        return np.where(np.isnan(stated), np.inf, stated)
+        return np.asarray(np.where(np.isnan(stated), np.inf, stated))
 
     @cached_property
     def supplies(self) -> list[Supply]:
@@ -502,7 +503,7 @@ class Consolidation:
                 most=float(row.most),
                 group=str(row.group),
             )
-            for row in rows.itertuples()
+            for row in rows_of(rows)
         ]
 
     @property
@@ -517,7 +518,7 @@ class Consolidation:
             return []
         rows = self.rules[self.rules["kind"] == "together"]
         result = []
-        for row in rows.itertuples():
+        for row in rows_of(rows):
             shapes = np.flatnonzero(self.members(str(row.group)) & (self.count > 0))
             if len(shapes):
                 result.append((str(row.domain), shapes))

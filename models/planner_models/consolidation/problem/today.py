@@ -9,7 +9,9 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner_models.consolidation.problem.packing import HostGroup, Packer, copy_of, empty_group
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.shapes import Placing
+from planner_models.networks.nodes import find_names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +51,7 @@ def count_machines(problem: Consolidation) -> tuple[list[str], Ints]:
     if problem.now is not None and len(problem.now):
         position = {name: row for row, name in enumerate(hosts)}
         host = np.array([position[str(name)] for name in problem.now["host"]])
-        shape = problem.machine_index.get_indexer(problem.now["machine"].astype(str))
+        shape = find_names(problem.machine_index, problem.now["machine"])
         np.add.at(amount, (host, shape), _machines_of_rows(problem, shape))
     return hosts, np.rint(amount).astype(np.int64)
 
@@ -93,8 +95,8 @@ def _nodes_of_rows(problem: Consolidation) -> dict[tuple[str, int], dict[str, fl
     result: dict[tuple[str, int], dict[str, float]] = {}
     if problem.now is None or "node" not in problem.now or "vcpus" not in problem.now:
         return result
-    shape = problem.machine_index.get_indexer(problem.now["machine"].astype(str))
-    for row, item in enumerate(problem.now.itertuples()):
+    shape = find_names(problem.machine_index, problem.now["machine"])
+    for row, item in enumerate(rows_of(problem.now)):
         if item.node and not np.isnan(item.vcpus):
             nodes = result.setdefault((str(item.host), int(shape[row])), {})
             nodes[str(item.node)] = nodes.get(str(item.node), 0.0) + float(item.vcpus)

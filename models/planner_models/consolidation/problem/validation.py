@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
+from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
             zip(problem.nodes["host_type"].astype(str), problem.nodes["node"].astype(str), strict=True)
         )
         faults = []
-        for row, item in enumerate(problem.capacities.itertuples()):
+        for row, item in enumerate(rows_of(problem.capacities)):
             amounts[str(item.resource)] = max(amounts.get(str(item.resource), 0.0), float(item.amount))
             if str(item.node) != WHOLE_HOST and (str(item.host_type), str(item.node)) not in existing:
                 faults.append(
@@ -92,7 +93,7 @@ def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
     faults = [
         f"{row_name(problem.uses, 'uses', row)}: resource '{item.resource}' is of no host in the table "
         "capacities"
-        for row, item in enumerate(problem.uses.itertuples())
+        for row, item in enumerate(rows_of(problem.uses))
         if item.amount > 0 and amounts.get(str(item.resource), 0.0) <= 0
     ]
     yield from shorten_faults(faults, file_name(problem.uses, "uses"), "of a resource that no host has")
@@ -123,7 +124,7 @@ def _find_bad_rules(problem: Consolidation) -> Iterator[str]:
     target = frame["target"].astype(str).tolist() if "target" in frame else [""] * len(frame)
     kinds: dict[tuple[str, str], set[str]] = {}
     faults = []
-    for row, item in enumerate(frame.itertuples()):
+    for row, item in enumerate(rows_of(frame)):
         kinds.setdefault((str(item.group), str(item.domain)), set()).add(str(item.kind))
         name = row_name(frame, "rules", row)
         if {"together", "apart"} <= kinds[str(item.group), str(item.domain)]:
@@ -163,7 +164,7 @@ def _find_bad_nodes_of_now(problem: Consolidation) -> Iterator[str]:
     )
     faults = [
         f"{row_name(problem.now, 'now', row)}: node '{item.node}' is no node of host '{item.host}'"
-        for row, item in enumerate(problem.now.itertuples())
+        for row, item in enumerate(rows_of(problem.now))
         if item.node and (type_of[str(item.host)], str(item.node)) not in existing
     ]
     yield from shorten_faults(faults, file_name(problem.now, "now"), "with unknown nodes")

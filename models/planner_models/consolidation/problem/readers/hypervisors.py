@@ -94,11 +94,12 @@ def _parse(path: Path) -> Element:
 
     require_file(path)
     try:
-        root: Element = Defused.parse(path, forbid_dtd=True).getroot()
+        root: Element | None = Defused.parse(path, forbid_dtd=True).getroot()
     except ParseError as error:
         raise InputError(f"{path.name} line {error.position[0]}: is no XML") from None
     except (defusedxml.DefusedXmlException, UnicodeError, ValueError, LookupError) as error:
         raise InputError(f"{path.name}: cannot be read as XML: {type(error).__name__}") from None
+    assert root is not None
     return root
 
 

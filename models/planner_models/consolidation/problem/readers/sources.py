@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.readers.hypervisors import openstack, virsh
 from planner_models.consolidation.problem.readers.kubectl import kubectl
 
-SOURCES: Final = {"kubectl": kubectl, "virsh": virsh, "openstack": openstack}
+SOURCES: Final[dict[str, Callable[..., Consolidation]]] = {
+    "kubectl": kubectl,
+    "virsh": virsh,
+    "openstack": openstack,
+}
