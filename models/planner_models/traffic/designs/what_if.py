@@ -54,6 +54,13 @@ def explain(
     both_ways: Annotated[
         bool, Field(description="a link and its opposite are one line: upgraded and lost together")
     ] = True,
+    threshold: Annotated[
+        float, Field(gt=0, description="utilization at which a link is upgraded, such as 0.8")
+    ] = 0.8,
+    growth_per_year: Annotated[
+        float | None,
+        Field(gt=0, description="growth of all demands in a year, such as 0.3; unknown: no times are given"),
+    ] = None,
     options: Options = Options(),
 ) -> Explanation:
     """Explain a plan: binding links, the best upgrade, the worst loss, and the difference to the baseline.
@@ -62,6 +69,9 @@ def explain(
     the busiest links come first. Losses are ordered by a lower bound of their cost from the duals,
     after those that disconnect a demand; links without load cost nothing. Over given paths, the paths
     stay the same.
+
+    The last table says by how much all demands can grow until each link reaches `threshold`, and in how many
+    years.
 
     source    shadow prices and their bound: linear programming duality (concave in the capacities)
     """
@@ -83,6 +93,9 @@ def explain(
         changes, sentence = _compare(problem, decided.baseline, plan, decided.baseline_name)
         sections += changes
         sentences.append(sentence)
+    section, sentence = _grow_until(problem, load, threshold, growth_per_year)
+    sections.append(section)
+    sentences.append(sentence)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
@@ -155,6 +168,53 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
         note=note,
     )
     return section, sentence
+
+
+def _grow_until(
+    problem: Traffic, load: Floats, threshold: float, growth_per_year: float | None
+) -> tuple[Section, str]:
+    """Return the links that reach a utilization first where all demands grow alike on the same routes.
+
+    The load of a link then grows as demands do: after t years of growth g it is (1 + g)^t times today's.
+    """
+    capacity = problem.capacity_mbps
+    loaded = np.flatnonzero((load > 0) & (capacity > 0))
+    utilization = load[loaded] / capacity[loaded]
+    factor = np.maximum(threshold / utilization, 1.0)
+    order = np.argsort(-utilization, kind="stable")[:MAX_ROWS]
+    frame = pd.DataFrame(
+        {
+            "link": [problem.link_labels[link] for link in loaded[order].tolist()],
+            "utilization": utilization[order],
+            "growth": factor[order],
+        }
+    )
+    units = {"utilization": "", "growth": "x demand"}
+    if growth_per_year is not None:
+        frame["years"] = np.log(frame["growth"]) / math.log1p(growth_per_year)
+        units["years"] = "years"
+    note = "all demands grow alike, and routes stay"
+    if growth_per_year is not None:
+        note += f"; demands grow by {100 * growth_per_year:g}% a year"
+    if len(loaded) > len(order):
+        note = f"the first {len(order)} of {len(loaded)}; {note}"
+    section = Section(title=f"growth until {100 * threshold:g}%", frame=frame, units=units, note=note)
+    return section, _say_growth(frame, int((utilization >= threshold).sum()), threshold)
+
+
+def _say_growth(frame: pd.DataFrame, count: int, threshold: float) -> str:
+    """Return the sentence on the links at a threshold, or on the first one that reaches it.
+
+    count  links that are at the threshold, or above
+    """
+    level = f"{100 * threshold:g}%"
+    if not len(frame):
+        return "no link has any traffic"
+    if count:
+        return f"{counted(count, 'links', 'are')} at {level} or more, {frame['link'].iloc[0]} the most"
+    row = frame.iloc[0]
+    says = f"{row['link']} is the first to reach {level}, with {number(row['growth'])} times the traffic"
+    return f"{says}, in {number(row['years'])} years" if "years" in frame else says
 
 
 def _try_upgrades(

@@ -49,7 +49,7 @@ def explain(problem: Traffic, design: str = "optimum", /, **given_: Any) -> Expl
 
 def frames(explanation: Explanation) -> list[pd.DataFrame]:
     """Return the tables: changes with the columns line, objective and loss, gains of shares as shares."""
-    limits, upgrades, losses, metrics, loads = (
+    limits, upgrades, losses, metrics, loads, _ = (
         section.frame.assign(
             **{
                 name: section.frame[name].astype(float) / 100
@@ -191,8 +191,24 @@ def test_sentences_about_one_way_lines() -> None:
         "the loss of a->z hurts most: concurrent flow 1 -> 0.5 x demand (worst of 2 of 3 lines tried, not "
         "proven)\n"
         "against equal-cost multipath, 40.0% of the load is on links that its traffic did not use before, "
-        "3 of 6 links change in load"
+        "3 of 6 links change in load\n"
+        "2 links are at 80% or more, a->z the most"
     )
+
+
+def test_links_reach_a_threshold_as_demands_grow() -> None:
+    """At 1.25 times the load the link of 100 has 80%; 10% a year make that in ln 1.25 / ln 1.1 years."""
+    problem = network([("a", "b", 100.0), ("b", "c", 40.0)], [("a", "b", 64.0), ("b", "c", 20.0)])
+    explanation = explain(problem, "ecmp", threshold=0.8, growth_per_year=0.1)
+    growth = explanation.sections[-1].frame
+    assert growth["link"].tolist() == ["a->b", "b->c"]
+    assert growth["growth"].tolist() == pytest.approx([1.25, 1.6])
+    for row in growth.to_dict("records"):
+        assert row["utilization"] * 1.1 ** row["years"] == pytest.approx(0.8)
+    assert explanation.sentences[-1] == (
+        "a->b is the first to reach 80%, with 1.25 times the traffic, in 2.341 years"
+    )
+    assert "years" not in explain(problem, "ecmp").sections[-1].frame
 
 
 def test_a_lost_bridge_disconnects_demands() -> None:
@@ -377,7 +393,7 @@ def test_command_as_json(scenario: Path) -> None:
     document = json.loads(result.stdout)
     assert document["runs"][0]["objective"] == pytest.approx(4.0)
     explanation = document["explanation"]
-    assert len(explanation["sentences"]) == 4
+    assert len(explanation["sentences"]) == 5
     upgrades = explanation["sections"][1]
     assert upgrades["title"] == "upgrades by 50%, solved again"
     assert upgrades["units"]["gain"] == "x demand"
