@@ -15,14 +15,14 @@ import re
 import tempfile
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from planner.contract.columns import match_columns
+from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.table import Table
 from planner.errors import InputError
 from planner.formatting import counted
@@ -93,19 +93,25 @@ def possible_columns(file: TableFile) -> list[list[str]]:
             hint=file.layout.advise("encoding"),
             folder=Path(folder),
         ) as (path, _):
-            lines = _first_lines(path)
-            named = SEPARATOR_LINE.fullmatch(lines[0].strip("\r\n")) if lines else None
-            skipped = int(named is not None and named[1] in DELIMITERS)
-            stated = named[1] if named and skipped else file.layout.delimiter
-            headers = []
-            for delimiter in [stated] if stated else DELIMITERS:
-                rows = [_split(line, delimiter) for line in lines[skipped:]]
-                for index in likely_headers(rows) or [0]:
-                    header = _header(file, path, delimiter, skipped + index)
-                    if header not in headers:
-                        headers.append(header)
+            headers = _headers_by_delimiter(file, path)
     several = [header for header in headers if len(header) > 1]
     return [name_columns(header) for header in several or headers[:1]]
+
+
+def _headers_by_delimiter(file: TableFile, path: Path) -> list[list[str]]:
+    """Return the distinct headers by each delimiter, or by the one that the file or its layout names."""
+    lines = _first_lines(path)
+    named = SEPARATOR_LINE.fullmatch(lines[0].strip("\r\n")) if lines else None
+    skipped = int(named is not None and named[1] in DELIMITERS)
+    stated = named[1] if named and skipped else file.layout.delimiter
+    headers: list[list[str]] = []
+    for delimiter in [stated] if stated else DELIMITERS:
+        rows = [_split(line, delimiter) for line in lines[skipped:]]
+        for index in likely_headers(rows) or [0]:
+            header = _header(file, path, delimiter, skipped + index)
+            if header not in headers:
+                headers.append(header)
+    return headers
 
 
 def _beginning(path: Path) -> bytes:
@@ -153,9 +159,7 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
     match = find_columns(table, file, names, file.name)
     is_plain = delimiter == "," and file.layout.decimal is None and file.layout.thousands is None
     numbers = number_columns(table, match)
-    kind: Any = "category" if table.compact else str
-    types: dict[str, Any] = {name: str for name in names if name not in numbers}
-    types |= {name: kind for name in match.names.values() if name not in numbers}
+    types = _types_of_texts(table, names, match, numbers)
     if is_plain:
         frame = _parse(file, path, delimiter, names, types, skipped)
         is_plain = all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers)
@@ -169,6 +173,15 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
     notes = (*titles, *place_notes(others, file.name))
     raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=notes)
     return raw if is_plain else with_numbers(table, file, raw, point_is_decimal=delimiter == ",")
+
+
+def _types_of_texts(
+    table: Table, names: Sequence[str], match: ColumnMatch, numbers: Collection[str]
+) -> dict[str, Any]:
+    """Return the types of the columns that are no numbers: categories where a compact table reads them."""
+    kind: Any = "category" if table.compact else str
+    types: dict[str, Any] = {name: str for name in names if name not in numbers}
+    return types | {name: kind for name in match.names.values() if name not in numbers}
 
 
 def _require_short_rows(file: TableFile, path: Path, delimiter: str) -> None:

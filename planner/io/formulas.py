@@ -46,19 +46,19 @@ def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) 
     """Return the frame with texts that begin with a pattern changed; frames without any stay as they are."""
     expression = re.compile(pattern)
 
+    def begins(value: Any) -> bool:
+        return isinstance(value, str) and expression.match(value) is not None
+
     def map_one(value: Any) -> Any:
-        return change(value) if isinstance(value, str) and expression.match(value) else value
+        return change(value) if begins(value) else value
 
     changed = {}
     for name in frame:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            if any(
-                isinstance(category, str) and expression.match(category) for category in column.cat.categories
-            ):
-                changed[name] = column.cat.rename_categories(
-                    [map_one(category) for category in column.cat.categories]
-                )
+            categories = column.cat.categories
+            if any(map(begins, categories)):
+                changed[name] = column.cat.rename_categories(list(map(map_one, categories)))
         elif isinstance(column.dtype, pd.StringDtype) and not column.str.match(pattern).any():
             continue  # of all rows in one pass
         elif not pd.api.types.is_numeric_dtype(column):

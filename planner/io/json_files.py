@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,18 +51,21 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     names = names_in(file.name, records) or list(table.columns)
     require_header(file.name, names)
     match = find_columns(table, file, names, file.name)
-    frame = pd.DataFrame(
-        {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
-    )
-    for name in dict.fromkeys(match.names.values()):
-        if name not in number_columns(table, match):
-            frame[name] = frame[name].map(lambda value: None if value is None else str(value))
+    frame = _frame_of(records, names, set(match.names.values()) - set(number_columns(table, match)))
     traits = [] if encoding == "utf-8" else [f"encoding {encoding}"]
     traits += [f'orient "{orient}" of pandas'] if orient else []
     order = f"assumed: {file.name}: values are {', '.join(names)}, in this order"
     notes = (order,) if orient == "values" else ()
     raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits), notes=notes)
     return with_numbers(table, file, raw, point_is_decimal=True)
+
+
+def _frame_of(records: Sequence[Any], names: Sequence[str], labels: Collection[str]) -> pd.DataFrame:
+    """Return records as a frame of objects, in which the values of labels are texts."""
+    columns = {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
+    for name in labels:
+        columns[name] = columns[name].map(lambda value: None if value is None else str(value))
+    return pd.DataFrame(columns)
 
 
 def _require_values(record: object, where: str) -> None:
@@ -171,13 +174,20 @@ def find_orient(content: Mapping[str, Any]) -> str:
             return "split"
         if isinstance(content.get("schema"), dict):
             return "table"
-    for kind, orient in ((dict, "nested"), (list, "list")):
-        if content and all(isinstance(value, kind) and value for value in content.values()):
-            leaves = [
-                leaf for value in content.values() for leaf in (value.values() if kind is dict else value)
-            ]
-            return "" if any(isinstance(leaf, list | dict) for leaf in leaves) else orient
-    return ""
+    if _holds_only(content, dict):
+        leaves = [leaf for value in content.values() for leaf in value.values()]
+        orient = "nested"
+    elif _holds_only(content, list):
+        leaves = [leaf for value in content.values() for leaf in value]
+        orient = "list"
+    else:
+        return ""
+    return "" if any(isinstance(leaf, list | dict) for leaf in leaves) else orient
+
+
+def _holds_only(content: Mapping[str, Any], kind: type) -> bool:
+    """Return whether an object has values, all of a kind and not empty."""
+    return bool(content) and all(isinstance(value, kind) and value for value in content.values())
 
 
 def rows_of(content: Any, where: str, table: Table | None = None) -> tuple[list[Any], str]:

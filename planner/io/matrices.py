@@ -7,7 +7,7 @@ and which end the rows are, as in `from \\ to (Gbps)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -176,17 +176,14 @@ def _read_entries(cells: pd.DataFrame, amount: str, unit: Unit) -> tuple[pd.Data
     if all(pd.api.types.is_numeric_dtype(cells[name]) for name in cells):
         return cells, []
     values = cells.to_numpy(object, copy=True)
-    rows, columns = np.nonzero([[isinstance(cell, str) for cell in row] for row in values])
-    texts = pd.Series(
-        [str(values[row, column]).strip() for row, column in zip(rows, columns, strict=True)], dtype=object
-    )
+    rows, columns, texts = _find_texts(values)
     ours = unit_of(amount)[1]
     assert ours is not None
     amounts, notes = read_amounts(amount, texts)
     notes = [note.replace("cells of", "entries of") for note in notes]
     factor = float(ours.factor_to(unit))
     unknown: list[str] = []
-    for index, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+    for index, (row, column) in enumerate(zip(rows, columns, strict=True)):
         text = texts.iloc[index]
         is_diagonal = cells.index[row] == cells.columns[column]
         if not isinstance(amounts.iloc[index], str):
@@ -202,6 +199,13 @@ def _read_entries(cells: pd.DataFrame, amount: str, unit: Unit) -> tuple[pd.Data
             "read as no traffic"
         )
     return pd.DataFrame(values, index=cells.index, columns=cells.columns), notes
+
+
+def _find_texts(values: np.ndarray) -> tuple[list[int], list[int], pd.Series]:
+    """Return row, column and text of each entry of a matrix that is a text."""
+    rows, columns = np.nonzero([[isinstance(cell, str) for cell in row] for row in values])
+    texts = [str(values[row, column]).strip() for row, column in zip(rows, columns, strict=True)]
+    return rows.tolist(), columns.tolist(), pd.Series(texts, dtype=object)
 
 
 def _check_entries(cells: pd.DataFrame, where: str) -> None:
@@ -230,26 +234,34 @@ def _describe_missing(cells: pd.DataFrame, *, rows_are_sources: bool) -> list[st
     """Return notes on the names that are rows but no columns, or the reverse, and what is read of them."""
     from_rows, to_rows = ("to", "from") if rows_are_sources else ("from", "to")
     notes = []
-    for names, others, kind, other_kind, word in (
-        (cells.index, cells.columns, "row", "column", from_rows),
-        (cells.columns, cells.index, "column", "row", to_rows),
+    for names, others, kinds, word in (
+        (cells.index, cells.columns, ("row", "column"), from_rows),
+        (cells.columns, cells.index, ("column", "row"), to_rows),
     ):
         missing = [str(name) for name in names if name not in set(others)]
-        if not missing:
-            continue
-        unmatched = [str(name) for name in others if name not in set(names)]
-        near = next((name for name in missing if get_close_matches(name, unmatched, 1)), None)
-        mark = "warning" if near else "assumed"
-        first, hint = near or missing[0], did_you_mean(near, unmatched) if near else ""
-        if len(missing) == 1:
-            text = f"'{first}' is a {kind} but no {other_kind}, read as no traffic {word} it{hint}"
-        else:
-            text = (
-                f"{counted(len(missing), 'names')}, such as '{first}', are {kind}s but no {other_kind}s, "
-                f"read as no traffic {word} them{hint}"
-            )
-        notes.append(f"{mark}: {text}")
+        if missing:
+            unmatched = [str(name) for name in others if name not in set(names)]
+            notes.append(_note_missing(missing, unmatched, kinds, word))
     return notes
+
+
+def _note_missing(missing: Sequence[str], unmatched: Sequence[str], kinds: tuple[str, str], word: str) -> str:
+    """Return the note on names of one kind that are missing in the other: a warning near another name.
+
+    unmatched  names of the other kind that are missing in this one
+    kinds      of the names, and of those among which they are missing
+    word       "from" or "to", for the traffic that is missing
+    """
+    kind, other_kind = kinds
+    near = next((name for name in missing if get_close_matches(name, unmatched, 1)), None)
+    mark = "warning" if near else "assumed"
+    first, hint = near or missing[0], did_you_mean(near, unmatched) if near else ""
+    if len(missing) == 1:
+        return f"{mark}: '{first}' is a {kind} but no {other_kind}, read as no traffic {word} it{hint}"
+    return (
+        f"{mark}: {counted(len(missing), 'names')}, such as '{first}', are {kind}s but no {other_kind}s, "
+        f"read as no traffic {word} them{hint}"
+    )
 
 
 def read_ends(corner: str) -> tuple[bool, bool]:
@@ -289,17 +301,20 @@ def find_entry_unit(table: Table, file: TableFile, corner: str, titles: Sequence
     """
     ours = unit_of(table.required_columns[2])[1]
     if file.layout.unit is not None:
-        units_found = [
-            unit for unit in find_units(file.layout.unit) if ours and unit.dimension == ours.dimension
-        ]
-        if len(units_found) != 1:
+        stated = _units_alike(find_units(file.layout.unit), ours)
+        if len(stated) != 1:
             raise InputError(
                 f"{file.name}: unit '{file.layout.unit}' is no unit of {table.required_columns[2]}"
             )
-        return units_found[0]
+        return stated[0]
     for text in (corner, file.layout.sheet or "", file.path.name.split(".")[0]):
         for _, units in split_unit(text):
-            fitting = [unit for unit in units if ours is not None and unit.dimension == ours.dimension]
+            fitting = _units_alike(units, ours)
             if len(fitting) == 1:
                 return fitting[0]
     return None if ours is None else find_context_unit(titles, ours.dimension)
+
+
+def _units_alike(units: Iterable[Unit], ours: Unit | None) -> list[Unit]:
+    """Return the units of the dimension of ours."""
+    return [unit for unit in units if ours is not None and unit.dimension == ours.dimension]

@@ -38,9 +38,7 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
         return unified
     spelling = _spell_without_spaces(chain.from_iterable(names_of.values()))
     first, *_ = columns
-    by_case: dict[str, list[str]] = {}
-    for name in dict.fromkeys(spelling[_without_spaces(name)] for name in names_of[first]):
-        by_case.setdefault(_without_spaces(name).casefold(), []).append(name)
+    by_case = _spell_without_case(names_of[first], spelling)
     for table, names in columns.items():
         selected = {name: _select_spelling(name, spelling, by_case) for name in names_of[table]}
         changes = {name: node for name, node in selected.items() if node != name}
@@ -48,6 +46,14 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
             unified[table] = _rename(frames[table], names, changes)
             _note_changes(changes, frames[table].attrs.get("where", table))
     return unified
+
+
+def _spell_without_case(names: Iterable[str], spelling: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the spellings of names by their letters without spaces and case."""
+    by_case: dict[str, list[str]] = {}
+    for name in dict.fromkeys(spelling[_without_spaces(name)] for name in names):
+        by_case.setdefault(_without_spaces(name).casefold(), []).append(name)
+    return by_case
 
 
 def _spell_without_spaces(names: Iterable[str]) -> dict[str, str]:

@@ -54,24 +54,31 @@ def _guess_optional(table: Table, match: ColumnMatch) -> dict[str, str]:
     """Return the column that is named by a unit alone, by the one optional quantity of its dimension."""
     guess: dict[str, str] = {}
     for dimension in AMOUNTS:
-        stems = {
-            ours: stem
-            for ours, (stem, unit) in ((ours, unit_of(ours)) for ours in table.columns)
-            if unit is not None and unit.dimension == dimension
-        }
-        # `traffic_in_mbps` is a part or a direction of `traffic_mbps`
-        alike = [
-            ours
-            for ours, stem in stems.items()
-            if not any(other and stem.startswith(f"{other}_") for other in stems.values())
-        ]
-        if len(alike) != 1 or alike[0] in match.names:
+        quantities = _quantities_of(table, dimension)
+        if len(quantities) != 1 or quantities[0] in match.names:
             continue
         names = [name for name in match.ignored if any(not stem for stem, _ in split_unit(name))]
-        fitting = names_of_dimension(names, alike[0])
+        fitting = names_of_dimension(names, quantities[0])
         if len(fitting) == 1:
-            guess[alike[0]] = fitting[0]
+            guess[quantities[0]] = fitting[0]
     return guess
+
+
+def _quantities_of(table: Table, dimension: str) -> list[str]:
+    """Return the columns of a dimension, without those that are a part or a direction of another one.
+
+    `traffic_in_mbps` is a direction of `traffic_mbps`.
+    """
+    stems = {
+        ours: stem
+        for ours, (stem, unit) in ((ours, unit_of(ours)) for ours in table.columns)
+        if unit is not None and unit.dimension == dimension
+    }
+    return [
+        ours
+        for ours, stem in stems.items()
+        if not any(other and stem.startswith(f"{other}_") for other in stems.values())
+    ]
 
 
 def names_of_dimension(names: Sequence[str], ours: str) -> list[str]:
@@ -115,12 +122,17 @@ def find_row_units(amounts: Mapping[str, str], unused: Sequence[str], frame: pd.
     for ours, amount in amounts.items():
         unit = unit_of(ours)[1]
         fitting = [name for name in columns if unit and _are_units(frame[name], unit.dimension)]
-        begins = [name for name in fitting if plain(name).startswith(plain(amount))]
-        bare = [name for name in fitting if not WORD_BEFORE_UNIT.match(name)]
-        selected = begins or (bare if len(amounts) == 1 else [])
+        selected = _unit_columns_of(amount, fitting, is_alone=len(amounts) == 1)
         if len(selected) == 1:
             row_units[ours] = selected[0]
     return row_units
+
+
+def _unit_columns_of(amount: str, columns: Sequence[str], *, is_alone: bool) -> list[str]:
+    """Return the columns that begin with the name of an amount; of the only amount, else those named Unit."""
+    begins = [name for name in columns if plain(name).startswith(plain(amount))]
+    bare = [name for name in columns if not WORD_BEFORE_UNIT.match(name)]
+    return begins or (bare if is_alone else [])
 
 
 def _are_units(cells: pd.Series, dimension: str) -> bool:

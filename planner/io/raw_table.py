@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -76,9 +76,7 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
 
     rows  texts of the first rows of a file
     """
-    shortened = ([text[: MAX_NAME_LETTERS + 1] for text in row] for row in rows)
-    headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(shortened)}
-    headers = {index: header for index, header in headers.items() if header}
+    headers = _possible_headers(rows)
     best, largest = next(iter(headers), 0), (0, 0)
     for index, header in headers.items():
         match = match_columns(
@@ -94,6 +92,13 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
         if match.names and size > largest:
             best, largest = index, size
     return best
+
+
+def _possible_headers(rows: Sequence[Sequence[str]]) -> dict[int, list[str]]:
+    """Return the rows that are not blank, by their indices, with texts and rows of limited length."""
+    shortened = ([text[: MAX_NAME_LETTERS + 1] for text in row] for row in rows)
+    headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(shortened)}
+    return {index: header for index, header in headers.items() if header}
 
 
 def likely_headers(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -112,16 +117,19 @@ def likely_headers(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first row has names of columns only, two at least, above rows with a number."""
-    texts = [text for text in rows[0] if text]
     below = [[text for text in row if text] for row in rows[1:]]
     return (
-        len(texts) > 1
-        and len({plain(text) for text in texts}) == len(texts)
-        and not any(_is_number(text) for text in texts)
+        _are_names([text for text in rows[0] if text])
         and len(below) > 0
         and len(below[0]) > 1
         and any(_is_number(text) for row in below for text in row)
     )
+
+
+def _are_names(texts: Sequence[str]) -> bool:
+    """Return whether texts may name columns: two at least, all different, and no number."""
+    is_distinct = len({plain(text) for text in texts}) == len(texts)
+    return len(texts) > 1 and is_distinct and not any(_is_number(text) for text in texts)
 
 
 def _is_number(text: str) -> bool:
@@ -240,15 +248,26 @@ def tell_apart(header: Sequence[str], above: Sequence[str] = ()) -> list[str]:
     counts = Counter(name.strip() for name in header if name.strip())
     if max(counts.values(), default=0) < 2:
         return list(header)
-    groups: list[str] = []
-    for index in range(len(header)):
-        text = above[index].strip() if index < len(above) else ""
-        groups.append(text or (groups[-1] if groups else ""))
+    groups = _groups_of_columns(above, len(header))
     if len(set(groups) - {""}) > 1:
         return [
             f"{group} {name}" if group and counts[name.strip()] > 1 else name
             for group, name in zip(groups, header, strict=True)
         ]
+    return _number_second_node(header, counts)
+
+
+def _groups_of_columns(above: Sequence[str], count: int) -> list[str]:
+    """Return the group of each column: the last text of the row above up to it, "" before the first."""
+    groups: list[str] = []
+    for index in range(count):
+        text = above[index].strip() if index < len(above) else ""
+        groups.append(text or (groups[-1] if groups else ""))
+    return groups
+
+
+def _number_second_node(header: Sequence[str], counts: Mapping[str, int]) -> list[str]:
+    """Return a header in which the second of two equal names of nodes has its number behind it."""
     seen: Counter[str] = Counter()
     names = []
     for name in header:

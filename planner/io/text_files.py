@@ -128,13 +128,8 @@ def open_as_utf8(
             copy.open("w", encoding="utf-8", newline="") as out,
         ):
             while text := source.read(1 << 18):
-                if selected == WESTERN and encoding is None and (odd := NOT_WESTERN.search(text)):
-                    words = re.finditer(r"[^\s,;|]+", text)
-                    shown = next(word[0] for word in words if word.end() >= odd.end())[:40]
-                    raise InputError(
-                        f"{name}: is not UTF-8, and '{shown}' is no Western European text (cp1252); "
-                        f"save it as UTF-8, or {hint}"
-                    )
+                if selected == WESTERN and encoding is None:
+                    _require_western(text, name, hint)
                 out.write(text)
     except (UnicodeError, OSError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it has bytes that are no letter"
@@ -143,6 +138,18 @@ def open_as_utf8(
         ) from None
     require_text(copy, name=name, max_line_bytes=max_line_bytes)
     yield copy, selected
+
+
+def _require_western(text: str, name: str, hint: str) -> None:
+    """Raise InputError with the first word that a Western European text would not have."""
+    odd = NOT_WESTERN.search(text)
+    if odd is not None:
+        words = re.finditer(r"[^\s,;|]+", text)
+        shown = next(word[0] for word in words if word.end() >= odd.end())[:40]
+        raise InputError(
+            f"{name}: is not UTF-8, and '{shown}' is no Western European text (cp1252); "
+            f"save it as UTF-8, or {hint}"
+        )
 
 
 def read_text(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> str:

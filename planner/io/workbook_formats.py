@@ -64,20 +64,10 @@ def _mentions(parts: zipfile.ZipFile, name: str, pattern: bytes) -> bool:
 
 
 def _of_xlsx(parts: zipfile.ZipFile) -> Formats:
-    book = next((name for name in parts.namelist() if name.lower() == "xl/workbook.xml"), None)
+    book = _find_part(parts, "xl/workbook.xml")
     if book is None:
         return {}
-    targets = {}
-    relations = next(
-        (name for name in parts.namelist() if name.lower() == "xl/_rels/workbook.xml.rels"), None
-    )
-    for element in _elements(parts, relations) if relations else ():
-        if _name(element.tag) == "Relationship":
-            attributes = _attributes(element)
-            target = attributes.get("Target", "")
-            targets[attributes.get("Id")] = (
-                target[1:] if target.startswith("/") else f"xl/{PurePosixPath(target)}"
-            )
+    targets = _relation_targets(parts)
     percent = _percent_styles(parts)
     formats_of: Formats = {}
     for element in _elements(parts, book):
@@ -95,6 +85,25 @@ def _of_xlsx(parts: zipfile.ZipFile) -> Formats:
             _read_sheet(parts, member, percent, formats)
         formats_of[attributes.get("name", "")] = formats
     return formats_of
+
+
+def _find_part(parts: zipfile.ZipFile, name: str) -> str | None:
+    """Return the part of a name in small letters, as the workbook writes it; None where it has none."""
+    return next((member for member in parts.namelist() if member.lower() == name), None)
+
+
+def _relation_targets(parts: zipfile.ZipFile) -> dict[str | None, str]:
+    """Return the part of each sheet, by the identifier of its relation to the workbook."""
+    relations = _find_part(parts, "xl/_rels/workbook.xml.rels")
+    targets = {}
+    for element in _elements(parts, relations) if relations else ():
+        if _name(element.tag) == "Relationship":
+            attributes = _attributes(element)
+            target = attributes.get("Target", "")
+            targets[attributes.get("Id")] = (
+                target[1:] if target.startswith("/") else f"xl/{PurePosixPath(target)}"
+            )
+    return targets
 
 
 def _percent_styles(parts: zipfile.ZipFile) -> frozenset[str]:
@@ -131,13 +140,20 @@ def _read_sheet(
             formats["columns"] += range(low, min(high, low + MAX_REPEATED) + 1)
         elif name == "row":
             row = int(element.attrib.get("r", row + 1))
-            if element.attrib.get("hidden") in ("1", "true"):
-                formats["rows"].append(row)
-            for column, cell in enumerate(element, start=1):
-                if cell.attrib.get("s") in percent and len(cell):
-                    column_of_cell = _column_of(cell.attrib.get("r")) or column
-                    formats["percent"].setdefault(column_of_cell, []).append(row)
+            _read_row(element, row, percent, formats)
             element.clear()
+
+
+def _read_row(
+    element: ElementTree.Element, row: int, percent: frozenset[str], formats: dict[str, Any]
+) -> None:
+    """Note a row that is hidden, and its cells in percent."""
+    if element.attrib.get("hidden") in ("1", "true"):
+        formats["rows"].append(row)
+    for column, cell in enumerate(element, start=1):
+        if cell.attrib.get("s") in percent and len(cell):
+            column_of_cell = _column_of(cell.attrib.get("r")) or column
+            formats["percent"].setdefault(column_of_cell, []).append(row)
 
 
 def _column_of(reference: str | None) -> int | None:

@@ -417,19 +417,22 @@ def _hidden_notes(
 ) -> list[str]:
     """Return a doubt about a hidden sheet, about hidden rows, and about hidden columns that are read."""
     used = set(match.names.values())
-    hidden = [row for row in formats["rows"] if first_row <= row < first_row + rows]
+    hidden = [str(row) for row in formats["rows"] if first_row <= row < first_row + rows]
     read = [names[column - 1] for column in formats["columns"] if column <= len(names)]
     columns = [f"'{shorten_name(name)}'" for name in read if name in used]
     hidden_items = ["the hidden sheet is"] if formats["hidden"] else []
-    for kind, items in (("row", [str(row) for row in hidden]), ("column", columns)):
-        if items:
-            shown = ", ".join(items[:SHOWN_ROWS]) + (
-                f" and {len(items) - SHOWN_ROWS:,} more" if len(items) > SHOWN_ROWS else ""
-            )
-            hidden_items.append(
-                f"hidden {kind} {shown} is" if len(items) == 1 else f"hidden {kind}s {shown} are"
-            )
+    hidden_items += [
+        _say_hidden(kind, items) for kind, items in (("row", hidden), ("column", columns)) if items
+    ]
     return [f"warning: {where}: {what} read; delete what is not to be read" for what in hidden_items]
+
+
+def _say_hidden(kind: str, items: Sequence[str]) -> str:
+    """Return the subject and verb of a sentence on hidden rows or columns, of which the first are named."""
+    shown = ", ".join(items[:SHOWN_ROWS])
+    if len(items) > SHOWN_ROWS:
+        shown += f" and {len(items) - SHOWN_ROWS:,} more"
+    return f"hidden {kind} {shown} is" if len(items) == 1 else f"hidden {kind}s {shown} are"
 
 
 def _show_percent(
@@ -495,12 +498,7 @@ def _formula_faults(
     if path.suffix.lower() not in (".xlsx", ".xlsm"):
         return []
     names_of_numbers = [names[ours] for ours in table.columns if ours in names]
-    is_row = frame.notna().any(axis=1)
-    cells = [
-        (first_row + int(frame.index[row]), 1 + list(frame.columns).index(name), name)
-        for name in names_of_numbers
-        for row in np.flatnonzero((frame[name].isna() & is_row).to_numpy())[:SHOWN_ROWS]
-    ]
+    cells = _missing_cells(frame, names_of_numbers, first_row)
     if not cells:
         return []
     base, columns = _columns_of(path, sheet)
@@ -515,6 +513,16 @@ def _formula_faults(
         else f"{where} row {row}: {name} is {typed[row, column][:40]}, must have a value"
         for row, column, name in sorted(cells)
         if (row, column) in typed
+    ]
+
+
+def _missing_cells(frame: pd.DataFrame, names: Sequence[str], first_row: int) -> list[tuple[int, int, str]]:
+    """Return row and column of the sheet, and name, of the first cells without a value in rows with one."""
+    is_row = frame.notna().any(axis=1)
+    return [
+        (first_row + int(frame.index[row]), 1 + list(frame.columns).index(name), name)
+        for name in names
+        for row in np.flatnonzero((frame[name].isna() & is_row).to_numpy())[:SHOWN_ROWS]
     ]
 
 
