@@ -124,7 +124,7 @@ def show_table(table: Table) -> None:
 
 
 def table_html(table: Table) -> str:
-    """Return a table whose cells wrap, and which scrolls beside its row headers where it is too wide.
+    """Return a table with cells that wrap; too wide for its place, it scrolls beside its row headers.
 
     A data frame would cut long row headers, and show one column of several on a phone.
     """
@@ -150,7 +150,7 @@ def _header_html(columns: Sequence[Column], *, is_numeric: bool = False) -> str:
 
 
 def _with_unit(cells: Sequence[Text]) -> str:
-    """Return a row's leading cells: a name, and what stands beside it, such as its unit."""
+    """Return a row's leading cells: a name, and the text beside it, such as its unit."""
     name, *others = (escape(cell.text) for cell in cells)
     beside = " ".join(filter(None, others))
     return f"{name} <small>{beside}</small>" if beside else name

@@ -187,7 +187,6 @@ class LinearProgram:
             raise ValueError(f"offset is {offset}, must be finite")
 
         blocks = [_check_block(block, count) for block in rows]
-        sizes = [matrix.shape[0] for matrix, _, _ in blocks]
         column_lower, column_upper = _limits("variables", lower, upper, count)
         integer_mask = _integer_mask(integer, count)
         if integer_mask is not None:
@@ -203,13 +202,7 @@ class LinearProgram:
             upper=column_upper,
             integer=integer_mask,
             columns=_column_blocks(columns, count),
-            row_blocks=_name_blocks(
-                "rows",
-                [
-                    (block.name, size, block.labels, block.shape)
-                    for block, size in zip(rows, sizes, strict=True)
-                ],
-            ),
+            row_blocks=_row_blocks(rows, [matrix.shape[0] for matrix, _, _ in blocks]),
             name=name,
         )
 
@@ -491,6 +484,14 @@ def _column_blocks(columns: Sequence[Columns], count: int) -> tuple[Block, ...]:
         raise ValueError(f"columns name {total} variables, but cost has {count}")
     return _name_blocks(
         "columns", [(block.name, block.count, block.labels, block.shape) for block in columns]
+    )
+
+
+def _row_blocks(rows: Sequence[Rows], sizes: Sequence[int]) -> tuple[Block, ...]:
+    """Return the blocks of rows, with the number of rows of each."""
+    return _name_blocks(
+        "rows",
+        [(block.name, size, block.labels, block.shape) for block, size in zip(rows, sizes, strict=True)],
     )
 
 

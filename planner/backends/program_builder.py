@@ -425,7 +425,7 @@ class Variables(Expression):
         return Variables(columns, members=make_members, owner=self.owner)
 
     def where(self, **conditions: Any) -> Variables:
-        """Return the variables whose members have given values, as a flat array.
+        """Return the variables with members of given values, as a flat array.
 
         Parameters
         ----------

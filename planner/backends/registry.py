@@ -108,7 +108,7 @@ def capability_faults(
 def _refused_variables(
     full_name: str, capabilities: Capabilities, integer_count: int, continuous_count: int
 ) -> list[str]:
-    """Return the fault of a model whose variables a backend does not take; [] for none."""
+    """Return the fault of a model with variables that a backend does not take; [] for none."""
     if integer_count and not capabilities.integer:
         others = _alternatives(full_name, lambda other: other.integer)
         return [f"{full_name} solves no integer programs: {others}"]

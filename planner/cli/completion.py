@@ -7,8 +7,8 @@ follow. It loads no system: descriptions come from the cache, and a scenario is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from planner.cli.listings import SECTIONS
 from planner.entry_points import find_entry_points
 from planner.errors import PlannerError
 from planner.io.toml import parse_toml
+from planner.log_levels import set_log_levels
 from planner.scenarios.catalogue import system_names
 from planner.scenarios.shipped import scenario_file, scenario_names
 
@@ -122,17 +123,5 @@ def _designs(document: Mapping[str, Any]) -> Sequence[str]:
 def _description(system: Any) -> Mapping[str, Any]:
     from planner.scenarios.description_cache import describe_all
 
-    with _without_warnings():
+    with set_log_levels(["planner"], logging.ERROR):  # warnings would mix with what a user types
         return next((description for description in describe_all() if description["system"] == system), {})
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Keep back warnings, which would go between the letters that a user types."""
-    log = logging.getLogger("planner")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)

@@ -135,7 +135,7 @@ def _mappings_of(columns: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _say_next_step(written: NewScenario) -> None:
-    """Say what was written, and the command that uses it."""
+    """Name the files that were written, and the command that uses them."""
     if written.windows is None:
         over_time, then = "", f"solve with: planner compare {written.path}"
     else:

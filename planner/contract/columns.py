@@ -18,6 +18,7 @@ from planner.contract.date_and_hour import find_date_and_hour
 from planner.contract.directed_columns import ends_of, find_opposites, find_pair_column
 from planner.contract.end_columns import PORT_WORDS, match_ends, names_of_words
 from planner.contract.synonyms import other_names
+from planner.contract.time_texts import TIME_NAME
 from planner.contract.units import (
     AMOUNTS,
     DECIMAL,
@@ -44,14 +45,6 @@ CURRENCY: Final = re.compile(
 REMARK: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 """A remark at the end of a name, as in `Time (UTC)`."""
 ADDRESSES: Final = "are addresses or ports, no names of nodes"
-TIME_NAME: Final = re.compile(
-    r"\d{1,2}(?::\d{2}){1,2}(?:\s*[ap]m)?"
-    r"|\d{4}-\d{2}(?:-\d{2})?(?:[T ]\d{2}:\d{2}(?::\d{2})?)?|(?:19|20)\d{2}"
-    r"|(?:hour|month|year|week|day|h|t|q)[ _]?\d{1,4}|jan\w*|feb\w*|mar(?:ch|z)?|apr\w*|may|june?|july?"
-    r"|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*",
-    re.IGNORECASE,
-)
-"""Names of columns that are times: `08:00`, `2026-03-01`, `2026`, `Hour 8`, `March`."""
 MOST_NAMED: Final = 5
 """Columns that one line names."""
 TYPO: Final = 0.75

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from planner.contract.time_texts import DATE
 from planner.contract.units import LONGEST_NAME, plain
 
 if TYPE_CHECKING:
@@ -107,15 +108,18 @@ def _day_of(value: object) -> str | int | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, str):
-        from planner.contract.periods import DATE  # loads pandas
-
         text = value.strip()
         if DATE.fullmatch(text):
             return text
         return int(text) if text.isdecimal() and len(text) <= 5 else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value == value and value == int(value) and 0 <= value < 100_000 else None
+    return _integer(value, limit=99_999)
+
+
+def _integer(value: float, *, limit: int) -> int | None:
+    """Return a number as an integer from 0 to a limit; None where it is none."""
+    return int(value) if value == value and value == int(value) and 0 <= value <= limit else None
 
 
 def _time_of(value: object) -> tuple[int, int] | None:
@@ -128,8 +132,8 @@ def _time_of(value: object) -> tuple[int, int] | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        is_hour = value == value and value == int(value) and 0 <= value <= HOURS_A_DAY
-        return (int(value) * 60, 0) if is_hour else None
+        hours = _integer(value, limit=HOURS_A_DAY)
+        return None if hours is None else (hours * 60, 0)
     match = HOUR.fullmatch(str(value).strip())
     if match is None:
         return None

@@ -15,28 +15,18 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
+from planner.contract.time_texts import (
+    DAY_AND_TIME,
+    DAY_FIRST,
+    MONTHS,
+    NAMED_MONTH,
+    TIME_OF_DAY,
+    YEAR_FIRST,
+)
 from planner.formatting import counted
 
-DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
-"""Dates with the year last, such as 31.03.2024 00:05 or 03/31/2024; a point means the day is first."""
-YEAR_FIRST: Final = re.compile(r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:[ T].*)?)?")
-"""Dates with the year first, such as 2024-03-31 00:05 or 2024/03/31, and months."""
-NAMED_MONTH: Final = re.compile(
-    r"(?P<day>\d{1,2})[ .-]+(?P<month>[A-Za-z]{3,9})[ .,-]+(?P<year>\d{4})(?P<time>(?:[ T].*)?)"
-)
-"""Dates with the name of the month, such as 31 Mar 2024 00:05."""
-DATE: Final = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{1,2}[ .-]+[A-Za-z]{3,9}[ .,-]+\d{4}"
-)
-"""Dates without a time of day."""
-MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 NUMBERED: Final = re.compile(r"(?P<text>(?:.*?[^0-9])??)(?P<number>[0-9]+(?:[-_T][0-9]+)?)")
 """A name of a window that ends in a number, or in a day and a time."""
-DAY_AND_TIME: Final = re.compile(
-    r"((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:[-_T]?([01]\d|2[0-3])([0-5]\d)(?:[0-5]\d)?)?"
-)
-"""Days as in 20040301, with a time as in 20040301-0005."""
 MAX_NAMED: Final = 3
 """Missing windows that a note names."""
 MAX_MISSING: Final = 100_000

@@ -267,12 +267,38 @@ def recommend(
         return Recommendation(
             information=None, resources=where, mechanisms=(), why=(OUTSIDE,), known=(), designs=()
         )
-    can, why = _information_to_share(information, split)
     way = None if flow is None else Flow.of(flow, "flow")
+    can, why = _usable_information(
+        *_information_to_share(information, split), way, _too_slow(decide_s, react_s)
+    )
+    if age_s is not None and not age_s >= 0:
+        raise InputError(f"age_s is {age_s}, must be at least 0")
+    mechanisms = SPACE[can, where]
+    systems = _systems_with(can, where, way)
+    return Recommendation(
+        information=can,
+        resources=where,
+        mechanisms=mechanisms,
+        why=(*why, *_reasons_for(mechanisms, can, way, systems)),
+        known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
+        designs=tuple(designs_of(mechanisms)),
+        example=measured_examples.nearest(
+            [str(mechanism) for mechanism in mechanisms], *measurement.load_release(), age_s or decide_s
+        ),
+    )
+
+
+def _usable_information(
+    can: Information | None, why: Sequence[str], way: Flow | None, slow: str | None
+) -> tuple[Information, list[str]]:
+    """Return the information that flows and comes in time, of that which can be shared, with the reasons.
+
+    slow  why complete information comes too late; None where it does not
+    """
+    why = list(why)
     if way is Flow.NONE and can is not Information.NONE:
         can = Information.NONE
         why.append("no information is shared: none flows, as stated")
-    slow = _too_slow(decide_s, react_s)
     if slow is not None and (can is None or _rank(can) > _rank(Information.INCOMPLETE)):
         can = Information.INCOMPLETE
         why.append(slow)
@@ -281,27 +307,20 @@ def recommend(
             "information: how much can be shared is unknown; give information, separation, or the times to "
             "decide and to react"
         )
-    if age_s is not None and not age_s >= 0:
-        raise InputError(f"age_s is {age_s}, must be at least 0")
-    mechanisms = SPACE[can, where]
-    why += [f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms]
-    systems = _systems_with(can, where, way)
-    why += [] if way is None else [FLOWS[way]]
+    return can, why
+
+
+def _reasons_for(
+    mechanisms: Sequence[Mechanism], can: Information, way: Flow | None, systems: Sequence[PriorSystem]
+) -> Iterator[str]:
+    """Yield the reasons for mechanisms, and the limits of a recommendation."""
+    yield from (f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms)
+    if way is not None:
+        yield FLOWS[way]
     if not any(system.information is can for system in systems):
-        why.append("no prior work in Table 1.1 shares this much information over such resources")
+        yield "no prior work in Table 1.1 shares this much information over such resources"
     if len(mechanisms) > 1:
-        why.append("no recipe covers partly shared resources: use each mechanism for its part")
-    return Recommendation(
-        information=can,
-        resources=where,
-        mechanisms=mechanisms,
-        why=tuple(why),
-        known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
-        designs=tuple(designs_of(mechanisms)),
-        example=measured_examples.nearest(
-            [str(mechanism) for mechanism in mechanisms], *measurement.load_release(), age_s or decide_s
-        ),
-    )
+        yield "no recipe covers partly shared resources: use each mechanism for its part"
 
 
 def _systems_with(

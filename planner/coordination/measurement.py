@@ -351,21 +351,15 @@ def _measure_designs(system: System, runs: pd.DataFrame, draw_keys: Sequence[str
             failed[str(run["label"])] = _failure_reason(run, metric)
             continue
         of_draws = shares[shares["label"] == run["label"]]["share"].dropna()
-        response = _read_figure(run, column_of(study.responsiveness) if study.responsiveness else "seconds")
-        if study.responsiveness is not None and system.metric(study.responsiveness).unit == "ms":
-            response = None if response is None else response / 1000
         rows.append(
             {
                 "system": system.name,
                 "design": run["label"],
                 "mechanism": run["mechanism"],
                 "performance": value,
-                "share": float(of_draws.median()) if len(of_draws) else _share(value, start, bound),
-                "share_low": float(of_draws.min()) if len(of_draws) else None,
-                "share_high": float(of_draws.max()) if len(of_draws) else None,
-                "draws": max(len(of_draws), 1),
+                **_share_range(of_draws, _share(value, start, bound)),
                 "cost": _read_figure(run, column_of(study.cost)) if study.cost else None,
-                "answers_in_s": response,
+                "answers_in_s": _response_s(system, run),
                 "messages": _read_figure(run, "messages"),
                 "bytes": _read_figure(run, "signalling_bytes"),
                 "bound": bound,
@@ -374,6 +368,28 @@ def _measure_designs(system: System, runs: pd.DataFrame, draw_keys: Sequence[str
     failed |= _failures_of_draws(drawn, metric)
     frame = _replace_missing(pd.DataFrame(rows, columns=list(COLUMNS)))
     return Measurement(system=system, frame=frame, bound=bound, failed=failed)
+
+
+def _share_range(of_draws: pd.Series, share: float | None) -> dict[str, float | None]:
+    """Return the median and the range of the share over draws; without any, the share of the scenario."""
+    if not len(of_draws):
+        return {"share": share, "share_low": None, "share_high": None, "draws": 1}
+    return {
+        "share": float(of_draws.median()),
+        "share_low": float(of_draws.min()),
+        "share_high": float(of_draws.max()),
+        "draws": len(of_draws),
+    }
+
+
+def _response_s(system: System, run: Any) -> float | None:
+    """Return the time in which a run's design responds, s: the metric of the study, or its solution time."""
+    responsiveness = _coordination(system).responsiveness
+    if responsiveness is None:
+        return _read_figure(run, "seconds")
+    response = _read_figure(run, column_of(responsiveness))
+    is_ms = system.metric(responsiveness).unit == "ms"
+    return response / 1000 if is_ms and response is not None else response
 
 
 def _split_draws(runs: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

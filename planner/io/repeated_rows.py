@@ -9,7 +9,7 @@ from planner.formatting import counted
 
 
 def number_parts(table: Table, frame: pd.DataFrame, first_row: int) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table whose rows of one key are numbered in the column that tells them apart, and notes.
+    """Return a table with rows of one key numbered in the column that tells them apart, and notes.
 
     A table with that column, or without such rows, stays as it is, and so does one with rows that are equal
     in all columns: these may be there twice by mistake, and are refused where keys are checked.

@@ -25,8 +25,9 @@ from planner.io.raw_table import RawTable
 from planner.io.sheet_rows import is_sum
 
 Reader = Callable[[Table, TableFile], RawTable]
+MIN_NAMES: Final = 2
 MAX_NAMES: Final = 500
-"""Columns of such a table at most."""
+"""Columns of amounts of such a table."""
 
 
 def can_be_wide(table: Table) -> bool:
@@ -51,14 +52,11 @@ def read_wide(
     dates = match.names.get(window)
     hours = None if dates is None else find_hours(table, dates, others)
     others = [name for name in others if name != hours]
-    if set(match.names) != {window} or not 0 < len(others) <= MAX_NAMES:
+    if set(match.names) != {window} or not MIN_NAMES <= len(others) <= MAX_NAMES:
         return None
-    units = [_unit_of_name(table, name) for name in others]
-    context = next((unit for ours in table.columns if (own := unit_of(ours)[1]) and (
-        unit := find_context_unit(titles, own.dimension))), None)  # fmt: skip
-    units = [unit or context for unit in units]
-    quantities = {_quantity_in(table, unit) for unit in units if unit is not None}
-    if None in units or len(quantities) != 1 or len(others) < 2:
+    units = _units_of_names(table, others, titles)
+    quantities = {_quantity_in(table, unit) for unit in units}
+    if len(quantities) != 1:
         return None
     quantity = quantities.pop()
     columns = {name: number("amounts", may_be_blank=True) for name in others}
@@ -70,7 +68,6 @@ def read_wide(
         raw = read(declared, file)
     except InputError:
         return None  # the reader of rows says why
-    ours = unit_of(quantity)[1]
     time = raw.frame[match.names[window]]
     notes = raw.notes
     if hours is not None:
@@ -78,31 +75,52 @@ def read_wide(
         if joined is None:
             return None
         time, notes = joined[0], (*notes, joined[1])
-    frames = []
-    for name, unit in zip(others, units, strict=True):
-        cells = raw.frame[name]
-        if not pd.api.types.is_numeric_dtype(cells):
-            return None
-        factor = unit.factor_to(ours)  # type: ignore[union-attr, arg-type]
-        frames.append(
-            pd.DataFrame(
-                {
-                    window: time,
-                    name_column: _stem_of(table, name),
-                    quantity: cells * factor.numerator / factor.denominator,
-                }
-            )
-        )
-    frame = pd.concat(frames).dropna(subset=[quantity]).sort_index(kind="stable").reset_index(drop=True)
+    if not all(pd.api.types.is_numeric_dtype(raw.frame[name]) for name in others):
+        return None
+    ours = unit_of(quantity)[1]
+    assert ours is not None
+    amounts = [
+        (_stem_of(table, name), _convert(raw.frame[name], unit, ours))
+        for name, unit in zip(others, units, strict=True)
+    ]
+    frame = _stack((window, name_column, quantity), time, amounts)
     shape = f"{counted(len(others), 'columns')} of {name_column}, read as {counted(len(frame), 'rows')}"
     note = f"{match.where}: has {shape}"
-    names = {ours: ours for ours in frame.columns}
+    names = {name: name for name in frame.columns}
     return replace(
         raw,
         frame=frame,
         match=ColumnMatch(where=match.where, names=names, form="columns"),
         notes=(*notes, note),
     )
+
+
+def _units_of_names(table: Table, names: Sequence[str], titles: Sequence[str]) -> list[Unit]:
+    """Return the unit of each column of amounts, by its name or else by titles; [] where one has none."""
+    dimensions = [own.dimension for ours in table.columns if (own := unit_of(ours)[1])]
+    of_titles = (find_context_unit(titles, dimension) for dimension in dimensions)
+    context = next((unit for unit in of_titles if unit), None)
+    units = [unit for name in names if (unit := _unit_of_name(table, name) or context)]
+    return units if len(units) == len(names) else []
+
+
+def _stack(
+    columns: tuple[str, str, str], time: pd.Series, amounts: Sequence[tuple[str, pd.Series]]
+) -> pd.DataFrame:
+    """Return a row for each time and name with an amount, in the order of time.
+
+    columns  names of the columns of times, of names and of amounts
+    amounts  name and amounts of each column
+    """
+    window, name_column, quantity = columns
+    frames = [pd.DataFrame({window: time, name_column: name, quantity: cells}) for name, cells in amounts]
+    return pd.concat(frames).dropna(subset=[quantity]).sort_index(kind="stable").reset_index(drop=True)
+
+
+def _convert(cells: pd.Series, unit: Unit, ours: Unit) -> pd.Series:
+    """Return amounts in our unit."""
+    factor = unit.factor_to(ours)
+    return cells * factor.numerator / factor.denominator
 
 
 def _quantity_in(table: Table, unit: Unit) -> str:

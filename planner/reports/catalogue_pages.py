@@ -153,8 +153,7 @@ def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
 def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part:
     rows = rows.assign(**{axis: [_plain(value) for value in rows[axis]] for axis in axes})
     varied = [axis for axis in axes if len(rows[axis].unique()) > 1]
-    measured = [metric for metric in system.metrics if column_of(metric.name) in rows]
-    moving = [metric for metric in measured if _varies(rows[column_of(metric.name)])]
+    moving = _moving_metrics(system, rows)
     names = [column_of(metric.name) for metric in moving]
     shown = ["scenario", "label", *varied, "status", "gap", "seconds", *names]
     units = {column_of(metric.name): metric.unit for metric in system.metrics}
@@ -164,6 +163,12 @@ def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part
         return [_along(rows, axis, metric) for axis in varied for metric in moving[:MOST_FIGURES]]
 
     return Part(title=system.name, tables=[table], drawings=drawings, detail=True)
+
+
+def _moving_metrics(system: System, rows: pd.DataFrame) -> list[Metric]:
+    """Return the metrics of which the runs have different values."""
+    columns = {column_of(metric.name): metric for metric in system.metrics}
+    return [metric for name, metric in columns.items() if name in rows and _varies(rows[name])]
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.contract.drawing import Curve, Distribution, Points
 from planner.formatting import heading_with_unit, number, printable, short_number
@@ -38,6 +39,8 @@ DOT: Final = 3.2
 MOST_BARS: Final = 40
 MOST_LINES: Final = 12
 """Most lines of a chart, which readers still distinguish; the title says how many are not drawn."""
+MOST_DOTS: Final = 30
+"""Points of a line up to which each has a dot."""
 MOST_STEPS: Final = 300
 """Points of a distribution's curve."""
 DASHES: Final = ("", "5 2", "1.5 2", "6 2 1.5 2")
@@ -256,21 +259,25 @@ def _lines(curve: Curve, width: float) -> str:
     up = _scale(every, top + PLOT, top + 4, is_log=curve.log_y)
     _axes(canvas, across, up, heading_with_unit(first, curve.units.get(first, "")), "")
     for name, colour, dash in entries:
-        is_drawn = np.isfinite(x_values) & np.isfinite(y_values[name])
-        if across.is_log:
-            is_drawn &= x_values > 0
-        if up.is_log:
-            is_drawn &= y_values[name] > 0
-        points = [
-            (across.at(x), up.at(y))
-            for x, y in zip(x_values[is_drawn], y_values[name][is_drawn], strict=True)
-        ]
+        points = _points_on(across, up, x_values, y_values[name])
         canvas.path(points, colour, dash)
-        if len(points) <= 30:
+        if len(points) <= MOST_DOTS:
             for x, y in points:
                 canvas.dot(x, y, colour)
     _draw_legend_rows(canvas, rows, top + PLOT + 36)
     return canvas.svg()
+
+
+def _points_on(
+    across: Scale, up: Scale, x_values: NDArray[np.float64], y_values: NDArray[np.float64]
+) -> list[tuple[float, float]]:
+    """Return the points of a line on two scales, without those that are unknown or have no logarithm."""
+    is_drawn = np.isfinite(x_values) & np.isfinite(y_values)
+    if across.is_log:
+        is_drawn &= x_values > 0
+    if up.is_log:
+        is_drawn &= y_values > 0
+    return [(across.at(x), up.at(y)) for x, y in zip(x_values[is_drawn], y_values[is_drawn], strict=True)]
 
 
 def _points(points: Points, width: float) -> str:
@@ -360,21 +367,25 @@ def _distribution(drawing: Distribution, width: float) -> str:
     what = f"{drawing.what} ({drawing.unit})" if drawing.unit else drawing.what
     _axes(canvas, across, up, what, "% at most so large")
     for name, colour, dash in entries:
-        ordered = drawn[name]
-        indices = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_STEPS, len(ordered))).astype(int))
-        points: list[tuple[float, float]] = []
-        for index in indices:
-            value = float(ordered[index])
-            if across.is_log and value <= 0:
-                continue
-            x, y = across.at(value), up.at(100 * (index + 1) / len(ordered))
-            points += [(x, points[-1][1] if points else up.at(0)), (x, y)]
-        canvas.path(points, colour, dash)
+        canvas.path(_cumulative_steps(across, up, drawn[name]), colour, dash)
     if drawing.limit is not None:
         x = across.at(drawing.limit)
         canvas.line(x, up.start, x, up.end, LIMIT, "2 2", 0.9)
     _draw_legend_rows(canvas, rows, top + PLOT + 36)
     return canvas.svg()
+
+
+def _cumulative_steps(across: Scale, up: Scale, ordered: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Return the corners of the cumulative distribution of values in ascending order, in percent."""
+    indices = np.unique(np.linspace(0, len(ordered) - 1, min(MOST_STEPS, len(ordered))).astype(int))
+    points: list[tuple[float, float]] = []
+    for index in indices:
+        value = float(ordered[index])
+        if across.is_log and value <= 0:
+            continue
+        x, y = across.at(value), up.at(100 * (index + 1) / len(ordered))
+        points += [(x, points[-1][1] if points else up.at(0)), (x, y)]
+    return points
 
 
 # --- texts --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.extras import needed_by
 from planner.formatting import amount, is_convertible
@@ -68,10 +69,31 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         of_mechanism = points[points["mechanism"] == mechanism]
         if len(of_mechanism):
             _add_points(figure, of_mechanism, mechanism, colour)
+    _add_numbers(figure, shown, ticks, share)
+    _mark_reference_shares(figure, low, high)
+    figure.update_yaxes(
+        range=[baseline - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
+    )
+    apply_style(figure, "Value of coordination: share of the possible gain")
+    return figure.update_layout(
+        height=tall + foot + 120,
+        margin={"l": 10, "r": 10, "t": 100, "b": foot},
+        legend={"orientation": "h", "y": 0, "yanchor": "top", "yref": "paper"},
+    )
+
+
+def _add_numbers(
+    figure: go.Figure, shown: NDArray[np.floating], heights: Sequence[float], share: NDArray[np.floating]
+) -> None:
+    """Add the share of each design as a number beside its point.
+
+    shown    where the points are, %
+    heights  of the points
+    """
     figure.add_trace(
         go.Scatter(
             x=np.maximum(shown, 0.0),
-            y=ticks,
+            y=heights,
             mode="markers+text",
             marker={"size": 11, "opacity": 0},  # keeps the numbers off the points
             text=[f"{value:.0%}".replace("-", "−") for value in share],
@@ -81,6 +103,10 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
             showlegend=False,
         )
     )
+
+
+def _mark_reference_shares(figure: go.Figure, low: float, high: float) -> None:
+    """Mark the shares without coordination and at the proven bound on an axis from `low` to `high`, %."""
     for percent in (0, 100):
         figure.add_vline(x=percent, line={"dash": "dot", "color": "#888888", "width": 1})
     marks = [mark for mark in (-100, -50, 0, 50, 100) if mark >= low]
@@ -92,15 +118,6 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         tickangle=0,
         zeroline=False,
         side="top",
-    )
-    figure.update_yaxes(
-        range=[baseline - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
-    )
-    apply_style(figure, "Value of coordination: share of the possible gain")
-    return figure.update_layout(
-        height=tall + foot + 120,
-        margin={"l": 10, "r": 10, "t": 100, "b": foot},
-        legend={"orientation": "h", "y": 0, "yanchor": "top", "yref": "paper"},
     )
 
 
@@ -220,20 +237,18 @@ def _add_panel(
     max_labels  number of labels that fit above each other
     in_legend   mechanisms that the legend has already
     """
-    shares = rows["share"].notna().any()
+    shares = bool(rows["share"].notna().any())
     values = list(dict.fromkeys(rows["value"].astype(float)))
     column, scale = ("share", 100.0) if shares else ("performance", 1.0)
     every_height = scale * rows[column].astype(float)
     low, high = float(every_height.min()), float(every_height.max())
     if shares:
         low, high = max(100 * MIN_SHARE, min(low, 0.0)), max(high, 100.0)
-    padding = 0.06 * (high - low) or 1.0
     ends: list[tuple[float, str, str, int]] = []
     counts: dict[str, int] = {}
     shown: set[str] = set()
     for design, curve in rows.groupby("design", sort=False):
         mechanism = str(curve["mechanism"].iloc[0])
-        colour = MECHANISMS[mechanism]
         number = counts[mechanism] = counts.get(mechanism, -1) + 1
         heights = scale * curve[column].astype(float).to_numpy()
         drawn = np.maximum(heights, low)
@@ -261,12 +276,32 @@ def _add_panel(
         if len(finite):
             last = finite[-1]
             text = str(design) + (f" {heights[last]:.0f}%".replace("-", "−") if outside[last] else "")
-            ends.append((float(drawn[last]), text, colour, int(last)))
-    top, bottom = high + padding, low - padding
-    _label_ends(figure, ends, cell, (bottom, top), max_labels)
+            ends.append((float(drawn[last]), text, MECHANISMS[mechanism], int(last)))
+    padding = 0.06 * (high - low) or 1.0
+    span = low - padding, high + padding
+    _label_ends(figure, ends, cell, span, max_labels)
+    quality = str(rows["kind"].iloc[0]), str(rows["unit"].iloc[0])
+    _set_axes(figure, cell, span, values, quality, shares=shares)
+    return shown
+
+
+def _set_axes(
+    figure: go.Figure,
+    cell: tuple[int, int],
+    span: tuple[float, float],
+    values: Sequence[float],
+    quality: tuple[str, str],
+    *,
+    shares: bool,
+) -> None:
+    """Set the axes of a panel: the quality of information across, from best to worst, and performance up.
+
+    span     lowest and highest value of the performance
+    quality  what gets worse, and its unit
+    """
     if shares:
         figure.add_hline(y=0, line={"dash": "dot", "color": "#888888", "width": 1}, row=cell[0], col=cell[1])
-    unit, kind = str(rows["unit"].iloc[0]), str(rows["kind"].iloc[0])
+    kind, unit = quality
     plain = not is_convertible(unit)  # else each tick has its unit
     figure.update_xaxes(
         tickvals=list(range(len(values))),
@@ -279,9 +314,8 @@ def _add_panel(
         col=cell[1],
     )
     figure.update_yaxes(
-        range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=cell[0], col=cell[1]
+        range=list(span), ticksuffix=" %" if shares else "", zeroline=False, row=cell[0], col=cell[1]
     )
-    return shown
 
 
 def _range_of_curve(curve: pd.DataFrame, drawn: np.ndarray, low: float, scale: float) -> dict[str, Any]:

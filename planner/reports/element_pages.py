@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from planner.formatting import amount_or_number, few, number, percent, scale_of, sizes
@@ -112,6 +112,16 @@ def _add_figures(
     result: Failures, shown: Sequence[Failure], columns: list[Column], rows: list[list[Text | str]]
 ) -> None:
     """Add the users' losses, the possible growth of demand, and the further metrics of an analysis."""
+    for name, (label, own_unit) in _figures_of(result, shown).items():
+        values = [failure.metrics.get(name, failure.figures.get(name)) for failure in shown]
+        unit, write = scale_of(name, values, own_unit)
+        columns.append(Column(label=label, unit=unit, numeric=True))
+        for row, value in zip(rows, values, strict=True):
+            row.append(write(value))
+
+
+def _figures_of(result: Failures, shown: Sequence[Failure]) -> dict[str, tuple[str, str]]:
+    """Return label and unit of the figures that some shown failure has, by name."""
     system, study = result.system, result.system.studies.failures
     headline = system.plan.headline
     figures = {
@@ -122,12 +132,7 @@ def _add_figures(
     if study is not None and result.restoration:
         names_shown = {name for failure in shown for name in failure.figures}
         figures |= {name: about for name, about in study.figures.items() if name in names_shown}
-    for name, (label, own_unit) in figures.items():
-        values = [failure.metrics.get(name, failure.figures.get(name)) for failure in shown]
-        unit, write = scale_of(name, values, own_unit)
-        columns.append(Column(label=label, unit=unit, numeric=True))
-        for row, value in zip(rows, values, strict=True):
-            row.append(write(value))
+    return figures
 
 
 def _failure_notes(result: Failures) -> list[Text | str]:
@@ -212,10 +217,7 @@ def _command(result: Upgrades, scenario: Scenario) -> str | None:
 
 def _ladder_table(result: Upgrades) -> Table:
     """Return a row for each step, after one for the plan before the first."""
-    steps, metric = result.steps, result.metric
-    plans = [result.first, *(step.metrics for step in steps)]
-    values = [metrics.get(metric.name) for metrics in plans]
-    unit, text = scale_of(metric.name, values, metric.unit)
+    steps = result.steps
     is_alone = len({step.kind for step in steps}) == 1
     names = [step.element if is_alone else f"{step.kind} {step.element}" for step in steps]
     columns: list[tuple[Column, Sequence[Text | str]]] = [
@@ -226,12 +228,7 @@ def _ladder_table(result: Upgrades) -> Table:
     if result.has_costs:
         cost = Column(label="cost", unit=result.cost_unit, numeric=True)
         columns.append((cost, ["", *(number(step.cost) for step in steps)]))
-    columns.append((Column(label=metric.label, unit=unit, numeric=True), list(map(text, values))))
-    other = next((step.metric for step in steps if step.metric != metric.name), None)
-    if other is not None:  # steps that improve the second rank only
-        second = result.system.metric(other)
-        figures = [number(metrics.get(other)) for metrics in plans]
-        columns.append((Column(label=second.label, unit=second.unit, numeric=True), figures))
+    columns += _improved_columns(result)
     shares = _fitting_shares(result)
     if shares:
         columns.append((Column(label="fits", numeric=True), shares))
@@ -242,6 +239,20 @@ def _ladder_table(result: Upgrades) -> Table:
         lines_after=frozenset({0}),
         row_headers=2,
     )
+
+
+def _improved_columns(result: Upgrades) -> Iterator[tuple[Column, Sequence[Text | str]]]:
+    """Yield the metric before and after each step; of steps that improve the second rank only, that too."""
+    metric = result.metric
+    plans = [result.first, *(step.metrics for step in result.steps)]
+    values = [metrics.get(metric.name) for metrics in plans]
+    unit, text = scale_of(metric.name, values, metric.unit)
+    yield Column(label=metric.label, unit=unit, numeric=True), list(map(text, values))
+    other = next((step.metric for step in result.steps if step.metric != metric.name), None)
+    if other is not None:
+        second = result.system.metric(other)
+        figures = [number(metrics.get(other)) for metrics in plans]
+        yield Column(label=second.label, unit=second.unit, numeric=True), figures
 
 
 def _fitting_shares(result: Upgrades) -> list[Text]:

@@ -226,28 +226,29 @@ class _Picture:
         gone[self.gone] = True
         order = np.argsort(np.where(self.band < 0, -1, self.band), kind="stable")
         shown = [i for i in order.tolist() if not gone[i]]
-        is_titled = len(shown) <= MAX_TITLED_LINKS
         layers: dict[tuple[int, str], list[int]] = {}
         for i in shown:
             layers.setdefault((int(self.band[i]), f"{self.strip_width[i]:.1f}"), []).append(i)
         for (band, width), links in layers.items():
             colour = self.palette["unknown"] if band < 0 else self.palette["bands"][band]
-            lines = [f"M{_pair(self.start[i])}L{_pair(self.end[i])}" for i in links]
-            style = f'stroke="{colour}" stroke-width="{width}"'
-            if is_titled:
-                self.parts.append(f"<g {style}>")
-                self.parts += [
-                    f'<path d="{line}"><title>{escape_text(self._facts(i))}</title></path>'
-                    for i, line in zip(links, lines, strict=True)
-                ]
-                self.parts.append("</g>")
-            else:
-                self.parts.append(f'<path d="{"".join(lines)}" {style}/>')
-            arrows = "".join(
-                self._arrow(i) for i in links if self.length[i] > 46 and self.values.iloc[i] != 0
-            )
-            if arrows and self.network.last.directed:
-                self.parts.append(f'<path d="{arrows}" fill="{colour}"/>')
+            self._draw_strips(links, colour, width, is_titled=len(shown) <= MAX_TITLED_LINKS)
+
+    def _draw_strips(self, links: list[int], colour: str, width: str, *, is_titled: bool) -> None:
+        """Add links of one colour and width: titled each, or all as one path; and their arrows."""
+        lines = [f"M{_pair(self.start[i])}L{_pair(self.end[i])}" for i in links]
+        style = f'stroke="{colour}" stroke-width="{width}"'
+        if is_titled:
+            self.parts.append(f"<g {style}>")
+            self.parts += [
+                f'<path d="{line}"><title>{escape_text(self._facts(i))}</title></path>'
+                for i, line in zip(links, lines, strict=True)
+            ]
+            self.parts.append("</g>")
+        else:
+            self.parts.append(f'<path d="{"".join(lines)}" {style}/>')
+        arrows = "".join(self._arrow(i) for i in links if self.length[i] > 46 and self.values.iloc[i] != 0)
+        if arrows and self.network.last.directed:
+            self.parts.append(f'<path d="{arrows}" fill="{colour}"/>')
 
     def _facts(self, link: int) -> str:
         drawing = self.network.last
@@ -301,9 +302,7 @@ class _Picture:
         codes, groups = None, pd.Index([])
         if "group" in self.network.nodes and self.layout.coast is not None:
             codes, groups = pd.factorize(self.network.nodes["group"].fillna("").astype(str))
-        is_gone = np.zeros(len(self.names), bool)
-        is_gone[self.gone_nodes] = True
-        lost = (
+        self.lost = (
             node_rows["lost"].fillna(0.0).to_numpy(float)
             if "lost" in node_rows
             else np.zeros(len(self.names))
@@ -319,13 +318,19 @@ class _Picture:
                 f'<circle {circle} r="{self.radius[i]:.1f}" fill="{fill}" stroke="{stroke}" '
                 f'stroke-width="{max(0.6, 1.4 * min(1.0, self.thickness)):.1f}"/>'
             )
-            if lost[i] > 0:
+            if self.lost[i] > 0:
                 self.parts.append(
                     f'<circle {circle} r="{self.radius[i] + 3:.1f}" fill="none" stroke="{palette["lost"]}" '
                     'stroke-width="2"/>'
                 )
-            if is_gone[i]:
-                self.crosses.append(self.places[i])
+        is_gone = np.zeros(len(self.names), bool)
+        is_gone[self.gone_nodes] = True
+        self.crosses += [self.places[i] for i in np.flatnonzero(is_gone)]
+        self._draw_crosses()
+
+    def _draw_crosses(self) -> None:
+        """Add a disc with a cross at each failed node and link, smaller where there are many."""
+        palette = self.palette
         size = 5.0 if len(self.crosses) > 12 else 9.0
         for x, y in self.crosses:
             arm = size * 0.36
@@ -335,7 +340,6 @@ class _Picture:
                 f'l{-2 * arm:.1f} {2 * arm:.1f}" stroke="{palette["land"]}" stroke-width="{size / 4.5:.1f}"/>'
             )
             self.taken.append((x - size - 2, y - size - 2, x + size + 2, y + size + 2))
-        self.lost = lost
 
     def _draw_pills(self) -> None:
         """Add the losses by amount, then the highest overloads."""

@@ -221,7 +221,33 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
     designs: dict[str, list[Window]] = {}
     for window in windows:
         designs.setdefault(window.design, []).append(window)
-    count = max((len(own_windows) for own_windows in designs.values()), default=0)
+    values = {
+        design: [window.row() for window in own_windows if not window.exit_code]
+        for design, own_windows in designs.items()
+    }
+    notes = [
+        Text(f"{design}, {window.label}: {why_no_plan(window)}", "bad")
+        for design, own_windows in designs.items()
+        for window in own_windows
+        if window.exit_code
+    ]
+    verdict = windows_verdict(system, values)
+    section = Part(
+        sentences=[Text(verdict, "strong")] if verdict else [],
+        tables=[_windows_table(system, designs, values)],
+        notes=notes,
+        drawings=lambda: _headline_over_windows(system, designs),
+    )
+    return Page(title=system.label, parts=[section])
+
+
+def _windows_table(
+    system: System, designs: Mapping[str, Sequence[Window]], values: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Table:
+    """Return the mean and the worst of each metric over the windows of each design.
+
+    values  rows of the windows with a plan, by design
+    """
     columns = [Column(label="", wrap=False), Column(label="")]
     for design in designs:
         columns += [Column(label=design, numeric=True), Column(label=f"{design}, worst", numeric=True)]
@@ -229,10 +255,6 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
     rows: list[list[Text | str]] = [
         ["Windows without a plan", "↓", *(cell for text in failed for cell in (text, ""))]
     ]
-    values = {
-        design: [window_.row() for window_ in own_windows if not window_.exit_code]
-        for design, own_windows in designs.items()
-    }
     figures: list[tuple[str, str, str, bool]] = [
         ("gap", "Gap", "", True),
         ("seconds", "Time", "s", True),
@@ -251,27 +273,14 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
                 row.append(text(sum(numbers) / len(numbers)) if numbers else "-")
                 row.append(Text(text(worst(numbers)) if numbers else "-", "dim"))
             rows.append(row)
-    table = Table(
+    count = max((len(own_windows) for own_windows in designs.values()), default=0)
+    return Table(
         title=f"{system.name}: {counted(count, 'windows')}, mean and worst",
         columns=columns,
         rows=rows,
         caption=ARROWS,
         row_headers=2,
     )
-    notes = [
-        Text(f"{design}, {window.label}: {why_no_plan(window)}", "bad")
-        for design, own_windows in designs.items()
-        for window in own_windows
-        if window.exit_code
-    ]
-    verdict = windows_verdict(system, values)
-    section = Part(
-        sentences=[Text(verdict, "strong")] if verdict else [],
-        tables=[table],
-        notes=notes,
-        drawings=lambda: _headline_over_windows(system, designs),
-    )
-    return Page(title=system.label, parts=[section])
 
 
 def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[Drawing]:
@@ -392,61 +401,23 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
 
     scenario  of the simulation; its failures are shown in the picture
     """
-    runs = result.runs
-    finished = [run for run in runs if run.result is not None]
-    rows: list[list[Text | str]] = [
-        [Text("Mechanism", "dim"), "", *(Text(str(run.entry.design.mechanism), "dim") for run in runs)]
-    ]
-    for metric in result.metrics:
-        values = [run.result.metrics.get(metric.name) if run.result else None for run in runs]
-        if any(value is not None for value in values):
-            unit, text = scale_of(metric.name, values, metric.unit)
-            rows.append([metric.label, better(metric, unit), *mark_best(metric, values, text)])
-    outcomes = Counter(
-        str(outcome) for run in finished if run.result for outcome in run.result.rounds["outcome"]
-    )
-    lines_after = frozenset({len(rows) - 1})
-    for outcome in outcomes:
-        counts = [
-            str(int((run.result.rounds["outcome"] == outcome).sum())) if run.result else "-" for run in runs
-        ]
-        rows.append([f"Decisions {outcome}", "", *counts])
-    table = Table(
-        title=f"{result.system.name}: {sizes(result.problem.size())}, simulated in time",
-        columns=design_columns([run.label for run in runs]),
-        rows=rows,
-        caption=ARROWS,
-        lines_after=lines_after,
-        row_headers=2,
-    )
-    notes = [Text(f"{run.label}: {run.error}", "bad") for run in runs if run.error is not None]
-    drawings = [
-        replace(drawing, title=f"{run.label}: {drawing.title}") if len(finished) > 1 else drawing
-        for run in finished
-        if run.result
-        for drawing in run.result.drawings
-    ]
-    verdict = result.verdict
+    metrics_of = {run.label: run.result.metrics for run in result.runs if run.result is not None}
+    drawings = _titled_drawings(result)
 
     def figures() -> list[go.Figure]:
         from planner.reports import charts
 
-        figures = {run.label: run.result.metrics for run in finished if run.result}
         return [
-            *charts.metrics_by_design(result.metrics, figures),
+            *charts.metrics_by_design(result.metrics, metrics_of),
             *(charts.chart(drawing) for drawing in drawings),
         ]
 
+    verdict = result.verdict
     section = Part(
         sentences=[Text(verdict, "strong")] if verdict else [],
-        tables=[table],
-        notes=notes,
-        drawings=lambda: [
-            *bars_by_design(
-                result.metrics, {run.label: run.result.metrics for run in finished if run.result}
-            ),
-            *drawings,
-        ],
+        tables=[_simulation_table(result)],
+        notes=[Text(f"{run.label}: {run.error}", "bad") for run in result.runs if run.error is not None],
+        drawings=lambda: [*bars_by_design(result.metrics, metrics_of), *drawings],
         figures=figures,
     )
     return Page(
@@ -455,6 +426,52 @@ def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) 
         parts=[section],
         picture=lambda: simulation_picture(result, draw_whole(scenario)),
     )
+
+
+def _simulation_table(result: SimulatedDesigns) -> Table:
+    """Return the metrics of each design, and the number of its controllers' decisions by outcome."""
+    runs = result.runs
+    rows: list[list[Text | str]] = [
+        [Text("Mechanism", "dim"), "", *(Text(str(run.entry.design.mechanism), "dim") for run in runs)]
+    ]
+    for metric in result.metrics:
+        values = [run.result.metrics.get(metric.name) if run.result else None for run in runs]
+        if any(value is not None for value in values):
+            unit, text = scale_of(metric.name, values, metric.unit)
+            rows.append([metric.label, better(metric, unit), *mark_best(metric, values, text)])
+    lines_after = frozenset({len(rows) - 1})
+    rows += _outcome_rows(result)
+    return Table(
+        title=f"{result.system.name}: {sizes(result.problem.size())}, simulated in time",
+        columns=design_columns([run.label for run in runs]),
+        rows=rows,
+        caption=ARROWS,
+        lines_after=lines_after,
+        row_headers=2,
+    )
+
+
+def _outcome_rows(result: SimulatedDesigns) -> list[list[Text | str]]:
+    """Return a row for each outcome of decisions, with its number for each design."""
+    counts_of = [
+        None if run.result is None else Counter(map(str, run.result.rounds["outcome"])) for run in result.runs
+    ]
+    outcomes = dict.fromkeys(outcome for counts in counts_of if counts for outcome in counts)
+    rows: list[list[Text | str]] = []
+    for outcome in outcomes:
+        cells = ["-" if counts is None else str(counts[outcome]) for counts in counts_of]
+        rows.append([f"Decisions {outcome}", "", *cells])
+    return rows
+
+
+def _titled_drawings(result: SimulatedDesigns) -> list[Drawing]:
+    """Return the drawings of all designs, with the design in the title where there are several."""
+    finished = [(run.label, run.result) for run in result.runs if run.result is not None]
+    return [
+        replace(drawing, title=f"{label}: {drawing.title}") if len(finished) > 1 else drawing
+        for label, simulation in finished
+        for drawing in simulation.drawings
+    ]
 
 
 def _more_metrics(system: System, shown: Sequence[Metric]) -> str:

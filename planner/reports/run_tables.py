@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,8 @@ from planner.reports.metric_text import better, differ
 from planner.reports.run_text import constraints, search_status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from planner.contract.metrics import Metric
     from planner.runs.run import Comparison, Run
 
@@ -111,35 +113,18 @@ def metrics_table(
         *compile_row([design.compile_s for design in designs]),
     ]
     lines_after = {len(rows) - 1}
-    for metric in metrics:
-        values = [design.metrics.get(metric.name) for design in designs]
-        if any(value is not None for value in values):
-            unit, text = scale_of(metric.name, values, metric.unit)
-            changes = [
-                change(value, design.earlier.get(metric.name), text)
-                for value, design in zip(values, designs, strict=True)
-            ]
-            cells = [
-                Text(cell.text + since, cell.kind)
-                for cell, since in zip(
-                    mark_best(metric, values, text, [design.may_be_best for design in designs]),
-                    changes,
-                    strict=True,
-                )
-            ]
-            rows.append([metric.label, better(metric, unit), *cells])
+    measured = [
+        metric for metric in metrics if any(design.metrics.get(metric.name) is not None for design in designs)
+    ]
+    rows += [_metric_row(metric, designs) for metric in measured]
     caption = ARROWS
     if references:
         lines_after.add(len(rows) - 1)
-        extremes = []
-        for index, metric in enumerate(references):
-            label = metric.words
-            name = "Share of bound" if len(references) == 1 else f"Share of bound, {label}"
-            shares = [design.shares[index] if design.shares else None for design in designs]
-            rows.append([name, "↑", *map(percent, shares)])
-            extremes.append(
-                f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
-            )
+        rows += _bound_rows(references, designs)
+        extremes = [
+            f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {metric.words}"
+            for metric in references
+        ]
         caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
     caption += _gap_words(designs)
     if any(design.earlier for design in designs):
@@ -152,6 +137,28 @@ def metrics_table(
         lines_after=frozenset(lines_after),
         row_headers=2,
     )
+
+
+def _metric_row(metric: Metric, designs: Sequence[DesignFigures]) -> list[Text | str]:
+    """Return the value of a metric for each design, with its change since the plan before."""
+    values = [design.metrics.get(metric.name) for design in designs]
+    unit, text = scale_of(metric.name, values, metric.unit)
+    marked = mark_best(metric, values, text, [design.may_be_best for design in designs])
+    cells = [
+        Text(cell.text + change(value, design.earlier.get(metric.name), text), cell.kind)
+        for cell, value, design in zip(marked, values, designs, strict=True)
+    ]
+    return [metric.label, better(metric, unit), *cells]
+
+
+def _bound_rows(references: Sequence[Metric], designs: Sequence[DesignFigures]) -> list[list[Text | str]]:
+    """Return the share of its proven bound that each design attains, a row for each metric."""
+    rows: list[list[Text | str]] = []
+    for index, metric in enumerate(references):
+        name = "Share of bound" if len(references) == 1 else f"Share of bound, {metric.words}"
+        shares = [design.shares[index] if design.shares else None for design in designs]
+        rows.append([name, "↑", *map(percent, shares)])
+    return rows
 
 
 def _gap_words(designs: Sequence[DesignFigures]) -> str:
@@ -175,8 +182,7 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
     if not parts:
         return []
     first = parts[0][1]
-    names = list(first.frame.columns[1:])
-    metrics = [parts[0][0].system.metric(name) for name in names]
+    metrics = [parts[0][0].system.metric(name) for name in first.frame.columns[1:]]
     scales = []
     for metric in metrics:
         values = [value for _, breakdown in parts for value in breakdown.frame[metric.name].tolist()]
@@ -194,9 +200,8 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
     rows: list[list[Text | str]] = []
     ends = []
     for run, breakdown in parts:
-        for group, *figures in breakdown.frame.itertuples(index=False, name=None):
-            cells = [text(value) for value, (_, text) in zip(figures, scales, strict=True)]
-            rows.append([*([run.label] if several else []), str(group), *cells])
+        labels = [run.label] if several else []
+        rows += [[*labels, *cells] for cells in _group_rows(breakdown.frame, [text for _, text in scales])]
         ends.append(len(rows) - 1)
     return [
         Table(
@@ -208,6 +213,12 @@ def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
             row_headers=2 if several else 1,
         )
     ]
+
+
+def _group_rows(frame: pd.DataFrame, texts: Sequence[Callable[[float | None], str]]) -> Iterator[list[str]]:
+    """Yield the name of each group with its figures as texts."""
+    for group, *figures in frame.itertuples(index=False, name=None):
+        yield [str(group), *(text(value) for value, text in zip(figures, texts, strict=True))]
 
 
 def change(value: float | None, earlier: float | None, text: Callable[[float | None], str] = number) -> str:

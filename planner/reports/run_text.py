@@ -106,16 +106,20 @@ def what_is_proven(run: Run) -> str:
     if not proven_values(run) or proof.bound is None:
         return f"nothing ({run.status}): a better plan may exist"
     metric, objective, _ = proven_values(run)[0]
-    extreme = "most" if metric.better == "more" else "least"
     scoped = f" for {scope}" if scope else ""
     if objective is not None and (proof.gap or 0.0) <= OPTIMAL_GAP:
         shown = amount_or_number(objective, metric.unit)
+        extreme = "most" if metric.better == "more" else "least"
         says = f"optimal: {metric.label} of {shown} is the {extreme} that is possible{scoped}"
         says += "; nothing is proven of other plans" if scope else ""
     else:
-        shown = amount_or_number(proof.bound, metric.unit)
-        limit = "at most" if metric.better == "more" else "no less than"
-        says = f"{metric.label} of {limit} {shown} is possible{scoped}"
+        says = f"{_say_bound(metric, proof.bound)}{scoped}"
         if objective is not None:
             says += f"; the plan is within {percent(proof.gap)} of it"
     return says if run.omniscient else f"{says}, by the information that it has"
+
+
+def _say_bound(metric: Metric, bound: float) -> str:
+    """Return the limit of a metric that a bound proves, as the beginning of a sentence."""
+    limit = "at most" if metric.better == "more" else "no less than"
+    return f"{metric.label} of {limit} {amount_or_number(bound, metric.unit)} is possible"

@@ -68,9 +68,7 @@ def storyline(page: Page) -> Storyline:
         picture = None
     said = next((line.text for page_part in page.parts for line in lines(page_part.sentences)), "")
     verdict, *reasons = SENTENCE_END.split(said, maxsplit=1) if said else [page.title]
-    sections = [
-        section for page_part in page.parts if _has_content(section := _section(page_part, said, picture))
-    ]
+    sections = list(filter(_has_content, (_section(page_part, said, picture) for page_part in page.parts)))
     return Storyline(
         title=page.title,
         question=page.about,

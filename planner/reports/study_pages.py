@@ -195,17 +195,11 @@ def _curve_table(curve: Curves, kind: str) -> Table:
     assert study is not None
     degradation = next(way for way in study.degradations if way.kind == kind)
     rows = curve.frame[curve.frame["parameter"] == degradation.parameter]
-    has_shares = rows["share"].notna().any()
-    lines: list[list[Text | str]] = []
-    for design, design_rows in rows.groupby("design", sort=False):
-        muted: Kind = "" if design_rows["has_parameter"].any() else "dim"
-        if has_shares:
-            cells = [
-                Text(percent(share), "bad" if (share or 0.0) < 0 else muted) for share in design_rows["share"]
-            ]
-        else:
-            cells = [Text(number(value), muted) for value in design_rows["performance"]]
-        lines.append([Text(str(design), muted), *cells])
+    has_shares = bool(rows["share"].notna().any())
+    lines: list[list[Text | str]] = [
+        [Text(str(design), _muted(design_rows)), *_performance_cells(design_rows, has_shares=has_shares)]
+        for design, design_rows in rows.groupby("design", sort=False)
+    ]
     what = "share of gain" if has_shares else curve.system.metric(study.performance).label
     seeds = f"; median of {degradation.seeds} seeds" if degradation.seeds > 1 else ""
     values = [amount(value, degradation.unit) if value else "0" for value in degradation.values]
@@ -219,6 +213,19 @@ def _curve_table(curve: Curves, kind: str) -> Table:
         caption=degradation.about + seeds,
         row_headers=1,
     )
+
+
+def _muted(rows: pd.DataFrame) -> Kind:
+    """Return the kind of the text of a design: dim where its information has no such quality."""
+    return "" if rows["has_parameter"].any() else "dim"
+
+
+def _performance_cells(rows: pd.DataFrame, *, has_shares: bool) -> list[Text]:
+    """Return the share of the possible gain by value of the parameter, or the performance without one."""
+    muted = _muted(rows)
+    if has_shares:
+        return [Text(percent(share), "bad" if (share or 0.0) < 0 else muted) for share in rows["share"]]
+    return [Text(number(value), muted) for value in rows["performance"]]
 
 
 # --- the design space ---------------------------------------------------------------------

@@ -165,8 +165,18 @@ def _rich(table: Table, width: int) -> RichTable:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    cells, widths = table.cells(), _widths(table, width)
-    # where not all fits, figures are folded rather than cut, and beside row headers names too
+    _add_columns(shown, table, width)
+    for index, row in enumerate(table.cells()):
+        shown.add_row(
+            *(RichText(printable(cell.text), style=STYLES[cell.kind]) for cell in row),
+            end_section=index in table.lines_after,
+        )
+    return shown
+
+
+def _add_columns(shown: RichTable, table: Table, width: int) -> None:
+    """Add the columns; where not all fits, figures are folded, and beside row headers names too."""
+    widths = _widths(table, width)
     fits = sum(widths) - 1 <= width
     for index, column in enumerate(table.columns):
         label = column.label + (f"\n{column.unit}" if column.unit else "")
@@ -178,12 +188,6 @@ def _rich(table: Table, width: int) -> RichTable:
             ratio=column.share,
             min_width=widths[index] - 3 if index < table.row_headers and column.wrap else None,
         )
-    for index, row in enumerate(cells):
-        shown.add_row(
-            *(RichText(printable(cell.text), style=STYLES[cell.kind]) for cell in row),
-            end_section=index in table.lines_after,
-        )
-    return shown
 
 
 @contextlib.contextmanager

@@ -36,11 +36,7 @@ def timeline_svg(
     """
     palette = PALETTES["dark" if dark else "light"]
     drawing, before = drawing.readable(before), None if before is None else before.readable(drawing)
-    frame = drawing.frame.assign(track=drawing.tracks())
-    others = frame.iloc[:0]
-    if before is not None:
-        others = before.frame.assign(track=before.tracks())
-        others = others[others["lane"].isin(frame["lane"])]
+    frame, others = _split_tracks(drawing, before)
     tracks = 1 + max((int(frame_["track"].max()) for frame_ in (frame, others) if len(frame_)), default=0)
     lanes = [str(name) for name in pd.unique(frame["lane"])]
     whats = [str(name) for name in pd.unique(pd.concat([frame["what"], others["what"]]))]
@@ -66,25 +62,25 @@ def timeline_svg(
         pixels=pixels,
         tracks=tracks,
     )
-    bar_height = lane_height - 3 if before is None else 0.68 * lane_height - 2
     parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
     if title:
         parts.append(text_element(0, 34, drawing.title, 16, palette["ink"], weight=650))
     if legend and 1 < len(whats) <= len(palette["groups"]):
         parts += _colour_key(drawing.what, colour, palette, width)
     parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
-    parts += bars.of(frame, 1, bar_height)
-    parts += [
-        '<g opacity="0.45">',
-        *bars.of(others, bar_height + 2, max(1.5, lane_height - bar_height - 4)),
-        "</g>",
-    ]
-    every = max(1, math.ceil(15 / lane_height))
-    for index, name in enumerate(lanes[::every]):
-        y = top + (every * index + 0.5) * lane_height + 4.5
-        parts.append(text_element(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
+    parts += bars.in_lanes(frame, others, has_others=before is not None)
+    parts += bars.lane_names()
     name = f"{drawing.title}: {counted(len(frame), 'activities')} in {counted(len(lanes), 'lanes')}"
     return document(width, bottom + AXIS_HEIGHT, name, parts)
+
+
+def _split_tracks(drawing: Timeline, before: Timeline | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the activities with their tracks, and those of the other plan in the same lanes."""
+    frame = drawing.frame.assign(track=drawing.tracks())
+    if before is None:
+        return frame, frame.iloc[:0]
+    others = before.frame.assign(track=before.tracks())
+    return frame, others[others["lane"].isin(frame["lane"])]
 
 
 class _Bars(NamedTuple):
@@ -109,6 +105,21 @@ class _Bars(NamedTuple):
     first: float
     pixels: float
     tracks: int
+
+    def in_lanes(self, rows: pd.DataFrame, others: pd.DataFrame, *, has_others: bool) -> Iterator[str]:
+        """Yield the activities, and those of another plan faint below them."""
+        bar_height = 0.68 * self.lane_height - 2 if has_others else self.lane_height - 3
+        yield from self.of(rows, 1, bar_height)
+        yield '<g opacity="0.45">'
+        yield from self.of(others, bar_height + 2, max(1.5, self.lane_height - bar_height - 4))
+        yield "</g>"
+
+    def lane_names(self) -> Iterator[str]:
+        """Yield the names of lanes, as many as there is space for, at the left."""
+        every = max(1, math.ceil(15 / self.lane_height))
+        for index, name in enumerate(self.lanes[::every]):
+            y = self.top + (every * index + 0.5) * self.lane_height + 4.5
+            yield text_element(self.left - 8, y, name, 13, self.palette["ink"], anchor="end")
 
     def of(self, rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
         """Yield the rectangles and texts of activities, `shift` below the top of lanes and `high` in all."""

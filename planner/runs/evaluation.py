@@ -197,7 +197,7 @@ def find_previous(scenario: Scenario, problem: Any, previous: Any) -> Run:
 
 
 def _run_named(scenario: Scenario, problem: Any, name: str) -> Run:
-    """Return the run of a design by its name, whose plan is the one before."""
+    """Return the run of a design by its name, as the plan before."""
     entries_known = [*scenario.designs, *scenario.plans]
     labels = [entry.label for entry in entries_known] + [design.name for design in scenario.system.designs]
     if name not in labels:

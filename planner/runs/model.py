@@ -370,7 +370,7 @@ class Model:
         )
 
     def _design(self, decision: Decision[Any]) -> Design[Any, Any]:
-        """Return the design whose decision is known; it keeps the observation and the signals of ours."""
+        """Return the design with a known decision; it keeps the observation and the signals of ours."""
 
         def decide(problem: Any) -> Decision[Any]:  # noqa: ARG001 - decided already
             """Solve a formal model that was changed."""
@@ -497,7 +497,7 @@ def objective_of(program: LinearProgram) -> Expression:
 
 
 def limit_objective(program: LinearProgram, value: float, loss: float, *, name: str) -> LinearProgram:
-    """Return a program whose objective is within a relative loss of a value, as one more row.
+    """Return a program with the objective within a relative loss of a value, as one more row.
 
     name  of the row
     """

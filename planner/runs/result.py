@@ -41,7 +41,7 @@ class Result(ABC):
         return find_presenter().page_of(self)
 
     def plot(self, title: str | None = None) -> go.Figure:
-        """Return the first chart, or the first whose title begins so, as a plotly figure.
+        """Return the first chart, or the first with a title that begins so, as a plotly figure.
 
         raises  InputError where there is no chart, or none of that title
         """

@@ -27,7 +27,7 @@ from planner.scenarios.arguments import (
     solver_options,
     verb,
 )
-from planner.scenarios.scenario import Entry
+from planner.scenarios.scenario import Entry, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,13 +145,22 @@ def explain(
         seed=seed, service=service,
     )  # fmt: skip
     loaded = as_scenario(problem, changes=changes, designs=design, options=settings)
-    options = loaded.options
-    system = loaded.system
-    if system.studies.what_if is None:
-        raise InputError(f"{system.name}: plans of this system cannot be explained")
-    values = _check_parameters(system, system.studies.what_if, parameters)
-    label = only_label(design)
-    entry = evaluation.select_entry(loaded, label)
+    study = loaded.system.studies.what_if
+    if study is None:
+        raise InputError(f"{loaded.system.name}: plans of this system cannot be explained")
+    values = _check_parameters(loaded.system, study, parameters)
+    entry = evaluation.select_entry(loaded, only_label(design))
+    return _explain_entry(loaded, entry, study, previous, values)
+
+
+def _explain_entry(
+    loaded: Scenario, entry: Entry, study: Callable[..., Explanation], previous: Any, values: dict[str, Any]
+) -> Explained:
+    """Solve the problem of a scenario with one design, and explain the plan beside the one to compare to.
+
+    values  parameters of the explanation
+    """
+    system, options = loaded.system, loaded.options
     true = loaded.make_problem()
     start = None if previous is None else evaluation.find_previous(loaded, true, previous)
     before = None if start is None else start.plan
@@ -169,10 +178,8 @@ def explain(
         baseline_name=name,
         previous=None if start is None else start.decision,
     )
-    accepted = inspect.signature(system.studies.what_if).parameters
-    earlier = {"previous": before} if "previous" in accepted else {}
-    explanation = system.studies.what_if(observed, decided, options=options, **earlier, **values)
-    return Explained(run=made, explanation=explanation)
+    earlier = {"previous": before} if "previous" in inspect.signature(study).parameters else {}
+    return Explained(run=made, explanation=study(observed, decided, options=options, **earlier, **values))
 
 
 def _find_baseline(

@@ -23,6 +23,7 @@ import dask
 from distributed import Client, KilledWorker
 
 from planner.errors import InputError
+from planner.log_levels import set_log_levels
 from planner.sweeps.workers import MAX_WORKER_DEATHS, ClusterLost, WorkerDied
 
 CONNECTION_LIMIT_S: Final = 15.0
@@ -134,14 +135,11 @@ def _silence_dask() -> Iterator[None]:
     """Silence Dask's log lines on every worker that joins or leaves, unless PLANNER_DEBUG is set."""
     families = ("distributed", "asyncio", "tornado")
     names = [*families, *(name for name in logging.root.manager.loggerDict if name.startswith(families))]
-    before = {name: logging.getLogger(name).level for name in names}
-    if not os.environ.get("PLANNER_DEBUG"):
-        for name in names:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        with dask.config.set(DASK_CONFIG), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"distributed\b.*")
-            yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
+    silenced = [] if os.environ.get("PLANNER_DEBUG") else names
+    with (
+        set_log_levels(silenced, logging.CRITICAL + 1),
+        dask.config.set(DASK_CONFIG),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", module=r"distributed\b.*")
+        yield

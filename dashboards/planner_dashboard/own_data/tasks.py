@@ -160,65 +160,77 @@ def read_sheets(
     chosen  the sheet of each table, and how it is written where that is not found by itself
     picked  label of the window that is read of a table over time; default: the first
     """
-    tables = find_system(system_name).problem.table_by_name
+    system = find_system(system_name)
+    tables = system.problem.table_by_name
     frames: dict[str, pd.DataFrame] = {}
     notes: dict[str, tuple[str, ...]] = {}
-    faults: dict[str, tuple[str, ...]] = {}
-    missing: dict[str, tuple[str, ...]] = {}
-    matrices: set[str] = set()
-    unitless: set[str] = set()
     sheets = {name: sheet for name, (sheet, _) in chosen.items()}
-    said = {name for name, (_, layout) in chosen.items() if layout.unit is not None}
+    said_units = {name: layout.unit for name, (_, layout) in chosen.items() if layout.unit is not None}
     mappings = {name: layout.columns for name, (_, layout) in chosen.items()}
-    units = assume_units(find_system(system_name), sheets, mappings, said)
+    units = assume_units(system, sheets, mappings, set(said_units))
+    layouts = {
+        name: replace(layout, unit=units[name].symbol) if name in units else layout
+        for name, (_, layout) in chosen.items()
+    }
+    matches = {
+        name: match_sheet(sheet, tables[name], layouts[name].columns, unit=layouts[name].unit)
+        for name, sheet in sheets.items()
+    }
     windows: dict[str, TableWindows] = {}
-    times, unclear = _find_times(find_system(system_name), sheets, mappings)
-    faults |= unclear
-    for name, (sheet, layout_given) in chosen.items():
-        layout = replace(layout_given, unit=units[name].symbol) if name in units else layout_given
-        match = match_sheet(sheet, tables[name], layout.columns, unit=layout.unit)
-        if match.form == "matrix":
-            matrices.add(name)
-        if match.stated or set(match.names.values()) & set(match.ignored):
-            unitless.add(name)
-        missing[name] = _missing_columns(tables[name], match)
+    times, unclear = _find_times(system, sheets, mappings)
+    faults = dict(unclear)
+    for name, sheet in sheets.items():
         try:
             if name in times:
-                cells = _read_over_time(tables[name], sheet, layout, times[name])
+                cells = _read_over_time(tables[name], sheet, layouts[name], times[name])
                 windows[name], cells = _pick_window(times[name], cells, (picked or {}).get(name))
             else:
-                cells = read_cells(tables[name], sheet.file(layout))
+                cells = read_cells(tables[name], sheet.file(layouts[name]))
+            _require_editable(cells)
         except InputError as error:
             faults[name] = tuple(fault.replace(f"{sheet.path.parent}/", "") for fault in error.faults)
-            continue
-        if len(cells.frame) > MAX_ROWS:
-            faults[name] = (
-                f"{cells.where}: has {len(cells.frame):,} rows, at most {MAX_ROWS:,} can be edited",
-            )
             continue
         frames[name] = editable(tables[name], cells.frame)
         notes[name] = (*cells.notes, *_assumed_unit(sheet, units.get(name)))
         if cells.faults:
             faults[name] = cells.faults
-    spellings: list[str] = []
-    with observe_notes(spellings.append):
-        frames = unify_names(find_system(system_name).problem.tables, frames)
-    if spellings:
-        first = next(iter(frames))
-        notes[first] = (*notes[first], *spellings)
-    said_units = {name: layout.unit for name, (_, layout) in chosen.items() if layout.unit is not None}
-    said_units |= {name: unit.symbol for name, unit in units.items()}
+    frames = _unify_names(system, frames, notes)
+    units_of = said_units | {name: unit.symbol for name, unit in units.items()}
     return Read(
         system=system_name,
         frames=frames,
         notes=notes,
         faults=faults,
-        missing=missing,
-        matrices=frozenset(matrices),
-        unitless=frozenset(unitless),
-        columns=tuple(list_read_columns(find_system(system_name), sheets, mappings, said_units, times)),
+        missing={name: _missing_columns(tables[name], match) for name, match in matches.items()},
+        matrices=frozenset(name for name, match in matches.items() if match.form == "matrix"),
+        unitless=frozenset(name for name, match in matches.items() if _has_open_unit(match)),
+        columns=tuple(list_read_columns(system, sheets, mappings, units_of, times)),
         windows=windows,
     )
+
+
+def _has_open_unit(match: ColumnMatch) -> bool:
+    """Return whether the columns that were found leave the unit of an amount open."""
+    return bool(match.stated) or bool(set(match.names.values()) & set(match.ignored))
+
+
+def _require_editable(cells: Cells) -> None:
+    """Raise InputError for a table with more rows than the editor takes."""
+    if len(cells.frame) > MAX_ROWS:
+        raise InputError(f"{cells.where}: has {len(cells.frame):,} rows, at most {MAX_ROWS:,} can be edited")
+
+
+def _unify_names(
+    system: System, frames: Mapping[str, pd.DataFrame], notes: dict[str, tuple[str, ...]]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables with one spelling of each node; the assumptions join the notes of the first table."""
+    spellings: list[str] = []
+    with observe_notes(spellings.append):
+        unified = unify_names(system.problem.tables, frames)
+    if spellings:
+        first = next(iter(frames))
+        notes[first] = (*notes[first], *spellings)
+    return unified
 
 
 def _find_times(

@@ -504,7 +504,7 @@ def _show_pictures(
 
 
 def _choose_mode(before: picture.Plan, after: picture.Plan) -> str:
-    """Show how two plans can be shown, where there is a choice; return what is chosen."""
+    """Show the ways to compare two plans, if there are several; return the selected one."""
     modes = picture.modes_of(before, after)
     if len(modes) == 1:
         return modes[0]
@@ -531,7 +531,7 @@ def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.
 
 
 def _show_hints(scenario: Scenario, shown: worker.DesignAnswer) -> None:
-    """Say how an element is selected: charts cannot be clicked."""
+    """Describe the selection of an element: charts cannot be clicked."""
     kinds = ", ".join(kind.name for kind in scenario.system.problem.elements)
     how = "Click the picture, or find" if picture.is_clickable(shown) else "Find"
     st.caption(session.escape_markdown(f"{how} by name: {kinds}."))

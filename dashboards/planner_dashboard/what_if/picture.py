@@ -143,7 +143,7 @@ def with_series_of(first: Drawing, second: Drawing) -> Drawing:
 
 
 def modes_of(before: Plan, after: Plan) -> list[str]:
-    """Return how two plans can be shown: as a difference only on one map, or on one timeline."""
+    """Return the ways to compare two plans: as a difference only on one map, or on one timeline."""
     drawings = before.design.picture, after.design.picture
     is_drawn = any(all(isinstance(drawing, kind) for drawing in drawings) for kind in (NetworkMap, Timeline))
     has_difference = is_drawn and is_same_network(before.answer, after.answer)

@@ -93,7 +93,7 @@ def _days_of_month(year: int, month: int) -> int:
 
 @inner
 def _fraction(text: Bytes, begin: int, end: int) -> Any:
-    """Return the decimal fraction whose digits are text[begin:end]; -1 where they are no digits."""
+    """Return the decimal fraction of the digits text[begin:end]; -1 where they are no digits."""
     value, scale = 0.0, 1.0
     if end - begin > MAX_DIGITS:
         return -1.0

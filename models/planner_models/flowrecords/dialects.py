@@ -198,7 +198,7 @@ DIALECTS: Final = (NFDUMP_OLD, NFDUMP_NEW, PMACCT_CSV, NFDUMP_JSON, GOFLOW, GOFL
 
 
 def find_dialect(keys: Iterable[str], form: Form) -> Dialect | None:
-    """Return the dialect whose required fields are among columns or keys; None where there is none."""
+    """Return the dialect that has its required fields among columns or keys; None where there is none."""
     names = list(keys)
     return next((dialect for dialect in DIALECTS if dialect.form == form and dialect.recognizes(names)), None)
 

@@ -115,13 +115,7 @@ def find_flows(
     target = prefix_map.find(flows.target_high, flows.target_low)
     is_mapped = (source != NO_NODE) & (target != NO_NODE)
     lost = float(octets[~is_mapped].sum()) / max(float(octets.sum()), 1.0)
-    if cleaning.unmapped == "outside":
-        raise InputError("unmapped is 'outside', which is of demands; give the outside a prefix, 0.0.0.0/0")
-    if cleaning.unmapped == "error" and lost > cleaning.max_unmapped:
-        raise InputError(
-            f"prefixes: {lost:.1%} of bytes have an address without a prefix, must be at most "
-            f"{cleaning.max_unmapped:.1%}; add prefixes, or set unmapped"
-        )
+    _require_mapped(cleaning, lost)
     end_s = np.inf if joining.length_s is None else joining.start_s + joining.length_s
     is_read = is_mapped & (start_s >= joining.start_s) & (start_s < end_s) & (octets > 0)
     if not within:
@@ -143,6 +137,17 @@ def find_flows(
         nodes=prefix_map.nodes,
         records=flows.select(rows),
     )
+
+
+def _require_mapped(cleaning: Cleaning, lost: float) -> None:
+    """Raise InputError where more than the allowed share of bytes has an address without a prefix."""
+    if cleaning.unmapped == "outside":
+        raise InputError("unmapped is 'outside', which is of demands; give the outside a prefix, 0.0.0.0/0")
+    if cleaning.unmapped == "error" and lost > cleaning.max_unmapped:
+        raise InputError(
+            f"prefixes: {lost:.1%} of bytes have an address without a prefix, must be at most "
+            f"{cleaning.max_unmapped:.1%}; add prefixes, or set unmapped"
+        )
 
 
 def join_records_of_flows(records: FlowRecords, idle_s: float) -> tuple[FlowRecords, Ints]:

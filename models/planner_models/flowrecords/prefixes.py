@@ -81,6 +81,22 @@ def make_prefix_map(
     raises  InputError for texts that are no prefixes, bits behind a prefix, unknown nodes, and one prefix of
             two nodes
     """
+    node_of = _read_prefixes(prefixes, names)
+    nodes = tuple(names) if names is not None else tuple(sorted(set(node_of.values())))
+    index = {name: code for code, name in enumerate(nodes)}
+    intervals = [(first, last, index[node]) for (first, last), node in node_of.items()]
+    begins = _disjoint(intervals, match)
+    halves = np.array([address_halves(begin) for begin, _ in begins], dtype=np.int64)
+    return PrefixMap(
+        begin_high=np.ascontiguousarray(halves[:, 0]),
+        begin_low=np.ascontiguousarray(halves[:, 1]),
+        node=np.array([node for _, node in begins], dtype=np.int64),
+        nodes=nodes,
+    )
+
+
+def _read_prefixes(prefixes: pd.DataFrame, names: Sequence[str] | None) -> dict[tuple[int, int], str]:
+    """Return the node of each prefix by its first and last address; raise InputError with every error."""
     faults: list[str] = []
     ranges: dict[tuple[int, int], tuple[int, str]] = {}
     valid = None if names is None else set(names)
@@ -101,17 +117,7 @@ def make_prefix_map(
             faults.append(f"{where}: prefix {text} is of node '{node}', and of '{other[1]}' in {first}")
     if faults:
         raise InputError(*shorten_faults(faults, file_name(prefixes, "prefixes"), "with faults"))
-    nodes = tuple(names) if names is not None else tuple(sorted({node for _, node in ranges.values()}))
-    index = {name: code for code, name in enumerate(nodes)}
-    intervals = [(first, last, index[node]) for (first, last), (_, node) in ranges.items()]
-    begins = _disjoint(intervals, match)
-    halves = np.array([address_halves(begin) for begin, _ in begins], dtype=np.int64)
-    return PrefixMap(
-        begin_high=np.ascontiguousarray(halves[:, 0]),
-        begin_low=np.ascontiguousarray(halves[:, 1]),
-        node=np.array([node for _, node in begins], dtype=np.int64),
-        nodes=nodes,
-    )
+    return {limits: node for limits, (_, node) in ranges.items()}
 
 
 def parse_prefix(text: str) -> tuple[int, int]:

@@ -44,17 +44,7 @@ def recognize_records(files: Sequence[Path]) -> Recognized | None:
         return None
     first, (form, columns) = next(iter(records.items()))
     file_of = {"path": first if len(records) == 1 else _common_folder(list(records))}
-    for file in files:
-        if file in records:
-            continue
-        name = _name_of_table(file)
-        if name is None:
-            raise InputError(
-                f"{file.name}: is nothing that is read beside flow records, such as {first.name}"
-            )
-        if name in file_of:
-            raise InputError(f"{file.name} and {file_of[name].name} are both a table of {name}; name one")
-        file_of[name] = file
+    file_of |= _name_tables([file for file in files if file not in records], first)
     if "prefixes" not in file_of:
         raise InputError(
             f"{first.name}: is {form}; add a table prefix, node to the command, which maps addresses to nodes"
@@ -63,6 +53,21 @@ def recognize_records(files: Sequence[Path]) -> Recognized | None:
         file_of["network"] = file_of["network"].parent
     rows = [(first.name, column, field) for column, field in columns.items()]
     return Recognized(files=file_of, columns=sorted(rows, key=lambda row: not row[2]))
+
+
+def _name_tables(files: Sequence[Path], records: Path) -> dict[str, Path]:
+    """Return the file of each table beside records, by the parameter that takes it."""
+    file_of: dict[str, Path] = {}
+    for file in files:
+        name = _name_of_table(file)
+        if name is None:
+            raise InputError(
+                f"{file.name}: is nothing that is read beside flow records, such as {records.name}"
+            )
+        if name in file_of:
+            raise InputError(f"{file.name} and {file_of[name].name} are both a table of {name}; name one")
+        file_of[name] = file
+    return file_of
 
 
 def recognized_by(make: MakeT, *, needs_network: bool) -> MakeT:

@@ -70,7 +70,7 @@ def list_reductions(shares: tuple[float, ...], max_size: int) -> tuple[ReducedGr
 def fit_groups(
     groups: Sequence[Group], *, max_size: int, table_entries: int | None = None
 ) -> list[ReducedGroup]:
-    """Return the reduction of each group of a switch, whose largest oversubscription is least.
+    """Return the reduction of each group of a switch with the least largest oversubscription.
 
     The group with the largest one gets its next better reduction while the table has entries left. Where it
     has none, no other choice is better, but for groups that become equal, which a switch stores once. The

@@ -84,8 +84,7 @@ def plan(
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
     deadline = IntervalDeadline(options, len(problem.interval_numbers))
-    levels, backend = [], BACKEND
-    bounds: list[float | None] = []
+    planned: list[Planned] = []
     last = _start_from(problem, choices, previous)
     is_cut = False
     for k in range(len(problem.interval_numbers)):
@@ -106,20 +105,25 @@ def plan(
             )
         if last.chosen is None:
             return Decision(plan=None, proof=_prove_none(problem, k, last))
-        levels.append(last.chosen)
-        bounds.append(last.bound)
-        backend = last.backend if last.backend != BACKEND else backend
-    bound = _add_up(bounds)
-    assert last is not None
-    made = make_plan(problem, choices.without_left_out(np.array(levels)), last.price)
-    value = float(made.answers["value_usd"].sum())
+        planned.append(last)
+    return _decide(problem, choices, planned, options, is_cut=is_cut)
+
+
+def _decide(
+    problem: Analytics, choices: Choices, planned: Sequence[Planned], options: Options, *, is_cut: bool
+) -> Decision[Levels]:
+    """Return the decision of the planned intervals; its bound is the sum of theirs."""
+    bound = _add_up([interval.bound for interval in planned])
+    levels = np.array([interval.chosen for interval in planned])
+    made = make_plan(problem, choices.without_left_out(levels), planned[-1].price)
+    others = [interval.backend for interval in planned if interval.backend != BACKEND]
     proof = judged(
         "max",
-        value,
+        float(made.answers["value_usd"].sum()),
         bound,
         gap=gap_of(options, default=STATED_GAP),
         metric="value",
-        backend=backend,
+        backend=others[-1] if others else BACKEND,
         is_cut=is_cut,
         reasons=say_shortages(choices),
     )

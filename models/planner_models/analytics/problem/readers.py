@@ -74,23 +74,8 @@ def read_regions(
 
     raises  InputError for tables that cannot be read, and a region that has no measurements
     """
-    measured = read_table(THROUGHPUT, measurements.path / "throughput.csv")
+    best = _best_throughput(measurements)
     prices = read_table(EGRESS, measurements.path / "egress_cost.csv")
-    regions = sorted(set(measured["dst_region"]))
-    if measurements.region not in regions:
-        raise InputError(
-            f"region: '{measurements.region}' is no region of throughput.csv"
-            + did_you_mean(measurements.region, regions)
-        )
-    to_region = measured[
-        (measured["dst_region"] == measurements.region) & (measured["src_region"] != measurements.region)
-    ]
-    to_region = to_region[to_region["src_region"].str.startswith(measurements.provider)]
-    best = to_region.groupby("src_region", sort=True)["throughput_received_bps"].max()
-    if not len(best):
-        raise InputError(
-            f"provider: no region '{measurements.provider}...' has a measurement to '{measurements.region}'"
-        )
     names = [str(name) for name in best.index]
     providers = sorted({name.split(":")[0] for name in names})
     drawn = generators.diurnal(
@@ -120,3 +105,24 @@ def read_regions(
         queries=drawn.queries,
         levels=drawn.levels,
     )
+
+
+def _best_throughput(measurements: Measurements) -> pd.Series:
+    """Return the best measured throughput from each region of the provider to the region, bit/s, by name."""
+    measured = read_table(THROUGHPUT, measurements.path / "throughput.csv")
+    regions = sorted(set(measured["dst_region"]))
+    if measurements.region not in regions:
+        raise InputError(
+            f"region: '{measurements.region}' is no region of throughput.csv"
+            + did_you_mean(measurements.region, regions)
+        )
+    to_region = measured[
+        (measured["dst_region"] == measurements.region) & (measured["src_region"] != measurements.region)
+    ]
+    to_region = to_region[to_region["src_region"].str.startswith(measurements.provider)]
+    best = to_region.groupby("src_region", sort=True)["throughput_received_bps"].max()
+    if not len(best):
+        raise InputError(
+            f"provider: no region '{measurements.provider}...' has a measurement to '{measurements.region}'"
+        )
+    return best

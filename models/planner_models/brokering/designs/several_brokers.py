@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Ints
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.formatting import counted, sizes
 from planner.options import Options
@@ -90,7 +91,6 @@ def assign_in_transactions(
     counts = deal_clients(problem, brokers, deal_seed)
     capacity = headroom * problem.residual_mbps
     promised = np.tile(problem.residual_mbps, (brokers, 1))
-    no_background = np.zeros(len(capacity))
     rows: list[tuple[int, int, int]] = []
     deadline = Deadline.of(options)
     for number in range(1, most_rounds + 1):
@@ -98,15 +98,7 @@ def assign_in_transactions(
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
             reason = f"{refuse} at the time limit, after {counted(number - 1, 'rounds')}"
             return Decision(plan=None, proof=undecided(reason))
-        decisions = [
-            assignment.assign(
-                problem.with_client_counts(count).with_clusters(
-                    capacity_mbps=own_capacity, background_mbps=no_background
-                ),
-                options=_with_share_of_time(options, deadline, ROUNDS_AHEAD * brokers),
-            )
-            for count, own_capacity in zip(counts, promised, strict=True)
-        ]
+        decisions = _assign_round(problem, counts, promised, options, deadline)
         plans = [decision.plan for decision in decisions if decision.plan is not None]
         if len(plans) < brokers:
             failed = next(decision for decision in decisions if decision.plan is None)
@@ -130,6 +122,26 @@ def assign_in_transactions(
 
 def _clusters(count: int) -> str:
     return sizes({"clusters": count})
+
+
+def _assign_round(
+    problem: Brokering, counts: Sequence[Ints], promised: Floats, options: Options, deadline: Deadline
+) -> list[Decision[Assignment]]:
+    """Return the assignment of each broker's clients to the capacity that is promised to it.
+
+    counts    clients of each group, by broker
+    promised  (brokers, C) Mbit/s
+    """
+    no_background = np.zeros(promised.shape[1])
+    return [
+        assignment.assign(
+            problem.with_client_counts(count).with_clusters(
+                capacity_mbps=own_capacity, background_mbps=no_background
+            ),
+            options=_with_share_of_time(options, deadline, ROUNDS_AHEAD * len(promised)),
+        )
+        for count, own_capacity in zip(counts, promised, strict=True)
+    ]
 
 
 def _with_share_of_time(options: Options, deadline: Deadline, decisions: int) -> Options:

@@ -122,7 +122,7 @@ def _assign(
 
 
 def _is_worse(problem: Brokering, earlier: Brokering, tolerance: float) -> Bools:
-    """Return the groups and clusters, (G, C), whose score is now above that of the global decision."""
+    """Return the mask of groups and clusters, (G, C), with a score now above that of the global decision."""
     rises = problem.score > (1 + tolerance) * earlier.score
     return np.asarray(rises[problem.groups.location])
 

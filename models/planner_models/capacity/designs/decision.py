@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
@@ -81,16 +81,21 @@ def decide(
     has_both = len(ranks) == 2
     is_optimal = has_both and (relative_gap(cost, ranks[1].bound) or 0.0) <= max(proven.gap, EQUAL)
     of_plan = ranks[1:] if delivers_all else ranks[:1]
-    bound = of_plan[0].bound if of_plan else None
+    sense, objective, metric = _aim_of(delivers_all, cost, delivered)
     proof = judged(
-        "min" if delivers_all else "max",
-        cost if delivers_all else delivered,
-        bound,
+        sense,
+        objective,
+        of_plan[0].bound if of_plan else None,
         is_optimal=is_optimal,
-        metric="cost_of_all" if delivers_all else "delivered_mbps",
+        metric=metric,
         ranks=ranks if has_both else (),
         bound_scope=None if problem.budget is None else BUDGET_SCOPE,
         backend=proven.backend,
         is_cut=proven.is_cut,
     )
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
+
+
+def _aim_of(delivers_all: bool, cost: float, delivered: float) -> tuple[Literal["min", "max"], float, str]:
+    """Return sense, value and metric of the objective: the cost of all demand, else delivered traffic."""
+    return ("min", cost, "cost_of_all") if delivers_all else ("max", delivered, "delivered_mbps")

@@ -65,10 +65,7 @@ def backbone(
     """
     towns = _largest_cities(country, cities)
     coordinates = towns[["latitude", "longitude"]].to_numpy(float)
-    length = DETOUR * globe.distance_km(
-        coordinates[:, 0], coordinates[:, 1], coordinates[:, 0], coordinates[:, 1], radius_km=EARTH_RADIUS_KM
-    )
-    length = np.round(length)
+    length = _link_lengths_km(coordinates)
     links, others = _choose_links(length, candidates)
     names = towns["name"].tolist()
     first, other = np.triu_indices(len(names), k=1)
@@ -97,6 +94,13 @@ def backbone(
         tables["demands"] = _split_into_classes(tables["demands"])
         tables["classes"] = pd.DataFrame(CLASSES, columns=["class", "priority", "protected_share"])
     return CapacityPlanning.from_tables(tables)
+
+
+def _link_lengths_km(coordinates: Floats) -> Floats:
+    """Return the length of a fibre between each two cities of (n, 2) coordinates, (n, n), km."""
+    latitude, longitude = coordinates.T
+    straight = globe.distance_km(latitude, longitude, latitude, longitude, radius_km=EARTH_RADIUS_KM)
+    return np.round(DETOUR * straight)
 
 
 def _gravity_mbps(population: Floats, total_mbps: float) -> Floats:

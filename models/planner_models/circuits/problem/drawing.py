@@ -91,12 +91,9 @@ def draw_ring(
     """
     size, width_unit = (MBIT, "Mbit") if unit == "bits" else (1.0, unit)
     n, names, works = len(racks.racks), racks.names.astype(str), ~racks.is_failed
-    source, target = np.nonzero(np.where(np.outer(works, works), wanted_bits[:, :n], 0.0))
-    bits = wanted_bits[source, target]
-    if len(bits) > MOST_PAIRS:
-        title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
-        selected = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
-        source, target, bits = source[selected], target[selected], bits[selected]
+    source, target, count = _largest_pairs(np.where(np.outer(works, works), wanted_bits[:, :n], 0.0))
+    if count > MOST_PAIRS:
+        title += f", the {MOST_PAIRS:,} pairs with the most demand of {count:,}"
     sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
     nodes = _place_racks(names, sends, receives, load, unit)
     links = pd.DataFrame(
@@ -105,7 +102,7 @@ def draw_ring(
             "head": names[target],
             "value": np.nan,
             "element": (elements or racks.name_ends)(source, target),
-            "width": bits / size,
+            "width": wanted_bits[source, target] / size,
             "note": [note(int(i), int(j)) for i, j in zip(source, target, strict=True)],
         }
     )
@@ -129,3 +126,13 @@ def draw_ring(
         link_kind=PAIR,
         node_kind=RACK,
     )
+
+
+def _largest_pairs(demand: NDArray[np.float64]) -> tuple[Ints, Ints, int]:
+    """Return source and target of the pairs with the most demand, in their order, and the number of all."""
+    source, target = np.nonzero(demand)
+    count = len(source)
+    if count > MOST_PAIRS:
+        largest = np.sort(np.argsort(-demand[source, target], kind="stable")[:MOST_PAIRS])
+        source, target = source[largest], target[largest]
+    return source, target, count

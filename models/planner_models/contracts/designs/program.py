@@ -245,10 +245,7 @@ def build(
 
     m.constrain("served", x.sum(axis=1), equal=traffic)
     if is_limited:
-        fall = np.maximum(traffic[:-1] - traffic[1:], 0.0)
-        movable = fall + region.moved_share * np.minimum(traffic[:-1], traffic[1:])
-        m.constrain("lost traffic", x[:-1] - x[1:] - d, upper=0.0)
-        m.constrain("moved traffic", d.sum(axis=1), upper=movable)
+        _limit_switching(m, region, load=x, lost=d)
     m.constrain("billed level", x[:, billed] - q[billed] - s @ (bursting[:, None] == billed), upper=0.0)
     m.constrain(
         "free windows",
@@ -267,6 +264,14 @@ def build(
     paid = q[billed].sum_by(billed, count) + average.sum_by(mean, count)
     _buy_volumes(m, region, steps, volume=z, is_full=o, paid=paid)
     return MonthProgram(program=m.build(), level=q, load=x, steps=z, price_contracts=steps.contract)
+
+
+def _limit_switching(m: ProgramBuilder, region: Region, *, load: Variables, lost: Variables) -> None:
+    """Limit the traffic that moves away from its contract between two windows, beyond that which ends."""
+    before, after = region.traffic[:-1], region.traffic[1:]
+    movable = np.maximum(before - after, 0.0) + region.moved_share * np.minimum(before, after)
+    m.constrain("lost traffic", load[:-1] - load[1:] - lost, upper=0.0)
+    m.constrain("moved traffic", lost.sum(axis=1), upper=movable)
 
 
 def _buy_volumes(

@@ -79,23 +79,11 @@ def explain(
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
-    total, unused = float(bills["amount"].sum()), float(bills["unused"].sum())
-    sentences = [f"The month costs {total:,.2f} under {sizes({'contracts': len(bills)})}."]
-    if decided.baseline is not None:
-        before = float(bill(problem, read_loads(problem, decided.baseline))["amount"].sum())
-        verb = "saves" if before >= total else "costs more by"
-        share = f" ({percent(abs(before - total) / before)})" if before > 0 else ""
-        difference = f"the plan {verb} {abs(before - total):,.2f}{share}"
-        sentences.append(
-            f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]} costs {before:,.2f}: "
-            f"{difference if abs(before - total) >= CENT else 'the same'}."
-        )
-    if unused > 0:
-        worst = bills.iloc[int(bills["unused"].to_numpy(float).argmax())]
-        sentences.append(
-            f"{unused:,.2f} pay for committed traffic that is not sent, most under the contract of "
-            f"{worst['contract']}: {worst['unused']:,.2f}."
-        )
+    sentences = [
+        f"The month costs {float(bills['amount'].sum()):,.2f} under {sizes({'contracts': len(bills)})}.",
+        *_say_difference(problem, bills, decided),
+        *_say_unused(bills),
+    ]
     sections = [
         Section(
             title="bills",
@@ -110,23 +98,57 @@ def explain(
         sentences += _say_limits(problem, bills, options)
     savings = _find_savings(problem, bills, contracts, options)
     if savings is not None and contracts:
-        bill_saves, savings[:again] = _plan_again(problem, savings[:again], bills, options)
-        frame = pd.DataFrame(
-            {
-                "contract": [saving.contract for saving in savings],
-                "changed_term": [saving.term for saving in savings],
-                "saves_at_most": [round(saving.at_most, 2) for saving in savings],
-                "bill_saves": [*bill_saves, *[np.nan] * (len(savings) - len(bill_saves))],
-            }
-        ).sort_values("bill_saves", ascending=False, kind="stable", na_position="last")
-        frame = frame.reset_index(drop=True).head(MOST_ROWS)
+        frame = _tabulate_savings(problem, savings, bills, again, options)
         if len(frame):
-            sentences.append(_say_first(frame, total))
+            sentences.append(_say_first(frame, float(bills["amount"].sum())))
             sentences += _say_accuracy(frame, decided)
             sections.append(Section(title="what to renegotiate", frame=frame, note=NOTE))
         else:
             sentences.append("No single changed term of these contracts lowers the bill.")
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _say_difference(problem: Month, bills: pd.DataFrame, decided: Decided) -> Iterator[str]:
+    """Yield the bill of the plan to compare to, as text, with the difference of the explained plan's bill."""
+    if decided.baseline is None:
+        return
+    total = float(bills["amount"].sum())
+    before = float(bill(problem, read_loads(problem, decided.baseline))["amount"].sum())
+    verb = "saves" if before >= total else "costs more by"
+    share = f" ({percent(abs(before - total) / before)})" if before > 0 else ""
+    difference = f"the plan {verb} {abs(before - total):,.2f}{share}"
+    yield (
+        f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]} costs {before:,.2f}: "
+        f"{difference if abs(before - total) >= CENT else 'the same'}."
+    )
+
+
+def _say_unused(bills: pd.DataFrame) -> Iterator[str]:
+    """Yield the cost of committed traffic that is not sent, as text; nothing where there is none."""
+    unused = float(bills["unused"].sum())
+    if unused > 0:
+        worst = bills.iloc[int(bills["unused"].to_numpy(float).argmax())]
+        yield (
+            f"{unused:,.2f} pay for committed traffic that is not sent, most under the contract of "
+            f"{worst['contract']}: {worst['unused']:,.2f}."
+        )
+
+
+def _tabulate_savings(
+    problem: Month, savings: list[Saving], bills: pd.DataFrame, again: int, options: Options
+) -> pd.DataFrame:
+    """Return the savings by changed terms, the largest first; of the first `again`, with the new bill."""
+    bill_saves, replanned = _plan_again(problem, savings[:again], bills, options)
+    savings = [*replanned, *savings[again:]]
+    frame = pd.DataFrame(
+        {
+            "contract": [saving.contract for saving in savings],
+            "changed_term": [saving.term for saving in savings],
+            "saves_at_most": [round(saving.at_most, 2) for saving in savings],
+            "bill_saves": [*bill_saves, *[np.nan] * (len(savings) - len(bill_saves))],
+        }
+    ).sort_values("bill_saves", ascending=False, kind="stable", na_position="last")
+    return frame.reset_index(drop=True).head(MOST_ROWS)
 
 
 def _say_first(frame: pd.DataFrame, total: float) -> str:

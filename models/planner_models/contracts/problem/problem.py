@@ -394,7 +394,7 @@ class Month:
         return find_parts(self)
 
     def is_plain(self, area: Ints) -> bool:
-        """Return whether a part is one region whose contracts meter the traffic out."""
+        """Return whether a part is one region with contracts that meter the traffic out."""
         rows = np.isin(self.region, area)
         return len(area) == 1 and all(self.metered[row] == OUT for row in np.flatnonzero(rows).tolist())
 

@@ -63,7 +63,6 @@ def distribute(
         holders.setdefault(item, []).append(cluster)
     into = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[into], np.arange(len(problem.clusters) + 1))
-    mask = problem.forbidden_pairs
     for item, rows in _order_requests(problem, order, seed):
         has_object = np.zeros(len(problem.clusters), dtype=bool)
         has_object[problem.sources[problem.is_at_source[item]]] = True
@@ -72,10 +71,7 @@ def distribute(
         if not len(rows):
             continue
         rate = float(problem.bitrate_mbps[item])
-        capacity = streams.residual_mbps if sees_load else problem.capacity_mbps
-        usable = capacity >= rate * (1 - SLACK)
-        if mask is not None:
-            usable &= ~mask[item]
+        usable = _usable_links(streams, item, sees_load=sees_load)
         instance: tuple[Any, ...] = (problem.group[rows], problem.value[rows], problem.cost_weight * rate)
         instance += (first, into, problem.tail, problem.cost, has_object, usable)
         solve = solve_tree if len(rows) <= MAX_EXACT_GROUPS else build_tree
@@ -88,6 +84,16 @@ def distribute(
         heads = (streams.head[link] for link in links)
         holders.setdefault(item, []).extend(head for head in heads if streams.has(item, head))
     return conclude(streams)
+
+
+def _usable_links(streams: Streams, item: int, *, sees_load: bool) -> Bools:
+    """Return whether each link may carry an object: by its residual capacity, or that of an empty network."""
+    problem = streams.problem
+    capacity = streams.residual_mbps if sees_load else problem.capacity_mbps
+    usable: Bools = capacity >= float(problem.bitrate_mbps[item]) * (1 - SLACK)
+    if problem.forbidden_pairs is not None:
+        usable &= ~problem.forbidden_pairs[item]
+    return usable
 
 
 def _order_requests(problem: LiveVideo, order: str, seed: int) -> Iterator[tuple[int, Ints]]:

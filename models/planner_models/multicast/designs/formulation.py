@@ -41,11 +41,8 @@ def joint_formulation(problem: Multicast) -> pyo.ConcreteModel:
     import pyomo.environ as pyo
 
     m = _select_groups(problem)
-    members, rate = _members(problem), dict(zip(problem.groups["group"], problem.rate_mbps, strict=True))
-    ports: dict[tuple[int, str], int] = {}
-    columns = (members["switch"].tolist(), members["group"].tolist(), members["port"].astype(int).tolist())
-    for switch, group, port in zip(*columns, strict=True):
-        ports[switch, group] = ports.get((switch, group), 0) | 1 << port
+    rate = dict(zip(problem.groups["group"], problem.rate_mbps, strict=True))
+    ports = _port_sets(problem)
     unions = {
         switch: list_unions([mask for (edge, _), mask in ports.items() if edge == switch], MAX_UNIONS)
         for switch in sorted({edge for edge, _ in ports})
@@ -71,6 +68,16 @@ def joint_formulation(problem: Multicast) -> pyo.ConcreteModel:
     extra = sum(rate[g] * (u & ~ports[s, g]).bit_count() * m.takes[s, g, u] for s, g, u in fits)
     m.host_traffic.set_value(m.host_traffic.expr + extra)
     return m
+
+
+def _port_sets(problem: Multicast) -> dict[tuple[int, str], int]:
+    """Return the ports of each group at each of its edge switches, as bits, by switch and group."""
+    members = _members(problem)
+    columns = (members["switch"].tolist(), members["group"].tolist(), members["port"].astype(int).tolist())
+    ports: dict[tuple[int, str], int] = {}
+    for switch, group, port in zip(*columns, strict=True):
+        ports[switch, group] = ports.get((switch, group), 0) | 1 << port
+    return ports
 
 
 def _members(problem: Multicast) -> pd.DataFrame:

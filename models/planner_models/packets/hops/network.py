@@ -365,16 +365,8 @@ def allocate_state(
     links: Links, flows: FlowList, settings: PacketSettings, ends: Ints, rows: int, seed: int
 ) -> State[Layout]:
     """Return the state of a network at rest, with rows for so many flows."""
-    count, senders = len(links.tail), rows * settings.subflows
+    count, senders = len(links.tail), max(rows * settings.subflows, 1)
     controls = set(np.unique(flows.control).tolist())
-    unused = [
-        prefix
-        for prefix, number in (("cubic_", CUBIC), ("dctcp_", DCTCP), ("bbr_", BBR))
-        if number not in controls
-    ]
-    if BBR not in controls:
-        unused.append("record_")
-    omitted = tuple(name for name in shared_fields() if any(name.startswith(prefix) for prefix in unused))
     bits, reply_bits = settings.packet_bytes * BITS_PER_BYTE, settings.ack_bytes * BITS_PER_BYTE
     data_ticks, reply_ticks = (
         sending_ticks(bits, links.capacity_mbps),
@@ -384,35 +376,30 @@ def allocate_state(
     delay_ticks = np.round(delay_us * TICKS_PER_US).astype(np.int64)
     is_access = np.isin(links.tail, ends)
     limit = np.where(is_access, settings.host_queue_packets, settings.queue_packets)
-    needed = limit + delay_ticks // np.maximum(reply_ticks, 1) + 2
-    ring = np.left_shift(1, np.ceil(np.log2(needed)).astype(np.int64))
-    if int(ring.sum()) > MAX_RING_PACKETS:
-        raise InputError(
-            f"up to {int(ring.sum()):,} packets are on links, must be at most {MAX_RING_PACKETS:,}: lower "
-            "queues, delays or rates"
-        )
+    ring = _ring_sizes(limit + delay_ticks // np.maximum(reply_ticks, 1) + 2)
     words = 1 << max(2 * settings.largest_window // 32, 1).bit_length()
+    records_each = RECORDS_EACH if BBR in controls else 0
     state = allocate(
         Layout,
         {
             "links": count,
-            "senders": max(senders, 1),
+            "senders": senders,
             "flows": max(rows, 1),
             "ring": int(ring.sum()),
             "heap": count + 1,
-            "timers": max(senders, 1) + 1,
+            "timers": senders + 1,
             "flow_rows": max(rows, 1),
-            "received": max(senders, 1) * words,
+            "received": senders * words,
             "words": words,
             "bbr_rounds": BBR_ROUNDS,
             "bbr_step": 1,
-            "records": max(senders, 1) * RECORDS_EACH if BBR in controls else 0,
-            "records_each": RECORDS_EACH if BBR in controls else 0,
+            "records": senders * records_each,
+            "records_each": records_each,
         },
         first_int=layout.LAST_INT + 1,
         first_real=layout.LAST_REAL + 1,
         rows=("links", "senders", "flows"),
-        omitted=omitted,
+        omitted=_unused_fields(controls),
     )
     mark = np.iinfo(np.int64).max if settings.mark_packets is None else settings.mark_packets
     for name, value in {
@@ -431,6 +418,24 @@ def allocate_state(
         state.of(name)[...] = value
     set_numbers(state, settings, count, rows, seed)
     return state
+
+
+def _unused_fields(controls: set[int]) -> tuple[str, ...]:
+    """Return the fields of senders that only other congestion controls use."""
+    prefixes = {"cubic_": CUBIC, "dctcp_": DCTCP, "bbr_": BBR, "record_": BBR}
+    unused = tuple(prefix for prefix, control in prefixes.items() if control not in controls)
+    return tuple(name for name in shared_fields() if name.startswith(unused))
+
+
+def _ring_sizes(needed: Ints) -> Ints:
+    """Return the size of the ring of each link: a power of two that holds its packets."""
+    ring: Ints = np.left_shift(1, np.ceil(np.log2(needed)).astype(np.int64))
+    if int(ring.sum()) > MAX_RING_PACKETS:
+        raise InputError(
+            f"up to {int(ring.sum()):,} packets are on links, must be at most {MAX_RING_PACKETS:,}: lower "
+            "queues, delays or rates"
+        )
+    return ring
 
 
 def shared_fields() -> Sequence[str]:

@@ -81,7 +81,7 @@ def route(problem: Traffic, *, copies: Copies = 8, options: Options = Options())
 
 
 def round_ratios(problem: Traffic, ratios: sp.coo_array, copies: int) -> sp.coo_array:
-    """Return the entries of next hops, (D, E), whose shares are the nearest to given ratios.
+    """Return the entries of next hops, (D, E), with the shares that are nearest to given ratios.
 
     Of each number of entries up to `copies`, ratios are rounded by largest remainders; the number with the
     least largest error is taken, the smallest of equal ones. Links with no entry are left out.

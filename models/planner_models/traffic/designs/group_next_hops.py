@@ -38,7 +38,7 @@ def distances_over(problem: Traffic, links: Bools, targets: Ints) -> Floats:
 
 
 def links_on_way(problem: Traffic, links: Bools, distance: Floats) -> Bools:
-    """Return which of some links, (E,), are on a way of least cost by the distances of nodes, (N,)."""
+    """Return the mask of the links, (E,), on a path of least cost by the distances of nodes, (N,)."""
     away, near = distance[problem.tail], distance[problem.head]
     with np.errstate(invalid="ignore"):  # inf - inf where neither end has a way
         excess = near + problem.weight - away

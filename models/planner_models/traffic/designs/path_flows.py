@@ -105,10 +105,7 @@ def route_cheapest(
     delivers_most = search.minimize_cost(deadline)
     plan = routing_of_paths(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
-    bound = search.bound
-    if bound is not None:
-        bound = bound if delivers_most else min(bound, cost)  # what delivers less may cost less
-        bound = cost if abs(cost - bound) <= MIN_GAP * max(cost, 1e-9) else bound
+    bound = _bound_cost(cost, search.bound, delivers_most=delivers_most)
     gap = relative_gap(cost, bound)
     is_optimal = delivers_most and gap is not None and gap <= max(options.gap or DEFAULT_GAP, MIN_GAP)
     proof = judged(
@@ -121,6 +118,14 @@ def route_cheapest(
         backend=SIMPLEX,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
+
+
+def _bound_cost(cost: float, bound: float | None, *, delivers_most: bool) -> float | None:
+    """Return the bound on the cost of any plan, without rounding errors; less delivered may cost less."""
+    if bound is None:
+        return None
+    bound = bound if delivers_most else min(bound, cost)
+    return cost if abs(cost - bound) <= MIN_GAP * max(cost, 1e-9) else bound
 
 
 def shorten(problem: Traffic, decision: Decision[Routing], options: Options = Options()) -> Decision[Routing]:

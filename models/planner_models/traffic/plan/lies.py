@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.next_hop_flow import flow_over_next_hops
-from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.plan.references import require_links, require_targets
 from planner_models.traffic.problem.problem import Traffic
 
 
@@ -37,12 +37,7 @@ def flow_of_lies(problem: Traffic, lies: pd.DataFrame, served_mbps: Floats) -> s
 
     raises  PlanRejected for a target that no demand has, an unknown link, or routes that circle
     """
-    target = problem.find_nodes(lies["target"])
-    row = np.searchsorted(problem.targets, target)
-    is_known = problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
-    if not is_known.all():
-        first = int(np.argmin(is_known))
-        raise PlanRejected(f"lies row {first + 1}: no demand ends at '{lies['target'].iloc[first]}'")
+    row = require_targets(problem, lies["target"], "lies")
     link = require_links(problem, lies["tail"], lies["head"], lies["parallel"], "lies")
     try:
         return flow_over_next_hops(problem, row, link, lies["fake_nodes"].to_numpy(float), served_mbps)

@@ -32,6 +32,17 @@ def require_classes(problem: Traffic, table: pd.DataFrame, name: str) -> None:
         raise PlanRejected(f"{name} row {row + 1}: class '{table['class'].iloc[row]}' is no class of demands")
 
 
+def require_targets(problem: Traffic, names: pd.Series, where: str) -> Ints:
+    """Return each named target as a row of `problem.targets`; PlanRejected where no demand has it."""
+    node, targets = problem.find_nodes(names), problem.targets
+    row = np.minimum(np.searchsorted(targets, node), max(len(targets) - 1, 0)).astype(np.int64)
+    is_target = targets[row] == node if len(targets) else np.zeros(len(row), dtype=bool)
+    if not is_target.all():
+        first = int(np.argmin(is_target))
+        raise PlanRejected(f"{where} row {first + 1}: '{names.iloc[first]}' is the target of no demand")
+    return row
+
+
 def require_links(
     problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
 ) -> Ints:

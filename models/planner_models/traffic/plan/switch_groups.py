@@ -15,7 +15,7 @@ from planner_models.flows import split_ratios
 from planner_models.flows.multipath_groups import count_entries
 from planner_models.traffic.plan.next_hop_flow import flow_over_next_hops
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.plan.references import require_links, require_targets
 from planner_models.traffic.problem.problem import Traffic
 
 
@@ -53,15 +53,7 @@ def flow_of_groups(problem: Traffic, groups: pd.DataFrame, served_mbps: Floats) 
 def _find_rows(problem: Traffic, groups: pd.DataFrame) -> tuple[Ints, Ints]:
     """Return the target of each row of the table, as a row of `problem.targets`, and its link."""
     link = require_links(problem, groups["node"], groups["head"], groups["parallel"], "groups")
-    target = problem.find_nodes(groups["target"])
-    row = np.minimum(np.searchsorted(problem.targets, target), max(len(problem.targets) - 1, 0))
-    is_target = problem.targets[row] == target if len(problem.targets) else np.zeros(len(row), dtype=bool)
-    if not is_target.all():
-        fault = int(np.flatnonzero(~is_target)[0])
-        raise PlanRejected(
-            f"groups row {fault + 1}: '{groups['target'].iloc[fault]}' is the target of no demand"
-        )
-    return row.astype(np.int64), link
+    return require_targets(problem, groups["target"], "groups"), link
 
 
 def measure_groups(problem: Traffic, plan: Routing) -> dict[str, float | None]:

@@ -464,7 +464,7 @@ def _fill(order: Ints, earliest: Ints, space: Space, limit: int) -> tuple[Ints, 
 
 @inner
 def _fits_within(free: Floats, needed: Columns, class_id: int) -> bool:
-    """Return whether what a class needs of each resource is free."""
+    """Return whether the demand of a class for each resource is free."""
     for entry in range(needed.start[class_id], needed.start[class_id + 1]):
         if needed.value[entry] > free[needed.row[entry]] + 1e-9:
             return False
@@ -473,7 +473,7 @@ def _fits_within(free: Floats, needed: Columns, class_id: int) -> bool:
 
 @inner
 def _take(free: Floats, needed: Columns, class_id: int) -> None:
-    """Take what a class needs from what is free."""
+    """Take the demand of a class from the free resources."""
     for entry in range(needed.start[class_id], needed.start[class_id + 1]):
         free[needed.row[entry]] -= needed.value[entry]
 

@@ -189,7 +189,7 @@ _KNOWN: weakref.WeakKeyDictionary[UpdatePlan, tuple[Update, Evaluation]] = weakr
 
 
 def evaluate(problem: Update, plan: UpdatePlan) -> Evaluation:
-    """Return what the plan does; raises PlanRejected where it is none.
+    """Return the effect of the plan; raises PlanRejected where it is none.
 
     That is where an operation changes a rule that is not there, or adds one that is there already.
     """
@@ -262,7 +262,7 @@ def _require_possible(problem: Update, ops: Operations) -> None:
 
 
 def _count_repeats(ordered: Ints) -> Ints:
-    """Return how often each value of an ordered array stood before it."""
+    """Return the number of earlier occurrences of each value of an ordered array."""
     if not len(ordered):
         return ordered
     first = np.r_[True, ordered[1:] != ordered[:-1]]

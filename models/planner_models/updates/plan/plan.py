@@ -356,7 +356,7 @@ def stamped_classes(problem: Update, ops: Operations) -> Bools:
 
 
 def as_network(problem: Update) -> Network:
-    """Return what the replay needs to know of a problem."""
+    """Return the arrays of a problem that the replay needs."""
     slots = problem.slots
     ways = problem.waypoints
     return Network(

@@ -94,10 +94,7 @@ def improve(
     value = total_cost(problem, assigned)
     if not len(full) or value <= enough:
         return 0.0
-    unit_mbps, most_mbps = common_unit_mbps(problem.bitrate_mbps), float(np.median(capacity[full]))
-    if unit_mbps is None or most_mbps > MAX_COMMON_UNITS * unit_mbps:
-        # bitrates are rounded to units; moves look at the capacity itself
-        unit_mbps = max(most_mbps / MAX_UNITS_PER_ROUND, 1e-9)
+    unit_mbps = _choose_unit(problem, full)
     full = full[capacity[full] / unit_mbps <= MAX_UNITS]
     state = State.of(problem, assigned)
     min_gain = MIN_GAIN * scale / max(int(problem.count.sum()), 1)
@@ -133,6 +130,19 @@ def improve(
         report(value - best_saved)
     assigned[:] = best
     return best_saved
+
+
+def _choose_unit(problem: TransportationProblem, full: Ints) -> float:
+    """Return the unit of capacity of the knapsacks, Mbit/s: common to all bitrates, where it is not too fine.
+
+    Else bitrates are rounded to units; moves look at the capacity itself.
+
+    full  clusters that are filled
+    """
+    unit_mbps, usual_mbps = common_unit_mbps(problem.bitrate_mbps), np.median(problem.capacity_mbps[full])
+    if unit_mbps is None or usual_mbps > MAX_COMMON_UNITS * unit_mbps:
+        return max(float(usual_mbps) / MAX_UNITS_PER_ROUND, 1e-9)
+    return unit_mbps
 
 
 def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: Ints) -> tuple[Ints, Ints]:

@@ -383,30 +383,19 @@ class Master:
         highs.changeColsIntegrality(len(columns), columns, kind)
         if around is not None:
             self._begin_around(highs, around, free, radius)
-        limits_of = {
-            "time_limit": max(0.01, clock.wall_limit_s(time_limit_s)),
-            "mip_rel_gap": max(gap, 1e-9),
-            "mip_abs_gap": 1e-9,
-            "mip_heuristic_effort": HEURISTIC_EFFORT[free is None],
-            "objective_bound": cutoff,
-            "mip_max_nodes": nodes,
-        }
-        for option, value in limits_of.items():
-            if value is not None:
-                highs.setOptionValue(option, value)
-        points: list[Floats] = []
-        highs.cbMipImprovingSolution.subscribe(
-            lambda event: points.append(np.array(event.data_out.mip_solution)[: self.columns])
+        _set_limits(
+            highs,
+            time_limit=max(0.01, clock.wall_limit_s(time_limit_s)),
+            mip_rel_gap=max(gap, 1e-9),
+            mip_abs_gap=1e-9,
+            mip_heuristic_effort=HEURISTIC_EFFORT[free is None],
+            objective_bound=cutoff,
+            mip_max_nodes=nodes,
         )
         if clock.is_counting_cpu():
             cpu_limit_s = min(cpu_limit_s, time_limit_s)
-        watch, deadline = Stopwatch(is_cpu=True), Deadline.after(cpu_limit_s, is_cpu=True)
-        if not deadline.is_never:
-            highs.cbMipInterrupt.subscribe(lambda event: event.interrupt() if deadline.is_over else None)
-        highs.run()
+        points, seconds = self._run(highs, cpu_limit_s)
         status = highs.getModelStatus()
-        for point in points:
-            point[self.integer] = np.round(point[self.integer])
         infeasible = status == highspy.HighsModelStatus.kInfeasible
         if cutoff is not None:  # the solver may end with a point above it, and says optimal
             price = self.cost if cost is None else cost
@@ -420,9 +409,24 @@ class Master:
             is_infeasible=infeasible,
             work=self._work_of(highs, free),
             nodes=max(1, int(information.mip_node_count)),
-            seconds=watch.seconds,
+            seconds=seconds,
             is_cut_short=status in OUT_OF_TIME,
         )
+
+    def _run(self, highs: highspy.Highs, cpu_limit_s: float) -> tuple[list[Floats], float]:
+        """Run branch and bound; return the points that it found, the best last, and its CPU seconds."""
+        points: list[Floats] = []
+        highs.cbMipImprovingSolution.subscribe(
+            lambda event: points.append(np.array(event.data_out.mip_solution)[: self.columns])
+        )
+        watch, deadline = Stopwatch(is_cpu=True), Deadline.after(cpu_limit_s, is_cpu=True)
+        if not deadline.is_never:
+            highs.cbMipInterrupt.subscribe(lambda event: event.interrupt() if deadline.is_over else None)
+        highs.run()
+        seconds = watch.seconds
+        for point in points:
+            point[self.integer] = np.round(point[self.integer])
+        return points, seconds
 
     def _prepare(
         self, relaxed: Floats, around: Floats | None, free: Bools | None, cost: Floats | None
@@ -443,3 +447,10 @@ class Master:
         iterations = float(highs.getInfo().simplex_iteration_count)
         at_root = ROOT_ITERATIONS * share * (1.0 if iterations else PRESOLVED_SHARE)
         return (iterations + at_root) * int(highs.getNumRow())
+
+
+def _set_limits(highs: highspy.Highs, **limits: float | None) -> None:
+    """Set options of the solver by name; None leaves one as it is."""
+    for option, value in limits.items():
+        if value is not None:
+            highs.setOptionValue(option, value)

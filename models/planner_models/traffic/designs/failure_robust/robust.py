@@ -115,27 +115,32 @@ def route(
         return refuse_demands(problem, left_out, reason)
     offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
-    scope = routes.scope
     if objective == "concurrent":
         best, proof = _admit_alike(offered, routes.networks, gap, deadline)
-        scope = f"{scope}, the same share of all demands"
+        proof = replace(proof, bound_scope=f"{routes.scope}, the same share of all demands")
     else:
         levels = class_priorities.make_levels(problem, classes)
         best, proof = _admit_by_level(offered, routes.networks, levels, options, deadline)
-        if len(levels) > 1 and proof.bound is None:
-            scope = f"{scope}, {ORDER_SCOPE}"
-    proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)
+        is_of_order = len(levels) > 1 and proof.bound is None
+        proof = replace(proof, bound_scope=f"{routes.scope}, {ORDER_SCOPE}" if is_of_order else routes.scope)
+    proof = replace(proof, metric="delivered_mbps", backend=BACKEND)
     if best is None:
         return Decision(plan=None, proof=proof)
     best = np.where(best < LEAST_TRAFFIC * problem.rate_mbps, 0.0, best)
     total = float(problem.rate_mbps.sum())
-    missing = total - float(best.sum())
-    if options.service == "all" and missing > gap * total:
+    if options.service == "all" and total - float(best.sum()) > gap * total:
         return _refuse(proof, total)
-    plan = routes.make_plan(problem, best)
-    is_unsafe = routes.cut_off(problem) & (best > 0)
-    safe = np.where(is_unsafe, 0.0, best)
-    plan = add_guarantees(problem, plan, safe, failures=source, at_once=1, restoration="reroute")
+    return _guarantee(problem, routes, best, source, proof)
+
+
+def _guarantee(
+    problem: Traffic, routes: _Routes, admitted: Floats, failures: FailuresParameter, proof: Proof
+) -> Decision[Routing]:
+    """Return the plan of admitted rates, with guarantees for the demands that no failure cuts off."""
+    plan = routes.make_plan(problem, admitted)
+    is_unsafe = routes.cut_off(problem) & (admitted > 0)
+    safe = np.where(is_unsafe, 0.0, admitted)
+    plan = add_guarantees(problem, plan, safe, failures=failures, at_once=1, restoration="reroute")
     return Decision(plan=plan, proof=replace(proof, reasons=describe_unsafe(problem, is_unsafe)))
 
 
@@ -193,6 +198,13 @@ def _admit_by_level(
         return best, _prove(best, search.bound, gap)
     if best is None:
         return None, undecided()
+    return best, _prove_levels(best, offered, levels, bounds, gap)
+
+
+def _prove_levels(
+    best: Floats, offered: Floats, levels: Sequence[Level], bounds: Sequence[float], gap: float
+) -> Proof:
+    """Return the proof of admitted rates by the bound of each level; with a bound in all where all fit."""
     proofs = class_priorities.prove_reached(levels, bounds, best)
     allowed = max(2 * gap, MIN_GAP)  # later levels may take as much as the gap from those before
     is_optimal = len(proofs) == len(levels) and all(
@@ -201,7 +213,7 @@ def _admit_by_level(
     is_all = float(best.sum()) >= float(offered.sum()) * (1 - gap)
     status = Status.OPTIMAL if is_optimal else Status.FEASIBLE
     bound = float(offered.sum()) if is_all else None
-    return best, Proof(status=status, objective=float(best.sum()), bound=bound, levels=proofs)
+    return Proof(status=status, objective=float(best.sum()), bound=bound, levels=proofs)
 
 
 def _refuse(proof: Proof, total: float) -> Decision[Routing]:

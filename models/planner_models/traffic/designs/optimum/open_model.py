@@ -132,9 +132,14 @@ def open_model(
             raise InputError(_lack(problem, lacking))
         scope = describe_paths(paths, path_choice, max_hops, limits)
         model = _model_over_paths(problem, routable, objective, candidates, scope, previous)
-    program = model.program
     if service == "all":
-        program = require_all(program)
+        model = replace(model, program=require_all(model.program))
+    return _describe_objective(model, objective)
+
+
+def _describe_objective(model: OpenModel[Routing], objective: Objective) -> OpenModel[Routing]:
+    """Return the model with its objective as text; delivered traffic comes before utilization."""
+    program = model.program
     if objective != "delivered":
         unit = "Mbit/s" if objective == "total" else ""
         return replace(
