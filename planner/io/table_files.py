@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -579,10 +580,15 @@ def locate_tables(
             files[table.name] = candidates[0]
             _note_other_name(table, candidates[0].path.name, stems)
         elif table.name not in optional:
-            near = did_you_mean(table.name, [path.name for paths in present.values() for path in paths])
-            hint = near if "did you mean" in near else ""
-            faults.append(f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}")
+            faults.append(_missing_fault(folder, table, chain.from_iterable(present.values())))
     return files, faults
+
+
+def _missing_fault(folder: Path, table: Table, present: Iterable[Path]) -> str:
+    """Return the fault of a table that is not in a folder, with the file that may be meant."""
+    near = did_you_mean(table.name, [path.name for path in present])
+    hint = near if "did you mean" in near else ""
+    return f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}"
 
 
 def _without_others(

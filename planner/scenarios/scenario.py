@@ -424,16 +424,22 @@ def _find_series(
         if raw.get("events"):
             faults.append("events: problem.source gives one problem; [series] windows = 24 repeats it")
         return make, None, faults
+    repeated = _repeat(make, windows, faults)
+    return make, repeated, faults
+
+
+def _repeat(make: Callable[[], Any], windows: Any, faults: list[str]) -> Callable[[], Series] | None:
+    """Return the maker of a series of equal windows; None, with an error added, where it cannot be one."""
     if not _is_window_count(windows):
         faults.append(
             f"series.windows is {json.dumps(windows, default=str)}, "
             f"must be a whole number from 1 to {MAX_WINDOWS:,}"
         )
     elif isinstance(make, Single) and not make.in_memory:
-        return make, partial(make.repeat, windows), faults
+        return partial(make.repeat, windows)
     else:
         faults.append("series: a problem in memory is no source of a series; roll over a list of problems")
-    return make, None, faults
+    return None
 
 
 def _is_window_count(value: object) -> bool:

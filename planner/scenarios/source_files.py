@@ -9,7 +9,7 @@ column, field), or None where none is of the source.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,25 +50,45 @@ def find_source(files: Sequence[Path], system: str | None) -> SourceFiles | None
     for name in [system] if system is not None else system_names():
         candidate = find_system(name)
         for source, make in candidate.problem.sources.items():
-            recognize = getattr(make, "recognize", None)
-            if recognize is not None and (recognized := recognize(files, system is not None)) is not None:
-                return SourceFiles(
-                    system=candidate,
-                    source=source,
-                    files=recognized.files,
-                    columns=[
-                        ReadColumn(sheet=sheet, given=given, ours=ours and f"records.{ours}")
-                        for sheet, given, ours in recognized.columns
-                    ],
-                )
-            graphs = [file for file in files if _is_of(file, getattr(make, "suffixes", ()))]
-            if not graphs:
-                continue
-            others = [file for file in files if file != graphs[0]]
-            reader = f"source {source} of {name}"
-            named = _name_files(graphs[0], others, parameters_of(make), reader)
-            return SourceFiles(system=candidate, source=source, files=named)
+            read = _recognize(candidate, source, make, files, is_given=system is not None)
+            read = read or _read_graph(candidate, source, make, files)
+            if read is not None:
+                return read
     return None
+
+
+def _recognize(
+    system: System, source: str, make: Callable[..., Problem], files: Sequence[Path], *, is_given: bool
+) -> SourceFiles | None:
+    """Return the files that a source recognizes by their content; None for none.
+
+    is_given  whether the system is given
+    """
+    recognize = getattr(make, "recognize", None)
+    recognized = None if recognize is None else recognize(files, is_given)
+    if recognized is None:
+        return None
+    return SourceFiles(
+        system=system,
+        source=source,
+        files=recognized.files,
+        columns=[
+            ReadColumn(sheet=sheet, given=given, ours=ours and f"records.{ours}")
+            for sheet, given, ours in recognized.columns
+        ],
+    )
+
+
+def _read_graph(
+    system: System, source: str, make: Callable[..., Problem], files: Sequence[Path]
+) -> SourceFiles | None:
+    """Return the first file with an ending of a source, with the others as its demands; None for none."""
+    graph = next((file for file in files if _is_of(file, getattr(make, "suffixes", ()))), None)
+    if graph is None:
+        return None
+    others = [file for file in files if file != graph]
+    named = _name_files(graph, others, parameters_of(make), f"source {source} of {system.name}")
+    return SourceFiles(system=system, source=source, files=named)
 
 
 def _name_files(

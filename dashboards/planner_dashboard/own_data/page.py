@@ -444,17 +444,14 @@ def _show_read_columns(columns: Sequence[ReadColumn]) -> None:
 
 def _show_layout(state: PageState, system: System, index: int, sheet: Sheet, table: str) -> Layout:
     """Show the format of a file, if it must be stated: marks, separator, encoding, names of columns."""
-    missing = state.missing.get(table, ())
     faults = state.unread.get(table, ())
     for fault in faults:
         st.error(escape_markdown(fault))
     declared = next(table_ for table_ in system.problem.tables if table_.name == table)
-    settings: dict[str, Any] = {}
-    mapping: dict[str, str] = {}
     key = f"own layout {system.name} {index} {sheet.name} {table}"
     with st.popover("Columns and numbers", type="primary" if faults else "secondary"):
         decimal = st.selectbox("Numbers are written like", list(MARKS), key=f"{key} decimal")
-        settings["decimal"] = MARKS[decimal]
+        settings: dict[str, Any] = {"decimal": MARKS[decimal]}
         if suffix_of(sheet.path) in TEXT_FILES:
             separator = st.selectbox("Columns are separated by", list(SEPARATORS), key=f"{key} separator")
             encoding = st.selectbox("Encoding", ENCODINGS, key=f"{key} encoding")
@@ -465,23 +462,30 @@ def _show_layout(state: PageState, system: System, index: int, sheet: Sheet, tab
             unit = st.selectbox("Unit of what names none", units, key=f"{key} unit")
             settings["unit"] = None if unit == AS_NAMED else unit
         columns = list(dict.fromkeys(name for names in sheet.columns for name in names))
-        for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):
-            is_required = declared.columns[ours].required
-            column = st.selectbox(
-                f"{column_label(ours)}{'' if is_required else ' (optional)'} is the column",
-                columns,
-                index=None,
-                placeholder="none of them" if not is_required else "choose a column",
-                help=declared.columns[ours].about,
-                key=f"{key} column {ours}",
-            )
-            if column is not None:
-                mapping[ours] = column
-        st.session_state[f"{key} mapped"] = tuple(mapping)
+        mapping = _map_columns(declared, columns, state.missing.get(table, ()), key)
         ignored = st.multiselect("Leave out", columns, key=f"{key} ignore")
     return Layout(
         **settings, columns=mapping, ignore=tuple(ignored), advice="choose it under 'Columns and numbers'"
     )
+
+
+def _map_columns(declared: Table, columns: Sequence[str], missing: Sequence[str], key: str) -> dict[str, str]:
+    """Ask for the column of the file that is each missing one of ours; return the answers, which it keeps."""
+    mapping: dict[str, str] = {}
+    for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):
+        is_required = declared.columns[ours].required
+        column = st.selectbox(
+            f"{column_label(ours)}{'' if is_required else ' (optional)'} is the column",
+            columns,
+            index=None,
+            placeholder="none of them" if not is_required else "choose a column",
+            help=declared.columns[ours].about,
+            key=f"{key} column {ours}",
+        )
+        if column is not None:
+            mapping[ours] = column
+    st.session_state[f"{key} mapped"] = tuple(mapping)
+    return mapping
 
 
 # --- editing ------------------------------------------------------------------------------

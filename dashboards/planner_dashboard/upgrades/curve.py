@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
@@ -25,20 +25,14 @@ def curve_html(points: Sequence[BudgetPoint], selected: int, across: str, up: st
     span = (high - low) or 1.0
     # values may be better where they are less: then the curve falls
     heights = [100 * (SPACE + (1 - SPACE) * (value - low) / span) for value in values]
+    tops = [100 * (SPACE + (1 - SPACE) * (bound - low) / span) for bound in bounds]
     positions = [100 * point.cost / largest_cost for point in points]
-    parts = []
-    for point, position, end in zip(points, positions, [*positions[1:], 100.0], strict=True):
-        if point.bound is not None:
-            top = 100 * (SPACE + (1 - SPACE) * (point.bound - low) / span)
-            parts.append(_box("planner-bound", left=position, bottom=top, width=end - position))
-    for count, (position, height) in enumerate(zip(positions, heights, strict=True)):
-        end = positions[count + 1] if count + 1 < len(points) else 100.0
-        parts.append(_box("planner-level", left=position, bottom=height, width=end - position))
-        if count:
-            before = heights[count - 1]
-            parts.append(
-                _box("planner-rise", left=position, bottom=min(before, height), height=abs(height - before))
-            )
+    parts = [
+        _box("planner-bound", left=position, bottom=top, width=end - position)
+        for point, position, end, top in zip(points, positions, [*positions[1:], 100.0], tops, strict=True)
+        if point.bound is not None
+    ]
+    parts += _draw_steps(positions, heights)
     for count, (position, height) in enumerate(zip(positions, heights, strict=True)):
         kind = "planner-chosen" if count == selected else "planner-point"
         parts.append(_box(kind, left=position, bottom=height))
@@ -57,6 +51,15 @@ def curve_html(points: Sequence[BudgetPoint], selected: int, across: str, up: st
         f"<div class='planner-dim'>{escape(up)}</div><div class='planner-curve'>"
         f"<div class='planner-plot' role='img' aria-label='{about}'>{''.join([*parts, *scale])}</div></div>"
     )
+
+
+def _draw_steps(positions: Sequence[float], heights: Sequence[float]) -> Iterator[str]:
+    """Yield the level from each cost to the next one, and the rise from the level before, in percent."""
+    ends, before = [*positions[1:], 100.0], [None, *heights[:-1]]
+    for position, height, end, last in zip(positions, heights, ends, before, strict=True):
+        yield _box("planner-level", left=position, bottom=height, width=end - position)
+        if last is not None:
+            yield _box("planner-rise", left=position, bottom=min(last, height), height=abs(height - last))
 
 
 def _box(kind: str, **percents: float) -> str:

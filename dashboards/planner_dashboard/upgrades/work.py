@@ -364,14 +364,49 @@ def read_partial(files: Path) -> Any:
 
 def _found_upgrades(ladder: Upgrades) -> FoundUpgrades:
     result = replace(ladder, run=ladder.run.titled())
-    metric, system = result.metric, result.system
-    shares = result.shares()
+    reached = [point.value for point in result.points]
+    _, factor = _curve_unit(result.metric, reached)
+    points = [
+        BudgetPoint(
+            cost=point.cost,
+            value=point.value * factor,
+            cost_words=amount_or_number(point.cost, result.cost_unit),
+            reached=amount_or_number(point.value, result.metric.unit),
+            share=point.share,
+            elements=point.elements,
+            adjustments=dict(point.adjustments),
+        )
+        for point in result.points
+    ]
+    return FoundUpgrades(
+        verdict=result.verdict,
+        caveat=result.caveat,
+        ending=result.ending,
+        steps=_bought_steps(result),
+        before=result.shares()[0],
+        total_cost=amount_or_number(result.cost, result.cost_unit) if result.has_costs else "",
+        has_costs=result.has_costs,
+        cost_unit=result.cost_unit,
+        metric=_curve_label(result.metric, reached),
+        points=points,
+        dropped=result.dropped,
+        without_cost=result.without_cost,
+        adjustments=dict(result.adjustments),
+        seconds=result.seconds,
+        cost=result.cost,
+        serves_all=not result.system.losses(result.metrics),
+    )
+
+
+def _bought_steps(result: Upgrades) -> list[BoughtStep]:
+    """Return the steps of a ladder, each with the value that it reaches and its part of the whole way."""
+    metric = result.metric
     values = [result.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in result.steps)]
     numbers = [value for value in values if value is not None]
     span = (numbers[-1] - numbers[0]) if numbers else 0.0
     steps = []
-    for step, value, share in zip(result.steps, values[1:], shares[1:], strict=True):
-        step_metric = system.metric(step.metric)
+    for step, value, share in zip(result.steps, values[1:], result.shares()[1:], strict=True):
+        step_metric = result.system.metric(step.metric)
         sign = "+" if step_metric.better == "more" else "−"
         steps.append(
             BoughtStep(
@@ -386,38 +421,7 @@ def _found_upgrades(ladder: Upgrades) -> FoundUpgrades:
                 is_proven=step.is_proven,
             )
         )
-    reached = [point.value for point in result.points]
-    _, factor = _curve_unit(metric, reached)
-    points = [
-        BudgetPoint(
-            cost=point.cost,
-            value=point.value * factor,
-            cost_words=amount_or_number(point.cost, result.cost_unit),
-            reached=amount_or_number(point.value, metric.unit),
-            share=point.share,
-            elements=point.elements,
-            adjustments=dict(point.adjustments),
-        )
-        for point in result.points
-    ]
-    return FoundUpgrades(
-        verdict=result.verdict,
-        caveat=result.caveat,
-        ending=result.ending,
-        steps=steps,
-        before=shares[0],
-        total_cost=amount_or_number(result.cost, result.cost_unit) if result.has_costs else "",
-        has_costs=result.has_costs,
-        cost_unit=result.cost_unit,
-        metric=_curve_label(metric, reached),
-        points=points,
-        dropped=result.dropped,
-        without_cost=result.without_cost,
-        adjustments=dict(result.adjustments),
-        seconds=result.seconds,
-        cost=result.cost,
-        serves_all=not result.system.losses(result.metrics),
-    )
+    return steps
 
 
 def _found_failures(failure_list: Failures) -> FoundFailures:

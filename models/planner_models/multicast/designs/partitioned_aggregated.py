@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Final, Literal
@@ -14,7 +15,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Status
+from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -55,6 +56,8 @@ MAX_ROUNDS: Final = 5  # of the search of edge switches
 MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `search_edges`
 MAX_PAIRS_IMPROVED: Final = 5_000_000  # beyond, groups and shared entries are not searched at all
 PROVEN_GAP: Final = ROUNDING
+SHARING_LAYERS: Final = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}
+"""Layers whose switches share entries, by parameter `share`."""
 
 Method = Annotated[
     Literal["agglomerative", "algorithm2", "optimum"],
@@ -140,23 +143,13 @@ def partition_and_share(
     raises  InputError for `port_mbps` with another method than algorithm2, or `most_changes` or
             `around_failures` where not only edge switches share entries
     """
-    if share != "edge" and (most_changes is not None or around_failures):
-        name = "around_failures" if most_changes is None else "most_changes"
-        raise InputError(f"{name}: is for entries shared by edge switches, share is {share}")
-    if port_mbps is not None and method != "algorithm2":
-        raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
+    _require_shared_parameters(share, method, port_mbps, most_changes, around_failures=around_failures)
     deadline = Deadline.of(options)
-    copies = problem.aggregation_copies
-    layers = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}[share]
-    others = tuple(name for name in LAYERS if name not in layers)
-    limits = join_limits(
-        build_limits(problem, copies, layers=others),
-        build_limits(problem, copies, layers=layers).without_free_entries(),
-    )
+    layers = SHARING_LAYERS[share]
+    limits = _limits_of_others(problem, layers)
     selected, proof = select_groups(problem, limits, options)
     if selected is None:
         return Decision(plan=None, proof=proof)
-    assert proof.objective is not None
     sharing = Sharing(
         problem=problem,
         method=method,
@@ -169,31 +162,24 @@ def partition_and_share(
         options=options,
         previous=None if previous is None or previous.plan is None else previous.plan.meta_groups,
     )
-    frames, objective, exact = [], proof.objective, None
+    frames, is_exact = [], False
     if "edge" in layers:
         weighs = weigh_unicast and sharing.congestion.is_linear and options.service == "best"
-        if method == "optimum" and weighs:
-            exact = joint_bound.solve(problem, limits, options)
-        if exact is not None:
-            tables, proof = exact
-        else:
-            tables = search_edges(sharing, limits, selected, deadline, weighs=weighs)
-        selected, objective = tables.kept, tables.total_mbps
+        exact = joint_bound.solve(problem, limits, options) if method == "optimum" and weighs else None
+        is_exact = exact is not None
+        tables, proof = exact or (search_edges(sharing, limits, selected, deadline, weighs=weighs), proof)
+        selected, proof = tables.kept, replace(proof, objective=tables.total_mbps)
         frames.append(edge_frame(sharing, tables))
     if "aggregation" in layers:  # what edge switches drop reaches no host
-        stored = groups_at_aggregations(
-            problem, round_robin_partitions(problem, copies), problem.distribution(copies), selected
-        )
-        meta, shares = sharing.share_layer(stored)
-        frames.append(build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta))
-    meta_groups = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+        frames.append(_share_aggregations(sharing, selected))
+    plan = build_plan(
+        problem,
+        selected,
+        problem.aggregation_copies,
+        meta_groups=frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True),
+    )
     scope = f"{BOUND_SCOPE}, entries shared by {' and '.join(layers)} switches"
-    proof = widen_bound(problem, replace(proof, objective=objective), scope, deadline=deadline)
-    assert proof.bound is not None
-    is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
-    if exact is None or is_optimal:
-        proof = replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
-    plan = build_plan(problem, selected, copies, meta_groups=meta_groups)
+    proof = _judge(widen_bound(problem, proof, scope, deadline=deadline), is_exact=is_exact)
     changed = _change_plan(problem, plan, previous, most_changes, around_failures=around_failures)
     if changed is not plan:
         bound = None if around_failures else proof.bound  # partitions are not in turn any more
@@ -201,6 +187,52 @@ def partition_and_share(
         objective = limited_changes.host_traffic_mbps(problem, changed)
         proof = replace(proof, status=Status.FEASIBLE, objective=objective)
     return Decision(plan=changed, proof=proof)
+
+
+def _require_shared_parameters(
+    share: Share,
+    method: Method,
+    port_mbps: PortMbps,
+    most_changes: MostChanges,
+    *,
+    around_failures: bool,
+) -> None:
+    """Raise InputError for a parameter that has no meaning beside another one."""
+    if share != "edge" and (most_changes is not None or around_failures):
+        name = "around_failures" if most_changes is None else "most_changes"
+        raise InputError(f"{name}: is for entries shared by edge switches, share is {share}")
+    if port_mbps is not None and method != "algorithm2":
+        raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
+
+
+def _limits_of_others(problem: Multicast, layers: Sequence[str]) -> TableLimits:
+    """Return the limits of tables where the switches of some layers, which share entries, have no limit."""
+    copies = problem.aggregation_copies
+    others = tuple(name for name in LAYERS if name not in layers)
+    return join_limits(
+        build_limits(problem, copies, layers=others),
+        build_limits(problem, copies, layers=layers).without_free_entries(),
+    )
+
+
+def _share_aggregations(sharing: Sharing, selected: Bools) -> pd.DataFrame:
+    """Return the shared entries of aggregation switches for the selected groups."""
+    problem, copies = sharing.problem, sharing.problem.aggregation_copies
+    stored = groups_at_aggregations(
+        problem, round_robin_partitions(problem, copies), problem.distribution(copies), selected
+    )
+    meta, shares = sharing.share_layer(stored)
+    return build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta)
+
+
+def _judge(proof: Proof, *, is_exact: bool) -> Proof:
+    """Return the proof with its status: that of the exact search stays unless the bound is attained."""
+    assert proof.bound is not None
+    assert proof.objective is not None
+    is_optimal = proof.objective - proof.bound <= PROVEN_GAP * max(1.0, proof.objective)
+    if is_exact and not is_optimal:
+        return proof
+    return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
 
 
 def _change_plan(
