@@ -63,7 +63,12 @@ from planner_models.traffic.designs.route_choice import (
 )
 from planner_models.traffic.plan.flow_decision import decide_without_demand, refuse_solver_options
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
-from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
+from planner_models.traffic.problem.failure_sets import (
+    FailureSet,
+    FailureSource,
+    FailuresParameter,
+    build_failure_set,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "cutting planes over failures"
@@ -134,7 +139,7 @@ def route(
 
 
 def _guarantee(
-    problem: Traffic, routes: _Routes, admitted: Floats, failures: FailuresParameter, proof: Proof
+    problem: Traffic, routes: _Routes, admitted: Floats, failures: FailureSource, proof: Proof
 ) -> Decision[Routing]:
     """Return the plan of admitted rates, with guarantees for the demands that no failure cuts off."""
     plan = routes.make_plan(problem, admitted)
