@@ -5,7 +5,7 @@ Each is said by a note. What has no number in a column that needs one stays, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -74,16 +74,8 @@ def _read_numbers(
     absent = [row for row, text in texts.items() if text in ABSENT or (is_amount and text in NO_AMOUNT)]
     if absent and (is_amount or not column.required or column.nullable):
         cells = cells.astype(object)
-        first = str(cells.iloc[absent[0]]).strip()
-        unknown = [row for row in absent if texts[row] not in NO_AMOUNT]
+        notes += _note_absent(name, cells, {row: texts[row] for row in absent}, is_amount=is_amount)
         cells.iloc[absent] = None
-        if not is_amount:
-            notes.append(f"read {counted(len(absent), 'cells')} of {name}, such as '{first}', as blank")
-        elif unknown:
-            notes.append(
-                f"warning: {counted(len(unknown), 'rows')} without a number in {name}, such as "
-                f"'{texts[unknown[0]]}', read as no traffic"
-            )
     if unlimited and is_limit:
         cells = cells.astype(object)
         first = str(cells.iloc[unlimited[0]]).strip()
@@ -93,6 +85,22 @@ def _read_numbers(
             f"{column.at_most:,.15g}, the largest number"
         )
     return cells, notes
+
+
+def _note_absent(name: str, cells: pd.Series, absent: Mapping[int, str], *, is_amount: bool) -> Iterator[str]:
+    """Yield the note on cells that say that there is no number; of amounts, on those that may be unknown.
+
+    absent  their texts in small letters, by row
+    """
+    unknown = [text for text in absent.values() if text not in NO_AMOUNT]
+    if not is_amount:
+        first = str(cells.iloc[next(iter(absent))]).strip()
+        yield f"read {counted(len(absent), 'cells')} of {name}, such as '{first}', as blank"
+    elif unknown:
+        yield (
+            f"warning: {counted(len(unknown), 'rows')} without a number in {name}, such as "
+            f"'{unknown[0]}', read as no traffic"
+        )
 
 
 def _drop_blank_amounts(frame: pd.DataFrame, amount: str, cells: pd.Series) -> tuple[pd.DataFrame, list[str]]:

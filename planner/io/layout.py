@@ -138,36 +138,49 @@ def _section_faults(tables: Collection[str], section: str, content: Any) -> list
 def _parse_layout(where: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     faults = [f"{where}.{key}: no such key" + did_you_mean(key, KEYS) for key in settings if key not in KEYS]
     own_settings = {key: value for key, value in settings.items() if key in KEYS}
-    ignore = own_settings.pop("ignore", [])
-    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
-        faults.append(f"{where}.ignore must be a list of names of columns")
-        ignore = []
-    allowed: dict[str, tuple[Any, str]] = {
+    ignore = _read_ignore(where, own_settings.pop("ignore", []), faults)
+    header = _read_header(where, own_settings.pop("header", None), faults)
+    wrong = {key: fault for key, value in own_settings.items() if (fault := _find_fault(key, value))}
+    faults += [f"{where}.{key} is {fault}" for key, fault in wrong.items()]
+    own_settings = {key: value for key, value in own_settings.items() if key not in wrong}
+    decimal = own_settings.get("decimal")
+    if decimal is not None and decimal == own_settings.get("thousands"):
+        faults.append(f"{where}: decimal and thousands are both '{decimal}', must differ")
+    return {**own_settings, "header": header, "ignore": ignore}, faults
+
+
+def _read_ignore(where: str, value: Any, faults: list[str]) -> tuple[str, ...]:
+    """Return the names of columns to ignore; none, with a fault added, for anything but a list of texts."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    faults.append(f"{where}.ignore must be a list of names of columns")
+    return ()
+
+
+def _read_header(where: str, value: Any, faults: list[str]) -> int | None:
+    """Return the number of the row with the names of columns; None, with a fault added, for no number."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    faults.append(f"{where}.header is {value!r}, must be the number of a row, from 1")
+    return None
+
+
+def _find_fault(key: str, value: Any) -> str:
+    """Return the value of a setting with the rule that it breaks, as text; "" where it is valid."""
+    allowed: dict[str, tuple[tuple[str, ...], str]] = {
         "delimiter": (tuple(DELIMITERS), "one of ',', ';', '\\t' and '|'"),
         "decimal": ((".", ","), "'.' or ','"),
         "thousands": ((".", ",", " ", "'"), "one of '.', ',', ' ' and \"'\""),
     }
-    header = own_settings.pop("header", None)
-    if header is not None and (not isinstance(header, int) or isinstance(header, bool) or header < 1):
-        faults.append(f"{where}.header is {header!r}, must be the number of a row, from 1")
-        header = None
-    for key, value in list(own_settings.items()):
-        if not isinstance(value, str):
-            faults.append(f"{where}.{key} is {value}, must be text")
-        elif key in allowed and value not in allowed[key][0]:
-            faults.append(f"{where}.{key} is '{value}', must be {allowed[key][1]}")
-        elif key == "unit" and len(find_units(value)) != 1:
-            faults.append(f"{where}.unit is '{value}', must be a unit such as Gbit/s")
-        elif key == "encoding" and not _is_text_encoding(value):
-            faults.append(f"{where}.encoding is '{value}', must be an encoding such as utf-8, cp1252, utf-16")
-        else:
-            continue
-        del own_settings[key]
-    if own_settings.get("decimal") is not None and own_settings.get("decimal") == own_settings.get(
-        "thousands"
-    ):
-        faults.append(f"{where}: decimal and thousands are both '{own_settings['decimal']}', must differ")
-    return {**own_settings, "header": header, "ignore": tuple(ignore)}, faults
+    if not isinstance(value, str):
+        return f"{value}, must be text"
+    if key in allowed and value not in allowed[key][0]:
+        return f"'{value}', must be {allowed[key][1]}"
+    if key == "unit" and len(find_units(value)) != 1:
+        return f"'{value}', must be a unit such as Gbit/s"
+    if key == "encoding" and not _is_text_encoding(value):
+        return f"'{value}', must be an encoding such as utf-8, cp1252, utf-16"
+    return ""
 
 
 def _is_text_encoding(name: str) -> bool:

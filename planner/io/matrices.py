@@ -7,7 +7,7 @@ and which end the rows are, as in `from \\ to (Gbps)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -120,19 +120,9 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Seque
     """
     if square.faults:
         raise InputError(*square.faults)
-    raw, names = square.raw, square.names
-    where, corner = raw.match.where, names[0]
-    amount = table.required_columns[2]
-    sums = [name for name in names[1:] if is_sum(name)]
-    is_sum_row = raw.frame[corner].map(is_sum).to_numpy(bool)
-    named = raw.frame[corner].notna().to_numpy(bool)
-    cells = raw.frame.loc[named & ~is_sum_row].set_index(corner)[
-        [name for name in names[1:] if name not in sums]
-    ]
-    row_numbers = raw.frame.index[named & ~is_sum_row].to_numpy(np.int64)
-    cells.columns = cells.columns.astype(str).str.strip()
-    spelling = {_plain(name): name for name in cells.columns}
-    cells.index = pd.Index([spelling.get(_plain(str(name)), str(name).strip()) for name in cells.index])
+    raw, corner = square.raw, square.names[0]
+    where, amount = raw.match.where, table.required_columns[2]
+    cells, row_numbers, has_sums = _without_sums(raw.frame, square.names)
     unit, ours = find_entry_unit(table, file, corner, titles), unit_of(amount)[1]
     assert ours is not None
     cells, said = _read_entries(cells, amount, unit or ours)
@@ -150,22 +140,48 @@ def list_pairs(table: Table, file: TableFile, square: SquareTable, titles: Seque
     frame.index = pd.Index(row_numbers[starts if rows_are_sources else ends])  # rows of the file, for faults
     notes = [f"{where}: is a matrix, with {counted(len(frame), 'entries')} other than 0"]
     notes += place_notes(said, where)
-    if bool(is_sum_row.any()) or sums:
+    if has_sums:
         notes.append(f"{where}: rows and columns of sums left out")
     if not says_ends and not _is_symmetric(cells, values):
         notes.append(
             f"assumed: {where}: traffic is from the names of rows to the names of columns; "
             "otherwise write to\\from in the first cell"
         )
-    if unit is None and not any(note.startswith("read ") for note in said):
-        notes.append(
-            f"assumed: {where}: entries are in {ours.symbol}, as no unit is named; "
-            f"write another one in the first cell, or {_advise_unit(table, file)}"
-        )
-    if unit is not None and unit != ours:
-        notes.append(f"{where}: entries in {unit.symbol}, converted to {ours.symbol}")
+    has_units = any(note.startswith("read ") for note in said)
+    notes += _note_unit(unit, ours, where, "" if has_units else _advise_unit(table, file))
     match = ColumnMatch(where=where, names={str(name): str(name) for name in frame.columns})
     return replace(raw, frame=frame, match=match, notes=(*raw.notes, *notes))
+
+
+def _note_unit(unit: Unit | None, ours: Unit, where: str, advice: str) -> Iterator[str]:
+    """Yield the note on the unit of a matrix: assumed where none is named, or converted.
+
+    advice  how to name another unit; "" where the entries have their units
+    """
+    if unit is None and advice:
+        yield (
+            f"assumed: {where}: entries are in {ours.symbol}, as no unit is named; "
+            f"write another one in the first cell, or {advice}"
+        )
+    if unit is not None and unit != ours:
+        yield f"{where}: entries in {unit.symbol}, converted to {ours.symbol}"
+
+
+def _without_sums(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray, bool]:
+    """Return the entries with one spelling of each name, their rows in the file, and whether there are sums.
+
+    names  of the columns, of which the first has the names of rows
+    """
+    corner = names[0]
+    sums = [name for name in names[1:] if is_sum(name)]
+    is_sum_row = frame[corner].map(is_sum).to_numpy(bool)
+    named = frame[corner].notna().to_numpy(bool)
+    cells = frame.loc[named & ~is_sum_row].set_index(corner)[[name for name in names[1:] if name not in sums]]
+    row_numbers = frame.index[named & ~is_sum_row].to_numpy(np.int64)
+    cells.columns = cells.columns.astype(str).str.strip()
+    spelling = {_plain(name): name for name in cells.columns}
+    cells.index = pd.Index([spelling.get(_plain(str(name)), str(name).strip()) for name in cells.index])
+    return cells, row_numbers, bool(is_sum_row.any()) or bool(sums)
 
 
 def _read_entries(cells: pd.DataFrame, amount: str, unit: Unit) -> tuple[pd.DataFrame, list[str]]:

@@ -26,12 +26,7 @@ MAX_NAMES: Final = 1_000_000
 
 def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return tables in which each node has one spelling, that of the first table that names it; say so."""
-    columns = {
-        table.name: names
-        for table in tables
-        if table.name in frames
-        and (names := [name for name in _node_columns(table) if name in frames[table.name]])
-    }
+    columns = _named_columns(tables, frames)
     names_of = {name: _distinct(frames[name], columns_of) for name, columns_of in columns.items()}
     unified = dict(frames)
     if not columns or sum(map(len, names_of.values())) > MAX_NAMES:
@@ -46,6 +41,15 @@ def unify_names(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> 
             unified[table] = _rename(frames[table], names, changes)
             _note_changes(changes, frames[table].attrs.get("where", table))
     return unified
+
+
+def _named_columns(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
+    """Return the columns that name nodes, of each table that has some."""
+    present = (table for table in tables if table.name in frames)
+    columns = {
+        table.name: [name for name in _node_columns(table) if name in frames[table.name]] for table in present
+    }
+    return {table: names for table, names in columns.items() if names}
 
 
 def _spell_without_case(names: Iterable[str], spelling: Mapping[str, str]) -> dict[str, list[str]]:
@@ -91,14 +95,8 @@ def _note_changes(changes: Mapping[str, str], where: str) -> None:
 
 def nodes_of(tables: Iterable[Table], frames: Mapping[str, pd.DataFrame]) -> frozenset[str]:
     """Return the names of nodes in tables."""
-    return frozenset(
-        name
-        for table in tables
-        if table.name in frames
-        for name in _distinct(
-            frames[table.name], [column for column in _node_columns(table) if column in frames[table.name]]
-        )
-    )
+    columns = _named_columns(tables, frames)
+    return frozenset(chain.from_iterable(_distinct(frames[table], names) for table, names in columns.items()))
 
 
 def _node_columns(table: Table) -> list[str]:

@@ -304,23 +304,24 @@ def _without_rivals(
         if position != index and other.table == choice.table
     ]
     visible = [position for position in others if not sheets[position].is_hidden]
-    if sheets[index].is_hidden and any(choices[position].is_complete for position in visible):
+    if sheets[index].is_hidden and _any_complete(choices, visible):
         return Choice(table=None)  # such as the table of last year
     if choice.is_complete and not sheets[index].is_hidden:
         others = visible
-    rivals = [choices[position] for position in others]
-    if not rivals:
+    if not others or (choice.is_complete and not _any_complete(choices, others)):
         return choice
-    table = next(item for item in tables if item.name == choice.table)
-    named = sheets[index].mentions(table, tables)
-    if choice.is_complete and not any(rival.is_complete for rival in rivals):
-        return choice
-    if not choice.is_complete and any(rival.is_complete for rival in rivals):
+    if not choice.is_complete and _any_complete(choices, others):
         return Choice(table=None)  # such as a sheet of notes beside the table
-    alike = [sheets[position] for position in (index, *others)]
-    if choice.is_complete and named and sum(sheet.mentions(table, tables) for sheet in alike) == 1:
+    table = next(item for item in tables if item.name == choice.table)
+    mentions = [sheets[position].mentions(table, tables) for position in (index, *others)]
+    if choice.is_complete and mentions[0] and sum(mentions) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
+
+
+def _any_complete(choices: Sequence[Choice], positions: Iterable[int]) -> bool:
+    """Return whether one of some sheets has all required columns of its table."""
+    return any(choices[position].is_complete for position in positions)
 
 
 def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | None = None) -> Choice:
@@ -328,25 +329,38 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     if not sheet.columns:
         return Choice(table=None)
     matches = {table.name: match_sheet(sheet, table, (mappings or {}).get(table.name)) for table in tables}
-    declared = {table.name: table for table in tables}
-    named = next((name for name, table in declared.items() if sheet.is_named(table, tables)), None)
-    mentioned = named or next(
-        (name for name, table in declared.items() if sheet.mentions(table, tables)), None
-    )
-    complete = {
-        name: match
-        for name, match in matches.items()
-        if match.names and set(declared[name].required_columns) <= set(match.names)
-        if name == named or not _says_little(declared[name], match)
-    }
+    named = next((table.name for table in tables if sheet.is_named(table, tables)), None)
+    mentioned = named or next((table.name for table in tables if sheet.mentions(table, tables)), None)
+    complete = _complete_matches(matches, tables, named)
     if not complete:
-        return _choose_incomplete(matches, declared, named or mentioned)
+        return _choose_incomplete(matches, {table.name: table for table in tables}, mentioned)
+    return _choose_complete(complete, named, mentioned)
+
+
+def _complete_matches(
+    matches: Mapping[str, ColumnMatch], tables: Sequence[Table], named: str | None
+) -> dict[str, ColumnMatch]:
+    """Return the matches with all required columns that say enough, or are of the sheet's namesake."""
+    complete = {}
+    for table in tables:
+        match = matches[table.name]
+        has_required = bool(match.names) and set(table.required_columns) <= set(match.names)
+        if has_required and (table.name == named or not _says_little(table, match)):
+            complete[table.name] = match
+    return complete
+
+
+def _choose_complete(complete: Mapping[str, ColumnMatch], named: str | None, mentioned: str | None) -> Choice:
+    """Return the table, of complete ones, that explains most columns; of several the mentioned one.
+
+    named, mentioned  the table whose name the sheet's name is, and has in it
+    """
     fewest = min(match.unexplained for match in complete.values())
     fitting = tuple(name for name, match in complete.items() if match.unexplained == fewest)
     if named in complete and named not in fitting and not complete[named].guessed:
         return Choice(table=None, fitting=(named, *fitting))  # the name and the columns contradict each other
     selected = mentioned if mentioned in fitting else fitting[0] if len(fitting) == 1 else None
-    return Choice(table=selected, fitting=fitting, match=matches[selected] if selected else None)
+    return Choice(table=selected, fitting=fitting, match=complete[selected] if selected else None)
 
 
 def _says_little(table: Table, match: ColumnMatch) -> bool:

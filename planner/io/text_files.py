@@ -118,9 +118,7 @@ def open_as_utf8(
         else:
             yield path, "utf-8"
             return
-    with path.open("rb") as file:
-        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    selected = encoding or ("utf-16" if is_utf16 else WESTERN)
+    selected = encoding or _guess_encoding(path)
     copy = folder / "utf-8.csv"
     try:
         with (
@@ -138,6 +136,12 @@ def open_as_utf8(
         ) from None
     require_text(copy, name=name, max_line_bytes=max_line_bytes)
     yield copy, selected
+
+
+def _guess_encoding(path: Path) -> str:
+    """Return UTF-16 for a text with its byte order mark, else Western European."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else WESTERN
 
 
 def _require_western(text: str, name: str, hint: str) -> None:

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -158,7 +158,7 @@ def find_sections(path: Path, sheet: str) -> list[tuple[int, str]]:
             continue
         if not is_after_blank:
             continue
-        rows = [[_text(cell).strip() for cell in row] for row in cells[index : index + HEADER_ROWS]]
+        rows = _texts_of(cells[index : index + HEADER_ROWS])
         texts = [text for text in rows[0] if text]
         if len(texts) == 1:
             title = texts[0]
@@ -169,6 +169,11 @@ def find_sections(path: Path, sheet: str) -> list[tuple[int, str]]:
                 return []
         is_after_blank = False
     return starts if len(starts) > 1 else []
+
+
+def _texts_of(rows: Iterable[Iterable[Any]]) -> list[list[str]]:
+    """Return the texts of cells, without spaces around them."""
+    return [[_text(cell).strip() for cell in row] for row in rows]
 
 
 def _end_of_section(path: Path, sheet: str, header: int) -> int | None:
@@ -281,31 +286,32 @@ def find_blocks(path: Path, sheet: str) -> list[tuple[str, str]]:
     occur again, where they differ in their numbers of rows, or each has a title; [] for one table.
     """
     rows = [row for row in _cells(path, sheet) if any(cell != "" for cell in row)]
-    width = max(map(len, rows), default=0)
-    wide = [row for row in rows if sum(cell != "" for cell in row) > 1]
-    is_used = [any(index < len(row) and row[index] != "" for row in wide) for index in range(width)]
     blocks: list[tuple[str, str]] = []
-    headers: list[list[str]] = []
-    heights: list[int] = []
-    for used, group in itertools.groupby(range(width), key=lambda index: is_used[index]):
-        columns = list(group)
-        if not used:
-            continue
-        part = [[_text(cell).strip() for cell in row[columns[0] : columns[-1] + 1]] for row in rows]
-        part = [row for row in part if any(row)]
+    names: list[str] = []
+    heights: set[int] = set()
+    for columns in _used_columns(rows):
+        part = list(filter(any, _texts_of(row[columns.start : columns.stop] for row in rows)))
         start = next((index for index, row in enumerate(part) if sum(map(bool, row)) > 1), None)
         if start is None or not is_header(part[start : start + HEADER_ROWS]):
             return []
-        first, last = (_column_letters(index + 1) for index in (columns[0], columns[-1]))
-        title = next((text for row in part[:start] for text in row if text), "")
+        first, last = _column_letters(columns.start + 1), _column_letters(columns.stop)
+        title = next(filter(None, itertools.chain.from_iterable(part[:start])), "")
         blocks.append((f"{sheet}!{first}:{last}", title))
-        headers.append([plain(text) for text in part[start] if text])
-        heights.append(len(part) - start)
-    if len(blocks) < 2:
-        return []
-    names = [name for header in headers for name in header]
-    are_several = len(set(names)) < len(names) or len(set(heights)) > 1 or all(title for _, title in blocks)
-    return blocks if are_several else []
+        names += [plain(text) for text in part[start] if text]
+        heights.add(len(part) - start)
+    are_several = len(set(names)) < len(names) or len(heights) > 1 or all(title for _, title in blocks)
+    return blocks if len(blocks) > 1 and are_several else []
+
+
+def _used_columns(rows: Sequence[Sequence[Any]]) -> Iterator[range]:
+    """Yield the columns that stand together, with empty ones between them; titles alone use no column."""
+    width = max(map(len, rows), default=0)
+    wide = [row for row in rows if sum(cell != "" for cell in row) > 1]
+    is_used = [any(index < len(row) and row[index] != "" for row in wide) for index in range(width)]
+    for used, group in itertools.groupby(range(width), key=lambda index: is_used[index]):
+        columns = list(group)
+        if used:
+            yield range(columns[0], columns[-1] + 1)
 
 
 @functools.lru_cache(maxsize=1)

@@ -59,7 +59,7 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
 def _failures_table(result: Failures, limit: int | None) -> Table:
     """Return a row for each failure; of the first `limit` the most important figures, of all of them more."""
     shown = result.failures if limit is None else result.failures[:limit]
-    system, metric = result.system, result.metric
+    metric = result.metric
     unit, text = scale_of(metric.name, [failure.cost for failure in result.failures], metric.unit)
     columns = [
         Column(label="failure"),
@@ -80,22 +80,9 @@ def _failures_table(result: Failures, limit: int | None) -> Table:
         columns.insert(1, Column(label="probability", numeric=True))
         for row, failure in zip(rows, shown, strict=True):
             row.insert(1, number(failure.probability))
-    links = [failure.busiest for failure in shown if failure.busiest is not None]
-    if links:
-        what = f"busiest link then, {links[0].what}"
-        columns.append(Column(label=what, unit=links[0].unit, numeric=True))
-        for row, failure in zip(rows, shown, strict=True):
-            row.append(
-                "-" if failure.busiest is None else f"{failure.busiest.name}  {number(failure.busiest.value)}"
-            )
-    headline = system.plan.headline
+    _add_busiest(shown, columns, rows)
     if limit is None:
         _add_figures(result, shown, columns, rows)
-    caption = f"costs: by how much {metric.words} is worse than without a failure"
-    if headline.total:
-        caption += f"; share: of what is {system.metric(headline.total).words}"
-    if limit is not None and len(result.failures) > limit:
-        caption += f"; the first {limit} of {len(result.failures):,}, the worst first"
     title = f"{result.run.label} decides again after each failure"
     if result.restoration:
         title = f"{result.run.label}; after a failure, {result.restoration}"
@@ -103,9 +90,31 @@ def _failures_table(result: Failures, limit: int | None) -> Table:
         title=title,
         columns=columns,
         rows=rows,
-        caption=caption,
+        caption=_failures_caption(result, len(shown)),
         row_headers=1,
     )
+
+
+def _failures_caption(result: Failures, shown: int) -> str:
+    """Return the caption of failures: the meaning of their figures, and the number of those not shown."""
+    caption = f"costs: by how much {result.metric.words} is worse than without a failure"
+    total = result.system.plan.headline.total
+    if total:
+        caption += f"; share: of what is {result.system.metric(total).words}"
+    if len(result.failures) > shown:
+        caption += f"; the first {shown} of {len(result.failures):,}, the worst first"
+    return caption
+
+
+def _add_busiest(shown: Sequence[Failure], columns: list[Column], rows: list[list[Text | str]]) -> None:
+    """Add the busiest link in each failure, if the system has such links."""
+    links = [failure.busiest for failure in shown if failure.busiest is not None]
+    if links:
+        what = f"busiest link then, {links[0].what}"
+        columns.append(Column(label=what, unit=links[0].unit, numeric=True))
+        for row, failure in zip(rows, shown, strict=True):
+            link = failure.busiest
+            row.append("-" if link is None else f"{link.name}  {number(link.value)}")
 
 
 def _add_figures(
