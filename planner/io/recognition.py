@@ -357,7 +357,8 @@ def _choose_complete(complete: Mapping[str, ColumnMatch], named: str | None, men
     """
     fewest = min(match.unexplained for match in complete.values())
     fitting = tuple(name for name, match in complete.items() if match.unexplained == fewest)
-    if named in complete and named not in fitting and not complete[named].guessed:
+    by_name = complete.get(named or "")
+    if named and by_name is not None and not by_name.guessed and named not in fitting:
         return Choice(table=None, fitting=(named, *fitting))  # the name and the columns contradict each other
     selected = mentioned if mentioned in fitting else fitting[0] if len(fitting) == 1 else None
     return Choice(table=selected, fitting=fitting, match=complete[selected] if selected else None)
