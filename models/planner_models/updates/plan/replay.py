@@ -38,14 +38,6 @@ HOLES: Final = 2
 MIXES: Final = 4
 MISSES: Final = 8
 
-USED_NEXT: Final = 1
-USED_NOW: Final = 2
-"""A packet has used a rule that only `next`, only `now` has."""
-UNSEEN: Final = 0
-ON_PATH: Final = 1
-LEFT: Final = 2
-"""Colours of nodes in a depth-first search."""
-
 
 class Operations(NamedTuple):
     """Changes of rules, ordered by step and class; M of them.
@@ -139,44 +131,6 @@ class Changes(NamedTuple):
     is_stamped: Bools
 
 
-class Search(NamedTuple):
-    """Arrays of depth-first searches in the union of a class's states; S switches, N slots, G groups.
-
-    A node is a switch, a stamp, and the rules that a packet has used, see `_node_of`.
-
-    op_at    (N,) action of each slot in the step, -1 for none
-    slot_at  (S,) slot of the class at each switch, -1 for none
-    colour   (8 S,) of nodes
-    stack, option, edge  (8 S + 1,) nodes of the path, and how each goes on, see `_next_entry`
-    seen     (8 S + 1,) nodes in the order in which they were seen
-    reached  (E,) whether packets can take each link
-    where    (G, 4) as in `Outcome`
-    """
-
-    op_at: Ints
-    slot_at: Ints
-    colour: Ints
-    stack: Ints
-    option: Ints
-    edge: Ints
-    seen: Ints
-    reached: Bools
-    where: Ints
-
-
-class Packets(NamedTuple):
-    """Packets of a class during a group of changes.
-
-    is_stamped  whether they are stamped with a version
-    blocked     switch that they do not pass, -1 for none
-    """
-
-    class_id: int
-    is_stamped: bool
-    blocked: int
-    group: int
-
-
 class Shares(NamedTuple):
     """Part of the packets on each next hop of `now` and of `next`."""
 
@@ -220,129 +174,103 @@ def uses(stamp: int, rule: int, old: bool, new: bool, is_stamped: bool) -> bool:
 
 
 @inner
-def _node_of(switch: int, stamp: int, used: int) -> int:
-    """Return the number of a node: a switch, a stamp, and the rules that the packet has used."""
-    return switch * 8 + stamp * 4 + used
+def _search(  # noqa: C901
+    net: Network,
+    class_id: int,
+    state: State,
+    op_at: Ints,
+    slot_at: Ints,
+    is_stamped: bool,
+    blocked: int,
+    colour: Ints,
+    stack: Ints,
+    option: Ints,
+    edge: Ints,
+    seen: Ints,
+    reached: Bools,
+    where: Ints,
+) -> tuple[int, int]:
+    """Search the union of a class's states; return the packets' possible mixtures, and the nodes seen.
 
-
-@inner
-def _read_node(node: int) -> tuple[int, int, int]:
-    """Return switch, stamp and used rules of a node."""
-    return node // 8, (node // 4) % 2, node % 4
-
-
-@inner
-def _search(net: Network, state: State, search: Search, packets: Packets) -> int:
-    """Search the union of a class's states; return the mixtures that its packets can meet."""
-    bits, visited, class_id = 0, 0, packets.class_id
+    A node is a switch, a stamp, and whether the packet has used a rule that only `now`, only `next` has.
+    """
+    bits, visited = 0, 0
+    egress = net.egress[class_id]
     for slot in range(net.start[class_id], net.start[class_id + 1]):
-        if not net.entering[slot] or net.switch[slot] == packets.blocked:
+        if not net.entering[slot] or net.switch[slot] == blocked:
             continue
         for stamp in range(2):
-            root = _node_of(net.switch[slot], stamp, 0)
-            if search.colour[root] == UNSEEN and _enters(net, class_id, slot, state, search.op_at, stamp):
-                met, visited = _search_from(net, state, search, packets, root, visited)
-                bits |= met
-    for index in range(visited):
-        search.colour[search.seen[index]] = UNSEEN
-    return bits
-
-
-@inner
-def _search_from(
-    net: Network, state: State, search: Search, packets: Packets, root: int, visited: int
-) -> tuple[int, int]:
-    """Search depth first from an entrance; return the mixtures met, and the number of nodes seen."""
-    bits, depth = 0, 1
-    _push(search, root, 0, visited)
-    visited += 1
-    while depth > 0:
-        node = search.stack[depth - 1]
-        switch, stamp, used = _read_node(node)
-        here = search.slot_at[switch]
-        if search.option[depth - 1] < 0:  # the first visit
-            search.option[depth - 1] = 0
-            if _is_hole(net, state, search, packets, here, stamp, depth == 1):
-                bits |= HOLES
-                search.where[packets.group, 1] = switch
-        rule, entry = _next_entry(net, state, search, packets, here, stamp, depth - 1)
-        if rule < 0:
-            search.colour[node] = LEFT
-            depth -= 1
-            continue
-        hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
-        search.reached[net.old_link[entry] if rule == 0 else net.new_link[entry]] = True
-        if hop == packets.blocked:
-            continue
-        used = used if net.same[here] else used | (USED_NOW if rule == 0 else USED_NEXT)
-        if hop == net.egress[packets.class_id]:
-            bits |= _end_at_egress(search, packets, switch, used)
-            continue
-        target = _node_of(hop, stamp, used)
-        if search.colour[target] == UNSEEN:
-            _push(search, target, depth, visited)
-            depth += 1
+            enters = _enters(net, class_id, slot, state, op_at, stamp)
+            root = net.switch[slot] * 8 + stamp * 4
+            if not enters or colour[root] != 0:
+                continue
+            stack[0], option[0], edge[0], depth = root, -1, 0, 1
+            colour[root] = 1
+            seen[visited] = root
             visited += 1
-        else:
-            bits |= _meet_again(net, state, search, packets, target)
+            while depth > 0:
+                node = stack[depth - 1]
+                switch, b, flags = node // 8, (node // 4) % 2, node % 4
+                here = slot_at[switch]
+                if option[depth - 1] < 0:  # the first visit
+                    option[depth - 1], edge[depth - 1] = 0, 0
+                    if _is_hole(net, class_id, here, state, op_at, b, is_stamped, depth == 1):
+                        bits |= HOLES
+                        where[1] = switch
+                moved = False
+                while here >= 0 and option[depth - 1] < 4:
+                    o = option[depth - 1]
+                    phase, rule = o // 2, o % 2
+                    starts = net.old_start if rule == 0 else net.new_start
+                    if edge[depth - 1] == 0 and not _has_option(
+                        net, class_id, here, state, op_at, b, is_stamped, phase, rule
+                    ):
+                        option[depth - 1] += 1
+                        continue
+                    index = starts[here] + edge[depth - 1]
+                    if index >= starts[here + 1]:
+                        option[depth - 1] += 1
+                        edge[depth - 1] = 0
+                        continue
+                    edge[depth - 1] += 1
+                    hop = net.old_hop[index] if rule == 0 else net.new_hop[index]
+                    reached[net.old_link[index] if rule == 0 else net.new_link[index]] = True
+                    after = flags if net.same[here] else flags | (2 if rule == 0 else 1)
+                    if hop == blocked:
+                        continue
+                    if hop == egress:
+                        if after == 3:
+                            if blocked >= 0:
+                                bits |= MISSES
+                                where[3] = switch
+                            else:
+                                bits |= MIXES
+                                where[2] = switch
+                        continue
+                    target = hop * 8 + b * 4 + after
+                    if colour[target] == 1:
+                        bits |= LOOPS
+                        where[0] = hop
+                    elif (
+                        colour[target] == 2
+                    ):  # perhaps seen as an entrance only, where a missing rule is allowed
+                        if _is_hole(net, class_id, slot_at[hop], state, op_at, b, is_stamped, False):
+                            bits |= HOLES
+                            where[1] = hop
+                    elif colour[target] == 0:
+                        colour[target] = 1
+                        seen[visited] = target
+                        visited += 1
+                        stack[depth], option[depth], edge[depth] = target, -1, 0
+                        depth += 1
+                        moved = True
+                        break
+                if not moved:
+                    colour[node] = 2
+                    depth -= 1
+    for index in range(visited):
+        colour[seen[index]] = 0
     return bits, visited
-
-
-@inner
-def _push(search: Search, node: int, depth: int, visited: int) -> None:
-    """Put a node at the end of the path, of which no option has been tried."""
-    search.stack[depth], search.option[depth], search.edge[depth] = node, -1, 0
-    search.colour[node] = ON_PATH
-    search.seen[visited] = node
-
-
-@inner
-def _next_entry(
-    net: Network, state: State, search: Search, packets: Packets, slot: int, stamp: int, level: int
-) -> tuple[int, int]:
-    """Return rule and next hop by which the node at a level of the path goes on; -1 where all are tried.
-
-    Options are the rules of `now` and of `next`, before and after the step's change of the switch.
-    """
-    while slot >= 0 and search.option[level] < 4:
-        phase, rule = search.option[level] // 2, search.option[level] % 2
-        starts = net.old_start if rule == 0 else net.new_start
-        if search.edge[level] > 0 or _has_option(net, state, search, packets, slot, stamp, (phase, rule)):
-            entry = starts[slot] + search.edge[level]
-            if entry < starts[slot + 1]:
-                search.edge[level] += 1
-                return rule, entry
-        search.option[level] += 1
-        search.edge[level] = 0
-    return -1, -1
-
-
-@inner
-def _end_at_egress(search: Search, packets: Packets, switch: int, used: int) -> int:
-    """Return the mixture of a packet that reaches its egress: of both rules, or past a waypoint."""
-    if used != USED_NOW | USED_NEXT:
-        return 0
-    if packets.blocked >= 0:
-        search.where[packets.group, 3] = switch
-        return MISSES
-    search.where[packets.group, 2] = switch
-    return MIXES
-
-
-@inner
-def _meet_again(net: Network, state: State, search: Search, packets: Packets, node: int) -> int:
-    """Return the mixture of a packet that comes to a node seen before: a loop, or a loss.
-
-    The node may have been seen as an entrance only, where a missing rule is allowed.
-    """
-    switch, stamp, _ = _read_node(node)
-    if search.colour[node] == ON_PATH:
-        search.where[packets.group, 0] = switch
-        return LOOPS
-    if _is_hole(net, state, search, packets, search.slot_at[switch], stamp, False):
-        search.where[packets.group, 1] = switch
-        return HOLES
-    return 0
 
 
 @inner
@@ -378,31 +306,32 @@ def _enters(net: Network, class_id: int, slot: int, state: State, op_at: Ints, s
 @inner
 def _has_option(
     net: Network,
-    state: State,
-    search: Search,
-    packets: Packets,
+    class_id: int,
     slot: int,
+    state: State,
+    op_at: Ints,
     stamp: int,
-    option: tuple[int, int],
+    is_stamped: bool,
+    phase: int,
+    rule: int,
 ) -> bool:
-    """Return whether packets of a stamp may use a rule (0 or 1) in a phase (0 or 1) at a switch."""
-    phase, rule = option
-    if phase == 1 and search.op_at[slot] < 0:
+    if phase == 1 and op_at[slot] < 0:
         return False
-    old, new, entry = _after(net, packets.class_id, slot, state, search.op_at, phase)
-    if net.ingress[packets.class_id] == net.switch[slot] and not _is_stamped_as(stamp, entry):
+    old, new, entry = _after(net, class_id, slot, state, op_at, phase)
+    if net.ingress[class_id] == net.switch[slot] and not _is_stamped_as(stamp, entry):
         return False  # no packet of this stamp enters in this state
-    return uses(stamp, rule, old, new, packets.is_stamped)
+    return uses(stamp, rule, old, new, is_stamped)
 
 
 @inner
 def _is_hole(
     net: Network,
-    state: State,
-    search: Search,
-    packets: Packets,
+    class_id: int,
     slot: int,
+    state: State,
+    op_at: Ints,
     stamp: int,
+    is_stamped: bool,
     is_entry: bool,
 ) -> bool:
     """Return whether a packet can be lost at a switch; where it enters, only if now and next forward it."""
@@ -412,12 +341,11 @@ def _is_hole(
         net.old_start[slot + 1] > net.old_start[slot] and net.new_start[slot + 1] > net.new_start[slot]
     ):
         return False
-    is_only = net.ingress[packets.class_id] == net.switch[slot]
-    for phase in range(2 if search.op_at[slot] >= 0 else 1):
-        old, new, entry = _after(net, packets.class_id, slot, state, search.op_at, phase)
+    is_only = net.ingress[class_id] == net.switch[slot]
+    for phase in range(2 if op_at[slot] >= 0 else 1):
+        old, new, entry = _after(net, class_id, slot, state, op_at, phase)
         if is_entry and is_only and not _is_stamped_as(stamp, entry):
             continue
-        is_stamped = packets.is_stamped
         if not uses(stamp, 0, old, new, is_stamped) and not uses(stamp, 1, old, new, is_stamped):
             return True
     return False
@@ -425,99 +353,88 @@ def _is_hole(
 
 @run_small_in_python(max_elements=5_000)
 @kernel
-def replay(net: Network, state: State, changes: Changes, links: int) -> Outcome:
+def replay(net: Network, state: State, changes: Changes, links: int) -> Outcome:  # noqa: C901
     """Return the packets' possible mixtures in each group of changes; `state` becomes that after all."""
-    starts = changes.starts
+    ops, starts, is_stamped = changes
     groups = len(starts) - 1
-    bits, nodes = np.zeros(groups, dtype=np.int64), net.switches * 8
-    search = Search(
-        np.full(len(net.switch), -1),
-        np.full(net.switches, -1),
-        np.zeros(nodes, dtype=np.int64),
-        np.empty(nodes + 1, dtype=np.int64),
-        np.empty(nodes + 1, dtype=np.int64),
-        np.empty(nodes + 1, dtype=np.int64),
-        np.empty(nodes + 1, dtype=np.int64),
-        np.zeros(links, dtype=np.bool_),
-        np.full((groups, 4), -1),
-    )
+    bits, where = np.zeros(groups, dtype=np.int64), np.full((groups, 4), -1)
+    nodes = net.switches * 8
+    colour = np.zeros(nodes, dtype=np.int64)
+    stack, option = np.empty(nodes + 1, dtype=np.int64), np.empty(nodes + 1, dtype=np.int64)
+    edge, seen = np.empty(nodes + 1, dtype=np.int64), np.empty(nodes + 1, dtype=np.int64)
+    op_at, slot_at = np.full(len(net.switch), -1), np.full(net.switches, -1)
+    reached = np.zeros(links, dtype=np.bool_)
     size = 0
     for group in range(groups):
-        class_id = net.owner[changes.ops.slot[starts[group]]]
+        class_id = net.owner[ops.slot[starts[group]]]
         low, high = net.start[class_id], net.start[class_id + 1]
         size += net.old_start[high] - net.old_start[low] + net.new_start[high] - net.new_start[low]
     reach_group, reach_link, count = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), 0
     for group in range(groups):
-        class_id = net.owner[changes.ops.slot[starts[group]]]
-        packets = Packets(class_id, changes.is_stamped[class_id], -1, group)
-        _enter_group(net, search, changes, class_id, group)
-        bits[group] = _search(net, state, search, packets)
-        before = count
-        count = _list_reached(net, search, class_id, reach_link, count)
-        reach_group[before:count] = group
-        if bits[group] & MIXES:
-            bits[group] |= _find_misses(net, state, search, packets)
-        _leave_group(net, state, search, changes, class_id, group)
-    return Outcome(bits, search.where, reach_group[:count], reach_link[:count])
-
-
-@inner
-def _enter_group(net: Network, search: Search, changes: Changes, class_id: int, group: int) -> None:
-    """Note the slots of the group's class by switch, and the group's changes by slot."""
-    for slot in range(net.start[class_id], net.start[class_id + 1]):
-        search.slot_at[net.switch[slot]] = slot
-    for operation in range(changes.starts[group], changes.starts[group + 1]):
-        search.op_at[changes.ops.slot[operation]] = changes.ops.action[operation]
-
-
-@inner
-def _leave_group(
-    net: Network, state: State, search: Search, changes: Changes, class_id: int, group: int
-) -> None:
-    """Apply the group's changes to the state, and forget its slots and changes."""
-    for operation in range(changes.starts[group], changes.starts[group + 1]):
-        slot = changes.ops.slot[operation]
-        state.old[slot], state.new[slot], state.entry[slot] = _after(
-            net, class_id, slot, state, search.op_at, 1
+        class_id = net.owner[ops.slot[starts[group]]]
+        low, high = net.start[class_id], net.start[class_id + 1]
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = slot
+        for operation in range(starts[group], starts[group + 1]):
+            op_at[ops.slot[operation]] = ops.action[operation]
+        met, _ = _search(
+            net,
+            class_id,
+            state,
+            op_at,
+            slot_at,
+            is_stamped[class_id],
+            -1,
+            colour,
+            stack,
+            option,
+            edge,
+            seen,
+            reached,
+            where[group],
         )
-    for operation in range(changes.starts[group], changes.starts[group + 1]):
-        search.op_at[changes.ops.slot[operation]] = -1
-    for slot in range(net.start[class_id], net.start[class_id + 1]):
-        search.slot_at[net.switch[slot]] = -1
-
-
-@inner
-def _list_reached(net: Network, search: Search, class_id: int, link: Ints, count: int) -> int:
-    """Add the links that the search has reached to a list of `count`, each once; return their number."""
-    for slot in range(net.start[class_id], net.start[class_id + 1]):
-        for entry in range(net.old_start[slot], net.old_start[slot + 1]):
-            count = _take_reached(search, net.old_link[entry], link, count)
-        for entry in range(net.new_start[slot], net.new_start[slot + 1]):
-            count = _take_reached(search, net.new_link[entry], link, count)
-    return count
-
-
-@inner
-def _take_reached(search: Search, reached: int, link: Ints, count: int) -> int:
-    """Add a link to a list of `count` where it is reached, and forget that it is; return their number."""
-    if not search.reached[reached]:
-        return count
-    link[count] = reached
-    search.reached[reached] = False
-    return count + 1
-
-
-@inner
-def _find_misses(net: Network, state: State, search: Search, packets: Packets) -> int:
-    """Return MISSES where packets can pass by a waypoint of their class with rules of both configurations."""
-    missed, class_id = 0, packets.class_id
-    for way in range(net.way_start[class_id], net.way_start[class_id + 1]):
-        around = Packets(class_id, packets.is_stamped, net.ways[way], packets.group)
-        missed |= _search(net, state, search, around) & MISSES
-    for slot in range(net.start[class_id], net.start[class_id + 1]):
-        search.reached[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = False
-        search.reached[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = False
-    return missed
+        for slot in range(low, high):  # the links that were reached, each once
+            for entry in range(net.old_start[slot], net.old_start[slot + 1]):
+                if reached[net.old_link[entry]]:
+                    reach_group[count], reach_link[count] = group, net.old_link[entry]
+                    reached[net.old_link[entry]] = False
+                    count += 1
+            for entry in range(net.new_start[slot], net.new_start[slot + 1]):
+                if reached[net.new_link[entry]]:
+                    reach_group[count], reach_link[count] = group, net.new_link[entry]
+                    reached[net.new_link[entry]] = False
+                    count += 1
+        if met & MIXES:
+            for way in range(net.way_start[class_id], net.way_start[class_id + 1]):
+                missed, _ = _search(
+                    net,
+                    class_id,
+                    state,
+                    op_at,
+                    slot_at,
+                    is_stamped[class_id],
+                    net.ways[way],
+                    colour,
+                    stack,
+                    option,
+                    edge,
+                    seen,
+                    reached,
+                    where[group],
+                )
+                met |= missed & MISSES
+            for slot in range(low, high):
+                reached[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = False
+                reached[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = False
+        bits[group] = met
+        for operation in range(starts[group], starts[group + 1]):
+            slot = ops.slot[operation]
+            state.old[slot], state.new[slot], state.entry[slot] = _after(net, class_id, slot, state, op_at, 1)
+        for operation in range(starts[group], starts[group + 1]):
+            op_at[ops.slot[operation]] = -1
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = -1
+    return Outcome(bits, where, reach_group[:count], reach_link[:count])
 
 
 @run_small_in_python(max_elements=4_000)
