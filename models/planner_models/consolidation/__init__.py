@@ -57,6 +57,7 @@ from planner_models.consolidation.problem.generators import PRESETS, small
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.readers.sources import SOURCES
 from planner_models.consolidation.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.consolidation.published import TARGETS
 
 SYSTEM = System(
     name="consolidation",
@@ -93,6 +94,7 @@ SYSTEM = System(
     closed="its patterns are made as the search needs them",
     studies=Studies(
         what_if=explain,
+        targets=TARGETS,
         practice="best_fit",
         practice_name="best fit",
     ),
