@@ -41,6 +41,8 @@ vcpus, memory_gb, machines)`, and `slots`, `helpers(host, node, threads)`, `refu
 
 from __future__ import annotations
 
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.consolidation import designs, plan, problem
 from planner_models.consolidation.designs import DESIGNS
@@ -94,6 +96,35 @@ SYSTEM = System(
     closed="its patterns are made as the search needs them",
     studies=Studies(
         what_if=explain,
+        trade_off=("moved_gb", "price_per_h"),
+        coordination=Coordination(
+            scenario="consolidation/coordination",
+            performance="price_per_h",
+            instances=({"problem.seed": 2}, {"problem.shapes": 12, "problem.zones": 2}),
+            degradations=(
+                Degradation(
+                    kind="noise",
+                    parameter="noise",
+                    values=(0.0, 0.1, 0.2, 0.5),
+                    about="largest share by which each observed request is wrong",
+                    seeds=5,
+                ),
+                Degradation(
+                    kind="age",
+                    parameter="age_s",
+                    values=(0.0, 3600.0, 21600.0, 86400.0),
+                    unit="s",
+                    about="age of the numbers of machines",
+                    seeds=5,
+                ),
+                Degradation(
+                    kind="granularity",
+                    parameter="coarse",
+                    values=(0.0, 1.0, 2.0),
+                    about="sizes of machines: exact, powers of two, the number of vCPUs only",
+                ),
+            ),
+        ),
         targets=TARGETS,
         practice="best_fit",
         practice_name="best fit",

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted, percent
@@ -17,6 +18,7 @@ from planner_models.consolidation.plan.metrics import measure
 from planner_models.consolidation.plan.reading import Reading, read_plan
 from planner_models.consolidation.problem.adjustments import adjust
 from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.today import count_machines
 
 MAX_TRIED_SHAPES: Final = 60
 """Shapes of machines up to which the design runs again without each limit."""
@@ -36,6 +38,10 @@ def explain(
     metrics = measure(problem, decided.plan, None)
     sentences = [_say_price(reading, decided, metrics), _say_use(reading), *_say_losses(reading)]
     sections = [_tabulate_use(reading, rows), _tabulate_shapes(reading, rows)]
+    emptied = _tabulate_emptied(reading, rows)
+    if len(emptied.frame):
+        sentences.append(_say_emptied(reading))
+        sections.insert(0, emptied)
     if tried and len(problem.machines) <= MAX_TRIED_SHAPES:
         trials = _try_without(problem, decided, options)
         sentences += _say_trials(trials, metrics["price_per_h"] or 0.0, metrics["score"])
@@ -131,6 +137,39 @@ def _tabulate_shapes(reading: Reading, rows: int) -> Section:
     )
 
 
+def find_emptied(reading: Reading) -> tuple[list[str], Ints]:
+    """Return the present hosts with machines today and none in the plan, and their machines, (hosts, M)."""
+    hosts, machines = count_machines(reading.problem)
+    used = set(reading.names)
+    rows = [row for row, name in enumerate(hosts) if machines[row].any() and name not in used]
+    return [hosts[row] for row in rows], machines[rows]
+
+
+def _say_emptied(reading: Reading) -> str:
+    """Return the number of hosts that can be switched off, and the memory of their machines."""
+    hosts, machines = find_emptied(reading)
+    memory_gb = float((machines @ reading.problem.memory_gb).sum())
+    number = counted(len(hosts), "hosts")
+    return f"{number} of today can be drained; their machines have {amount(memory_gb, 'GB')}."
+
+
+def _tabulate_emptied(reading: Reading, rows: int) -> Section:
+    """Return the hosts to drain, with the machines that leave them."""
+    names, machines = find_emptied(reading)
+    labels = reading.problem.machine_index.astype(str)
+    frame = pd.DataFrame(
+        {
+            "host": names,
+            "machines": [
+                ", ".join(f"{number} x {label}" for label, number in zip(labels, here, strict=True) if number)
+                for here in machines.tolist()
+            ],
+            "memory": machines @ reading.problem.memory_gb,
+        }
+    )
+    return Section(title="Hosts to drain", frame=frame.head(rows), units={"memory": "GB"})
+
+
 def _try_without(problem: Consolidation, decided: Decided, options: Options) -> pd.DataFrame:
     """Return price and score of the design with each limit relaxed."""
     trials: list[tuple[str, dict[str, Any]]] = [
@@ -143,7 +182,8 @@ def _try_without(problem: Consolidation, decided: Decided, options: Options) -> 
         trials.append(("without rules", {"without_rules": True}))
     if problem.survive is not None and len(problem.survive):
         trials.append(("without losses to survive", {"without_losses": True}))
-    if any(split == "never" for split in problem.split):
+    is_whole = np.abs(problem.vcpus / problem.client - np.rint(problem.vcpus / problem.client)) < 1e-6
+    if any(split == "never" for split in problem.split) and is_whole.all():
         trials.append(("all machines split evenly", {"split": "even"}))
     rows = []
     for name, changes in trials:
