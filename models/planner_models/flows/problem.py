@@ -30,6 +30,14 @@ class RouteRule(Protocol):
     def is_path(self) -> bool:
         """Whether it is one of several paths that a route may use."""
 
+    @property
+    def affinity(self) -> str:
+        """Administrative group of links that it names instead of nodes; "" for none."""
+
+    @property
+    def links(self) -> frozenset[int]:
+        """Rows of the links of the group."""
+
     def demands(self, problem: Any, /) -> Ints:
         """Return the demands that it holds for, by row."""
 

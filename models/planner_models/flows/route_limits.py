@@ -123,17 +123,21 @@ def _allowed_links(problem: FlowProblem) -> tuple[Bools, Ints]:
     """
     avoided: dict[int, list[tuple[int, ...]]] = {}
     for rule in problem.parsed_rules:
-        if not rule.is_use and len(rule.nodes) <= 2:
+        if not rule.affinity and not rule.is_use and len(rule.nodes) <= 2:
             for demand in rule.demands(problem).tolist():
                 ends = (problem.source[demand], problem.target[demand])
                 if len(rule.nodes) == 2 or rule.nodes[0] not in ends:
                     avoided.setdefault(demand, []).append(rule.nodes)
-    number = {frozenset[tuple[int, ...]](): 0}
+    closed = _closed_by_affinity(problem)
+    nothing: frozenset[int] = frozenset()
+    number = {(frozenset[tuple[int, ...]](), nothing): 0}
     allowed_of = np.zeros(len(problem.demands), dtype=np.int64)
-    for demand, elements in avoided.items():
-        allowed_of[demand] = number.setdefault(frozenset(elements), len(number))
+    for demand in sorted({*avoided, *closed}):
+        key = frozenset(avoided.get(demand, ())), closed.get(demand, nothing)
+        allowed_of[demand] = number.setdefault(key, len(number))
     allowed = np.ones((len(number), len(problem.links)), dtype=bool)
-    for elements_of_set, row in number.items():
+    for (elements_of_set, links), row in number.items():
+        allowed[row, list(links)] = False
         for nodes in elements_of_set:
             if len(nodes) == 2:
                 allowed[row] &= (problem.tail != nodes[0]) | (problem.head != nodes[1])
@@ -142,13 +146,32 @@ def _allowed_links(problem: FlowProblem) -> tuple[Bools, Ints]:
     return allowed, allowed_of
 
 
+def _closed_by_affinity(problem: FlowProblem) -> dict[int, frozenset[int]]:
+    """Return the links that rules of administrative groups close for demands that have such rules.
+
+    A link of a group to avoid is closed, and where there are groups to use, each link that is in none.
+    """
+    avoided: dict[int, set[int]] = {}
+    open_links: dict[int, set[int]] = {}
+    for rule in problem.parsed_rules:
+        if rule.affinity:
+            links_of = open_links if rule.is_use else avoided
+            for demand in rule.demands(problem).tolist():
+                links_of.setdefault(demand, set()).update(rule.links)
+    every = set(range(len(problem.links)))
+    return {
+        demand: frozenset(avoided.get(demand, set()) | (every - open_links.get(demand, every)))
+        for demand in {*avoided, *open_links}
+    }
+
+
 def _conditions(problem: FlowProblem) -> dict[int, Conditions]:
     """Return the required nodes of demands' routes, and the longer paths that they must not pass."""
     needs: dict[int, list[Sequences]] = {}
     paths: dict[int, list[tuple[int, ...]]] = {}
     forbidden: dict[int, list[tuple[int, ...]]] = {}
     for rule in problem.parsed_rules:
-        if not rule.is_use and len(rule.nodes) <= 2:
+        if rule.affinity or (not rule.is_use and len(rule.nodes) <= 2):
             continue
         for demand in rule.demands(problem).tolist():
             if not rule.is_use:

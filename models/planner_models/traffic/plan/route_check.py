@@ -74,14 +74,14 @@ def _check_latency(problem: Traffic, ways: _Ways) -> Violations:
 
 def _check_rules(problem: Traffic, ways: _Ways) -> Violations:
     violations: list[tuple[str, float]] = []
-    paths: dict[int, list[Rule]] = {}
+    together: dict[tuple[int, bool], list[Rule]] = {}  # of which one must hold, by demand
     for rule in problem.parsed_rules:
         for k in rule.demands(problem).tolist():
-            if rule.is_use and rule.is_path:
-                paths.setdefault(k, []).append(rule)
+            if rule.is_use and (rule.is_path or rule.affinity):
+                together.setdefault((k, bool(rule.affinity)), []).append(rule)
                 continue
             violations += _broken(problem, ways, k, [rule])
-    for k, rules in paths.items():
+    for (k, _), rules in together.items():
         violations += _broken(problem, ways, k, rules)
     return Violations.of(
         "rules",
@@ -97,6 +97,9 @@ def _broken(problem: Traffic, ways: _Ways, k: int, rules: Sequence[Rule]) -> Ite
     if ways.served_mbps[k] <= 0:
         return
     is_use = rules[0].is_use
+    if rules[0].affinity:
+        yield from _broken_affinity(problem, ways, k, rules)
+        return
     sequences = [rule.nodes for rule in rules]
     if not is_use and len(sequences[0]) == 1 and sequences[0][0] in (problem.source[k], problem.target[k]):
         return
@@ -106,6 +109,23 @@ def _broken(problem: Traffic, ways: _Ways, k: int, rules: Sequence[Rule]) -> Ite
         names = problem.nodes["node"].to_numpy()
         texts = " or ".join(" > ".join(names[list(nodes)]) for nodes in sequences)
         yield f"{problem.demand_labels[k]}: {'use' if is_use else 'avoid'} {texts}", amount
+
+
+def _broken_affinity(
+    problem: Traffic, ways: _Ways, k: int, rules: Sequence[Rule]
+) -> Iterator[tuple[str, float]]:
+    """Yield the groups of links that a demand must use or avoid, and its traffic against that."""
+    is_use = rules[0].is_use
+    links = frozenset[int]().union(*(rule.links for rule in rules))
+    amount = sum(
+        way.rate_mbps
+        for way in ways.of(k)
+        if any((link in links) != is_use for leg in way.legs for link in leg.links)
+    )
+    if amount > allowance(problem.rate_mbps[k]):
+        names = " or ".join(rule.affinity for rule in rules)
+        verb = "use" if is_use else "avoid"
+        yield f"{problem.demand_labels[k]}: {verb} links of affinity {names}", amount
 
 
 class _Ways:

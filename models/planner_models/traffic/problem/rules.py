@@ -5,6 +5,7 @@ Tunnels are the paths that operators have configured, RSVP-TE tunnels or lists o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from planner_models.traffic.problem.tables import TrafficTables
 
 RULE_NAMES: Final = ("avoid", "use")
+DIVIDERS: Final = re.compile(r"[\s;,|]+")
+"""Between the administrative groups of a link."""
 TUNNELS: Final = Table(
     name="tunnels",
     about="a path that is configured for a demand; a demand may have several",
@@ -53,7 +56,7 @@ def _blank(about: str) -> Column:
 
 RULES: Final = Table(
     name="rules",
-    about="a node, a link or a path that the traffic of demands must use or avoid",
+    about="a node, a link, a path or a group of links that the traffic of demands must use or avoid",
     columns={
         "source": _blank("node where the demands start; blank: all"),
         "target": _blank("node where the demands end; blank: all"),
@@ -64,6 +67,10 @@ RULES: Final = Table(
         "path": _blank(
             "nodes that routes pass one after another, A > B > C, or as a JSON list; of several paths to "
             "use, each route has one"
+        ),
+        "affinity": _blank(
+            "administrative group of links, as in RSVP-TE; where there are groups to use, each link of a "
+            "route has one of them"
         ),
     },
     may_be_empty=True,
@@ -78,6 +85,8 @@ class Rule:
     is_use  whether routes must pass `nodes`, and not must not
     nodes   one node, the ends of a link, or the nodes of a path, one after another
     is_path  whether it is one of several paths that a route may use
+    affinity  group of links that it names instead, "" for none; `nodes` is empty then
+    links     rows of the links of this group
     """
 
     source: int
@@ -85,6 +94,8 @@ class Rule:
     is_use: bool
     nodes: tuple[int, ...]
     is_path: bool
+    affinity: str = ""
+    links: frozenset[int] = frozenset()
 
     def demands(self, problem: TrafficTables) -> Ints:
         """Return the demands that it holds for, by row."""
@@ -102,12 +113,16 @@ def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
     assert frame is not None
     node_of = {name: node for node, name in enumerate(problem.nodes["node"].tolist())}
     link_names = find_links(problem)
+    groups = find_affinities(problem)
     faults = RowFaults(frame, "rules")
     rules: list[Rule] = []
     for row, cells in enumerate(frame.to_dict("records")):
         texts = {column: str(cells.get(column, "")) for column in RULES.columns}
         listed = _listed_nodes(texts, faults, row)
         _require_nodes(texts, listed, node_of, faults, row)
+        if texts["affinity"] and texts["affinity"] not in groups and problem.down is None:
+            near = did_you_mean(texts["affinity"], groups)
+            faults.add(row, f"affinity '{abbreviate(texts['affinity'])}' is that of no link{near}")
         nodes = tuple(node_of.get(name, -1) for name in listed)
         fault = link_names.missing_step(listed, nodes)
         if len(set(nodes)) < len(nodes):
@@ -121,6 +136,8 @@ def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
                 is_use=texts["rule"] == "use",
                 nodes=nodes,
                 is_path=bool(texts["path"]),
+                affinity=texts["affinity"],
+                links=groups.get(texts["affinity"], frozenset()),
             )
         )
     return rules, faults.report()
@@ -143,11 +160,18 @@ def _listed_nodes(texts: dict[str, str], faults: RowFaults, row: int) -> list[st
         faults.add(row, f"rule '{abbreviate(texts['rule'])}' is not avoid or use{near}")
     if texts["source"] and texts["source"] == texts["target"]:
         faults.add(row, f"source and target are both '{texts['source']}', must differ")
-    named = {"node": texts["node"], "link": texts["tail"] or texts["head"], "path": texts["path"]}
+    named = {
+        "node": texts["node"],
+        "link": texts["tail"] or texts["head"],
+        "path": texts["path"],
+        "affinity": texts["affinity"],
+    }
     kinds = [kind for kind, text in named.items() if text]
     if len(kinds) != 1:
         what = " and ".join(kinds) or "none"
-        faults.add(row, f"must name a node, a link (tail and head) or a path; has {what}")
+        faults.add(row, f"must name a node, a link (tail and head), a path or an affinity; has {what}")
+        return []
+    if kinds == ["affinity"]:
         return []
     if kinds == ["node"]:
         return [texts["node"]]
@@ -172,6 +196,17 @@ def _listed_path(texts: dict[str, str], faults: RowFaults, row: int) -> list[str
         faults.add(row, f"path is '{abbreviate(texts['path'])}', must be two nodes at least, such as A > B")
         return []
     return listed
+
+
+def find_affinities(problem: TrafficTables) -> dict[str, frozenset[int]]:
+    """Return the rows of the links of each administrative group."""
+    groups: dict[str, set[int]] = {}
+    if "affinity" in problem.links:
+        for row, text in enumerate(problem.links["affinity"].fillna("").astype(str)):
+            for name in DIVIDERS.split(text):
+                if name:
+                    groups.setdefault(name, set()).add(row)
+    return {name: frozenset(rows) for name, rows in groups.items()}
 
 
 def read_tunnels(problem: TrafficTables) -> tuple[Tunnels, list[str]]:

@@ -69,6 +69,12 @@ LINKS: Final = Table(
         "latency_ms": number(
             "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
         ),
+        "affinity": label(
+            "administrative groups (affinities) for rules, divided by spaces or semicolons; blank: none",
+            optional=True,
+            may_be_blank=True,
+            other_names=("affinities", "admin group", "admin groups", "administrative group", "link colour"),
+        ),
         "split_weight": number(
             "its part of traffic that splits over equal-cost next hops, against other links of the node, in "
             "design weighted_ecmp; blank: 1",

@@ -7,10 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.contract.tables import digest
 from planner.errors import InputError
-from planner_models.traffic import Traffic
+from planner_models.flows.route_limits import RouteLimits
+from planner_models.traffic import Traffic, check
+from planner_models.traffic.designs.optimum import optimum
 from planner_models.traffic.problem.adjustments import adjust
 
 LINKS = pd.DataFrame(
@@ -54,8 +58,11 @@ def test_rules_are_read() -> None:
         ({"rule": "avoit", "node": "A"}, "rule 'avoit' is not avoid or use; did you mean 'avoid'?"),
         ({"rule": "use", "node": "Ax"}, "node 'Ax' is no node of the network; did you mean 'A'?"),
         ({"rule": "use", "source": "Q", "node": "A"}, "source 'Q' is no node of the network"),
-        ({"rule": "use"}, "must name a node, a link (tail and head) or a path; has none"),
-        ({"rule": "use", "node": "A", "path": "A > B"}, "must name a node, a link (tail and head) or a path"),
+        ({"rule": "use"}, "must name a node, a link (tail and head), a path or an affinity; has none"),
+        (
+            {"rule": "use", "node": "A", "path": "A > B"},
+            "must name a node, a link (tail and head), a path or",
+        ),
         ({"rule": "use", "tail": "A"}, "head is empty: a link needs tail and head"),
         ({"rule": "use", "tail": "A", "head": "A"}, "tail and head are both 'A', must differ"),
         ({"rule": "use", "tail": "A", "head": "C"}, "there is no link A > C"),
@@ -168,3 +175,56 @@ def test_limits_need_latencies() -> None:
     demands = DEMANDS_of_tunnels.assign(max_latency_ms=5.0)
     with pytest.raises(InputError, match="max_latency_ms is 5, but links has no column latency_ms"):
         Traffic.from_tables({"links": LINKS_of_tunnels, "demands": demands})
+
+
+GROUPS = pd.DataFrame([("gold",), ("gold; leased",), (" leased",), ("",)], columns=["affinity"])
+
+
+def with_groups(*rows: dict[str, Any]) -> Traffic:
+    links = LINKS.assign(affinity=GROUPS["affinity"])
+    return Traffic.from_tables({"links": links, "demands": DEMANDS, "rules": pd.DataFrame(list(rows))})
+
+
+def test_rules_name_groups_of_links() -> None:
+    problem = with_groups(
+        {"rule": "avoid", "affinity": "leased"}, {"rule": "use", "source": "A", "affinity": "gold"}
+    )
+    assert [sorted(rule.links) for rule in problem.parsed_rules] == [[1, 2], [0, 1]]
+    limits = RouteLimits.of(problem)
+    assert limits is not None
+    allowed = [limits.allowed[number].tolist() for number in limits.allowed_of.tolist()]
+    assert allowed == [[True, False, False, False], [True, False, False, True]]
+    # a group stays known where its only links are down
+    assert len(adjust(problem, fail_links=("A->B", "B->C")).parsed_rules) == 2
+
+
+def test_an_unknown_group_is_refused() -> None:
+    with pytest.raises(InputError, match=r"affinity 'golt' is that of no link; did you mean 'gold'\?"):
+        with_groups({"rule": "use", "affinity": "golt"})
+
+
+@given(
+    st.lists(st.sampled_from(["", "x", "y", "x y"]), min_size=8, max_size=8),
+    st.sampled_from(["avoid", "use"]),
+)
+def test_a_group_is_the_same_as_all_its_links(names: list[str], rule: str) -> None:
+    """Rules for a group have the same optimum and keep the same routes as rules for each link in question."""
+    ends = [("a", "b"), ("b", "d"), ("a", "c"), ("c", "d"), ("b", "c"), ("c", "b"), ("a", "d"), ("b", "a")]
+    links = pd.DataFrame(ends, columns=["tail", "head"]).assign(capacity_mbps=4.0, affinity=[*names])
+    demands = pd.DataFrame([("a", "d", 9.0), ("b", "d", 3.0)], columns=["source", "target", "rate_mbps"])
+    is_closed = [("x" in name.split()) == (rule == "avoid") for name in names]
+    tables = {"links": links, "demands": demands}
+    if not any("x" in name.split() for name in names):
+        return
+    by_group = Traffic.from_tables({**tables, "rules": pd.DataFrame([{"rule": rule, "affinity": "x"}])})
+    closed = [pair for pair, is_so in zip(ends, is_closed, strict=True) if is_so]
+    rows = pd.DataFrame([{"rule": "avoid", "tail": tail, "head": head} for tail, head in closed])
+    by_link = Traffic.from_tables({**tables, "rules": rows} if closed else tables)
+    found = [optimum.route(problem, objective="total") for problem in (by_group, by_link)]
+    assert found[0].proof.objective == pytest.approx(found[1].proof.objective)
+    for problem, decision in zip((by_group, by_link), found, strict=True):
+        assert decision.plan is not None
+        assert check(problem, decision.plan).frame.empty
+    free = optimum.route(Traffic.from_tables(tables), objective="total").plan
+    assert free is not None
+    assert check(by_group, free).frame.empty == check(by_link, free).frame.empty
