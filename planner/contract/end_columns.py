@@ -74,17 +74,22 @@ def match_ends(
     matches  given names by our name, as far as they are known
     """
     pairs = [pair for pair in ENDS if set(pair) <= set(columns)]
-    if len(pairs) != 1 or all(ours in matches for ours in pairs[0]):
+    if len(pairs) != 1 or set(pairs[0]) <= set(matches):
         return {}
+    (pair,) = pairs
     taken = set(chain.from_iterable(matches.values()))
     free = [name for name in column_names if name not in taken]
-    for together in OTHER_NAMES:
-        if together == UNCLEAR_OF_DEMANDS and pairs[0] in DEMAND_ENDS:
-            continue
-        ends = _match_together(pairs[0], together, free, matches, column_names[:2])
-        if len(ends) == len(pairs[0]):
+    for together in _names_of_ends(pair):
+        ends = _match_together(pair, together, free, matches, column_names[:2])
+        if len(ends) == len(pair):
             return {ours: name for ours, name in ends.items() if ours not in matches}
-    return _match_repeated(pairs[0], column_names, taken)
+    return _match_repeated(pair, column_names, taken)
+
+
+def _names_of_ends(pair: tuple[str, str]) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the names of both ends that occur together, without those that are unclear for demands."""
+    is_unclear = pair in DEMAND_ENDS
+    return [together for together in OTHER_NAMES if not (is_unclear and together == UNCLEAR_OF_DEMANDS)]
 
 
 def _match_together(
@@ -107,14 +112,15 @@ def _match_together(
         candidates = matched or _finest([name for name in free if _is_one_of(name, names)])
         if together in WITH_WORDS:
             stands_first = list(first_two[pair.index(ours) :][:1])
-            candidates = [
-                name
-                for name in candidates
-                if plain(name) not in names or (name in stands_first and name.isupper())
-            ]
+            candidates = [name for name in candidates if _says_enough(name, names, stands_first)]
         if len(candidates) == 1:
             ends[ours] = candidates[0]
     return ends
+
+
+def _says_enough(name: str, names: Collection[str], stands_first: Collection[str]) -> bool:
+    """Return whether a name has a word beside it, or is the capital letter of a column that stands first."""
+    return plain(name) not in names or (name in stands_first and name.isupper())
 
 
 def _match_repeated(

@@ -285,28 +285,31 @@ def _grids(system: System, scenario: Scenario, draws: int = 0) -> Iterator[Grid]
     """
     yield from _plain_grids(system, scenario, draws)
     for degradation in _coordination(system).degradations:
-        exact, *degraded = (
-            int(value) if float(value).is_integer() else value for value in degradation.values
-        )
         for entry in scenario.designs:
             if degradation.parameter in parameters_of(entry.design.observe):
-                key = f"designs.{entry.label}.information.{degradation.parameter}"
-                yield lay_out([scenario], axes={key: [exact]}, designs=[entry.label], plans=False)
-                axes: dict[str, list[Any]] = {key: degraded}
-                if degradation.seeds > 1:
-                    axes[f"designs.{entry.label}.information.seed"] = list(range(degradation.seeds))
-                yield lay_out([scenario], axes=axes, designs=[entry.label], plans=False)
-                for drawn in _draw_axes(system, draws):
-                    seed_key = _coordination(system).seed_key
-                    pairs = list(itertools.product(degraded, drawn[seed_key]))
-                    axes = {
-                        **drawn,
-                        seed_key: [seed for _, seed in pairs],
-                        key: [value for value, _ in pairs],
-                    }
-                    if degradation.seeds > 1:
-                        axes[f"designs.{entry.label}.information.seed"] = axes[seed_key]
-                    yield lay_out([scenario], axes=axes, designs=[entry.label], zipped=True, plans=False)
+                for axes, zipped in _information_axes(system, degradation, entry.label, draws):
+                    yield lay_out([scenario], axes=axes, designs=[entry.label], zipped=zipped, plans=False)
+
+
+def _information_axes(
+    system: System, degradation: Degradation, label: str, draws: int
+) -> Iterator[tuple[dict[str, list[Any]], bool]]:
+    """Yield the axes of exact, of degraded and of drawn information; and whether they go in parallel."""
+    exact, *degraded = (int(value) if float(value).is_integer() else value for value in degradation.values)
+    key = f"designs.{label}.information.{degradation.parameter}"
+    information_seed = f"designs.{label}.information.seed"
+    yield {key: [exact]}, False
+    axes: dict[str, list[Any]] = {key: degraded}
+    if degradation.seeds > 1:
+        axes[information_seed] = list(range(degradation.seeds))
+    yield axes, False
+    for drawn in _draw_axes(system, draws):
+        seed_key = _coordination(system).seed_key
+        pairs = list(itertools.product(degraded, drawn[seed_key]))
+        axes = {**drawn, seed_key: [seed for _, seed in pairs], key: [value for value, _ in pairs]}
+        if degradation.seeds > 1:
+            axes[information_seed] = axes[seed_key]
+        yield axes, True
 
 
 def _run(

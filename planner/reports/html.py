@@ -118,15 +118,15 @@ def fragment(page: Page) -> str:
 
     The chart loads plotly.js from its public address, as plotly's own charts in a notebook do.
     """
-    shown = [
-        section for section in page.parts if not section.folded and (section.sentences or section.tables)
-    ][:1]
-    sentences = [line for section in shown for line in lines(section.sentences)]
-    tables = [table for section in shown for table in section.tables][:1]
-    notes = [line for section in shown for line in lines(section.notes) if line.kind != "dim"]
+    first = next(
+        (section for section in page.parts if not section.folded and (section.sentences or section.tables)),
+        Part(),
+    )
+    warnings = [Text(warning, "bad") for warning in page.warnings[:MOST_NOTES]]
+    notes = [line for line in lines(first.notes) if line.kind != "dim"]
     return _template("fragment").render(
-        sentences=[*sentences, *lines([Text(warning, "bad") for warning in page.warnings[:MOST_NOTES]])],
-        tables=[replace(table, rows=table.rows[:MOST_ROWS]) for table in tables],
+        sentences=[*lines(first.sentences), *lines(warnings)],
+        tables=[replace(table, rows=table.rows[:MOST_ROWS]) for table in first.tables[:1]],
         notes=notes[:MOST_NOTES],
         chart=Markup(_first_chart(page)),
     )

@@ -85,8 +85,8 @@ def storyline(page: Page) -> Storyline:
 
 def _section(page_part: Part, verdict: str, picture: tuple[str, Drawing] | None) -> Section:
     """Return a part without the verdict and the picture, with which a document begins."""
-    drawings = [drawing for drawing in page_part.drawings() if has_svg(drawing)][:MOST_DRAWINGS]
-    wide = [drawing for drawing in drawings if is_wide(drawing)]
+    drawings = list(filter(has_svg, page_part.drawings()))[:MOST_DRAWINGS]
+    wide = list(filter(is_wide, drawings))
     return Section(
         title=page_part.title,
         sentences=[line for line in lines(page_part.sentences) if line.text != verdict],

@@ -175,14 +175,19 @@ class LocalWorkers:
         """Return the next call for a worker, once there is one; None where the pool closes."""
         with self.changed:
             while not self.is_closing:
-                for position, call in enumerate(self.calls):
-                    if call.worker in (None, worker):
-                        del self.calls[position]
-                        if call.deaths or call.future.set_running_or_notify_cancel():
-                            return call
-                        break
-                else:
+                call = self._take_call(worker)
+                if call is None:
                     self.changed.wait()
+                elif call.deaths or call.future.set_running_or_notify_cancel():
+                    return call
+        return None
+
+    def _take_call(self, worker: str) -> _Call | None:
+        """Take the first call that a worker may make from those that wait; None where there is none."""
+        for position, call in enumerate(self.calls):
+            if call.worker in (None, worker):
+                del self.calls[position]
+                return call
         return None
 
     def on_death(self, worker: _Worker, call: _Call, text: str) -> None:

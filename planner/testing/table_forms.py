@@ -146,13 +146,17 @@ def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[st
             if header not in names:
                 yield header, {name: header}
     pairs = [pair for pair in ENDS if set(pair) <= set(table.columns)]
-    if len(pairs) != 1 or not set(pairs[0]) <= set(names):
-        return
-    others = set(names) - set(pairs[0])
-    clear = [pair for pair in OTHER_NAMES if pair != UNCLEAR_OF_DEMANDS or pairs[0] not in DEMAND_ENDS]
+    if len(pairs) == 1 and set(pairs[0]) <= set(names):
+        yield from _synonyms_of_ends(pairs[0], names)
+
+
+def _synonyms_of_ends(pair: tuple[str, str], names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield names that other tools give to both ends, with the renamed columns."""
+    others = set(names) - set(pair)
+    clear = [words for words in OTHER_NAMES if words != UNCLEAR_OF_DEMANDS or pair not in DEMAND_ENDS]
     for words in chain.from_iterable(starmap(_words_of_ends, clear)):
         if not set(words) & others:
-            yield " and ".join(words), dict(zip(pairs[0], words, strict=True))
+            yield " and ".join(words), dict(zip(pair, words, strict=True))
 
 
 def _words_of_ends(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:

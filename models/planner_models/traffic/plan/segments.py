@@ -55,7 +55,8 @@ def read_segments(
     for row, (demand, source, target, text, share) in enumerate(zip(demands, *columns, strict=True)):
         where = f"segments row {row + 1}"
         nodes = _parse(text)
-        if skip_unknown and (demand < 0 or nodes is None or not row_of.keys() >= set(nodes)):
+        is_known = demand >= 0 and nodes is not None and row_of.keys() >= set(nodes)
+        if skip_unknown and not is_known:
             continue
         if demand < 0:
             raise PlanRejected(f"{where}: {source}->{target} is no demand of the problem")

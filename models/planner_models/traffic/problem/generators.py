@@ -348,16 +348,18 @@ def _place_racks_of_vl2(tors: int, aggregations: int, hosts_per_tor: int) -> tup
         members = [f"host-{t}-{h}" for h in range(hosts_per_tor)]
         positions |= _place_rack(f"tor-{t}", members, index + gaps[index] + 0.5, width, pod_of[t])
     for a in range(aggregations):
-        near = [
-            positions[f"tor-{t}"][0]
-            for t in range(tors)
-            if a in ((2 * t) % aggregations, (2 * t + 1) % aggregations)
-        ]
-        side = 0.25 if a % 2 else -0.25
-        across = float(np.mean(near)) + side if near and is_paired else (a + 0.5) * width / aggregations
-        group = f"pod {a // 2}" if is_paired else "aggregation"
+        across, group = (a + 0.5) * width / aggregations, "aggregation"
+        if is_paired:
+            group, side = f"pod {a // 2}", 0.25 if a % 2 else -0.25
+            below = _racks_below(a, tors, aggregations)
+            across = float(np.mean([positions[f"tor-{t}"][0] for t in below])) + side if below else across
         positions[f"aggregation-{a}"] = (across, AGGREGATION_TIER * width, group)
     return positions, width
+
+
+def _racks_below(aggregation: int, tors: int, aggregations: int) -> list[int]:
+    """Return the racks that are connected to an aggregation switch."""
+    return [t for t in range(tors) if aggregation in ((2 * t) % aggregations, (2 * t + 1) % aggregations)]
 
 
 def _place_rack(switch: str, hosts: Sequence[str], across: float, width: float, group: str) -> Places:
