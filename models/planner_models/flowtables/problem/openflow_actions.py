@@ -87,7 +87,7 @@ def read_actions(text: str) -> str:
         if name in ("push", "pop") and value:
             steps += _read_stack(name, value, stacked)
         else:
-            steps += _read_action(action)
+            steps += read_action(action)
     if stacked:
         raise BadMatch("leaves values on the stack for other rules, which is not modelled: push without pop")
     return " ".join(steps) or "drop"
@@ -113,7 +113,7 @@ def _read_stack(name: str, target: str, stacked: list[int]) -> list[str]:
     return _copy([Subfield(f"stack{len(stacked)}", 0, bits)], parts, f"{name}:{target}")
 
 
-def _read_action(action: str) -> list[str]:
+def read_action(action: str) -> list[str]:
     """Return the steps of one action."""
     parsed = re.fullmatch(r"(\w+)(?:[:=]?\((.*)\)|:(.*))?", action, re.DOTALL)
     if parsed is None:

@@ -24,7 +24,7 @@ ALWAYS: Final = "always"
 REGISTER: Final = "register"
 HEXADECIMAL: Final = (
     "eth_type", "vlan_tci", "metadata", "tun_id", "ct_state", "ct_mark", "ct_label", "pkt_mark", "ipv6_label",
-    "tcp_flags",
+    "tcp_flags", "recirc_id", "dp_hash",
 )  # fmt: skip
 """Fields that are shown as hexadecimal numbers, whatever their size."""
 
