@@ -37,6 +37,8 @@ def decide(
     # the value of an entry is one of its headers: the action of all of them
     action = [names[number] for number in classify(value, problem.entries).tolist()]
     plan = make_plan(problem, value, mask_of, table.masks[:masks].copy(), action)
+    if bound is not None and problem.is_evaluated:
+        scope = "entries within those that the tables of the switch make" + (f"; {scope}" if scope else "")
     objective = measure(problem, plan, None)[metric]
     assert objective is not None
     if bound is not None and metric == METRIC:  # packets to the controller are upcalls in every cache

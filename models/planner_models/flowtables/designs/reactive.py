@@ -19,12 +19,14 @@ from pydantic import Field
 from planner.bits import count_bits
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.bit_index import find_meeting, has_bit, make_bit_index, weigh_bits
 from planner_models.flowtables.plan.classification import classify, find_needed
-from planner_models.flowtables.plan.lookup import Table, find_all, install_all, make_table
+from planner_models.flowtables.plan.lookup import Table, fill_table, find_all, install_all, make_table
+from planner_models.flowtables.plan.installed import list_installed
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -107,12 +109,29 @@ def find_needed_bits(problem: FlowTables, headers: Words) -> Words:
 def make_searched_masks(
     problem: FlowTables, *, by_priority: bool = False, is_staged: bool = False, by_prefix: bool = False
 ) -> Callable[[Words], Words]:
-    """Return the function that finds the bits that a search looks at for each of some headers (n, words)."""
+    """Return the function that finds the bits that a search looks at for each of some headers (n, words).
+
+    raises  InputError for a search without all optimizations where rules are entries evaluated with all
+    """
+    if problem.is_evaluated and not (by_priority and is_staged and by_prefix):
+        raise InputError(
+            "rules are entries that the tables of the switch make with all optimizations; searches with fewer need "
+            "the tables themselves, so that of these designs only 'all' is there"
+        )
+    if problem.is_evaluated:
+        return partial(_match_installed, problem)
     space = make_tuple_space(problem, is_staged=is_staged)
     return lambda headers: (
         search(problem, headers, space, by_priority=by_priority, by_prefix=by_prefix)
         | find_needed_bits(problem, headers)
     )
+
+
+def _match_installed(problem: FlowTables, headers: Words) -> Words:
+    """Return the mask of the installed entry that holds each of some headers (n, words)."""
+    value, mask_of, masks = list_installed(problem)
+    entry, _ = find_all(fill_table(value, mask_of, masks), headers)
+    return np.ascontiguousarray(masks[mask_of[entry]])
 
 
 MASKS_OF_MISSES: Final[dict[str, Callable[[FlowTables], Callable[[Words], Words]]]] = {

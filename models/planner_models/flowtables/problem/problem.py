@@ -56,6 +56,7 @@ class FlowTables(SwitchTables):
     fields   field, bits, stage, prefix, role?; None: the five-tuple
     costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, table_limit, microflow_entries,
              idle_s, in one row; None: as published
+    installed  match, origin, packets?: entries that the cache has now; None: unknown
     changes  time_s, change, priority, match, action, table; None: rules stay
 
     raises   InputError with every fault
@@ -67,6 +68,8 @@ class FlowTables(SwitchTables):
             faults += find_faults(self)
         if not faults and self.changes is not None:
             faults += find_bad_changes(self)
+        if not faults and self.installed is not None:
+            faults += _find_bad_installed(self)
         if faults:
             raise InputError(*faults)
 
@@ -244,6 +247,21 @@ def _find_bad_headers(problem: SwitchTables) -> list[str]:
             "not used"
         )
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header", count=count)
+
+
+def _find_bad_installed(problem: SwitchTables) -> list[str]:
+    """Return a fault for each installed entry that is no cube of headers."""
+    assert problem.installed is not None
+    faults: list[str] = []
+    for row, text in enumerate(problem.installed["match"].map(_text)):
+        try:
+            if len(problem.layout.parse(text)) > 1:
+                raise BadMatch("is a range, must be one value and mask")
+        except BadMatch as error:
+            describe_first(
+                faults, f"{row_name(problem.installed, 'installed', row)}: match '{text}': ", error
+            )
+    return shorten_faults(faults, file_name(problem.installed, "installed"), "with a bad match")
 
 
 def find_bad_changes(problem: SwitchTables) -> list[str]:

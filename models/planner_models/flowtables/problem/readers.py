@@ -20,6 +20,10 @@ from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text
 from planner_models.flowtables.problem.actions import NORMAL
+from planner_models.flowtables.problem.evaluation.entries import evaluate
+from planner_models.flowtables.problem.evaluation.groups import read_groups
+from planner_models.flowtables.problem.evaluation.names import Numbers
+from planner_models.flowtables.problem.evaluation.reading import NEEDS_EVALUATION, read_switch
 from planner_models.flowtables.problem.fields import FIVE_TUPLE, WITH_PORTS, Layout, make_layout
 from planner_models.flowtables.problem.generators import Accept, Connections, Seed, Skew, draw_flows
 from planner_models.flowtables.problem.openflow import read_rules, translate_header
@@ -44,6 +48,14 @@ def read_openflow(
     *,
     path: Annotated[Path, Field(description="output of ovs-ofctl dump-flows, or a file for add-flows")],
     flows: Flows = None,
+    groups: Annotated[
+        Path | None,
+        Field(description="output of ovs-ofctl dump-groups, or a file for add-groups; none: no groups"),
+    ] = None,
+    ports: Annotated[
+        Path | None,
+        Field(description="output of ovs-ofctl show: numbers of ports that rules name, links that are down"),
+    ] = None,
     connections: Connections = 8_000,
     skew: Skew = 1.1,
     seed: Seed = 0,
@@ -52,20 +64,51 @@ def read_openflow(
 
     The fields are those that rules match, those that actions change or read, and those that every entry of
     Open vSwitch matches: the port of input, the type of Ethernet, and whether a packet of IP is a fragment.
-    Tables and ports have numbers (`--no-names`). Registers, several lookups and changes of headers are
-    followed; what is not modelled, such as connection tracking and groups, is refused by its name.
+    Tables and ports may have names. Registers, several lookups and changes of headers are followed. Tables
+    with connection tracking, groups, conjunctions, learned rules or labels of MPLS are evaluated for each
+    packet of `flows`: rules are the entries that Open vSwitch makes. What is not modelled is refused by its row.
 
     raises  InputError with a line for each row that is no rule, or is not modelled
     """
-    text = read_text(path)
+    numbers = Numbers(read_text(ports) if ports is not None else "")
+    text = numbers.replace_all(read_text(path))
+    group_text = numbers.replace_all(read_text(groups)) if groups is not None else ""
+    numbers.note(path.name)
+    if NEEDS_EVALUATION.search(text):
+        return _evaluate(text, path.name, flows, group_text, numbers, groups)
     if flows is None:
         rules, fields = read_rules(text, path.name)
         random = np.random.default_rng(seed)
         frame = draw_flows(rules, connections, skew, random, fields=fields)
         return FlowTables(rules=rules, fields=fields, flows=_draw_macs(frame, rules, fields, random))
-    frame = _translate_headers(read_table(FLOWS, flows))
+    frame = _translate_headers(_replace_ports(read_table(FLOWS, flows), numbers))
     rules, fields = read_rules(text, path.name, dict.fromkeys(frame["header"]))
     return FlowTables(rules=rules, fields=fields, flows=_assume_fields(frame, rules, fields))
+
+
+def _evaluate(
+    text: str, where: str, flows: Path | None, group_text: str, numbers: Numbers, groups: Path | None
+) -> FlowTables:
+    """Return the problem of the entries that the tables of a switch make for packets."""
+    read = read_groups(group_text, groups.name) if groups is not None else {}
+    switch = read_switch(text, where, read, groups.name if groups is not None else "")
+    switch.down = numbers.down
+    if flows is None:
+        raise InputError(
+            f"{where}: has tracking, groups, conjunctions, learned rules or labels, which are evaluated for the "
+            "packets of a file: flows = ... is missing"
+        )
+    frame = _replace_ports(read_table(FLOWS, flows), numbers)
+    return FlowTables(**evaluate(switch, frame, where)._asdict())
+
+
+def _replace_ports(frame: pd.DataFrame, numbers: Numbers) -> pd.DataFrame:
+    """Return connections with the numbers of ports that rules name."""
+    if not numbers.ports:
+        return frame
+    made = frame.assign(header=[numbers.replace_ports(str(text)) for text in frame["header"]])
+    made.attrs |= frame.attrs
+    return made
 
 
 def _translate_headers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -135,6 +135,24 @@ CHANGES: Final = Table(
     },
     may_be_empty=True,
 )
+EVALUATED: Final = "evaluated"
+DATAPATH: Final = "datapath"
+INSTALLED: Final = Table(
+    name="installed",
+    about="an entry that the cache of the switch has now, as its tables make it, or in a dump of its datapath",
+    columns={
+        "match": label("fields and values with masks; empty: all packets", may_be_blank=True),
+        "origin": choice(
+            "evaluated: made from the tables of the switch, for the packets of flows; datapath: in a dump of it",
+            (EVALUATED, DATAPATH),
+        ),
+        "packets": number(
+            "packets that matched it", at_least=0, at_most=1e15, whole=True, optional=True, default=0.0
+        ),
+    },
+    key=("match",),
+    may_be_empty=True,
+)
 MODULES: Final = Table(
     name="modules",
     about="a rule of a module, in place of the table rules; the highest priority of a module wins",
@@ -159,6 +177,6 @@ POLICIES: Final = Table(
         "second": label("module or policy; for restrict, a match"),
     },
 )
-RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS, CHANGES)
+RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS, CHANGES, INSTALLED)
 TABLES: Final = (*RULE_TABLES, MODULES, POLICIES)
-OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "changes", "modules", "policies")
+OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "changes", "installed", "modules", "policies")

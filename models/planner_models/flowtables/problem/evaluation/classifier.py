@@ -93,7 +93,9 @@ class Prefixes:
     def _search(self, address: int) -> tuple[int, frozenset[int]]:
         """Return the result of a search, not remembered."""
         if self._sorted is None:
-            self._sorted = sorted((value, length) for length, group in self.by_length.items() for value in group)
+            self._sorted = sorted(
+                (value, length) for length, group in self.by_length.items() for value in group
+            )
         lengths = frozenset(
             length
             for length, group in self.by_length.items()
@@ -131,7 +133,9 @@ class Subtable:
     def add(self, rule: Rule) -> None:
         """Add a rule, in place of one of the same priority and match."""
         rules = self.by_value.setdefault(rule.value, [])
-        rules[:] = sorted([r for r in rules if r.priority != rule.priority] + [rule], key=lambda r: -r.priority)
+        rules[:] = sorted(
+            [r for r in rules if r.priority != rule.priority] + [rule], key=lambda r: -r.priority
+        )
         self.highest = max(self.highest, rule.priority)
         for index, (_, mask) in zip(self.indices, self.parts, strict=False):
             index.add(rule.value & mask)

@@ -26,7 +26,9 @@ from planner_models.flowtables.problem.values import BadMatch, describe_first
 TYPES: Final = ("all", "select", "indirect", "ff", "fast_failover")
 LEAST_HASHES: Final = 16
 MOST_HASHES: Final = 64
-FINAL: Final = re.compile(r"(output|group|resubmit|ct|controller|\d+$|IN_PORT|LOCAL|NORMAL|FLOOD|ALL)", re.IGNORECASE)
+FINAL: Final = re.compile(
+    r"(output|group|resubmit|ct|controller|\d+$|IN_PORT|LOCAL|NORMAL|FLOOD|ALL)", re.IGNORECASE
+)
 
 
 class Bucket(NamedTuple):
@@ -118,7 +120,9 @@ def _read_bucket(text: str) -> Bucket:
     options, _, actions = text.partition("actions=") if "actions=" in text else ("", "", "")
     if "actions=" not in text:
         pieces = split_actions(text)
-        known = [piece for piece in pieces if re.match(r"(bucket_id|weight|watch_port|watch_group)[:=]", piece)]
+        known = [
+            piece for piece in pieces if re.match(r"(bucket_id|weight|watch_port|watch_group)[:=]", piece)
+        ]
         options = ",".join(known)
         actions = ",".join(piece for piece in pieces if piece not in known)
     for option in filter(None, options.strip(",").split(",")):

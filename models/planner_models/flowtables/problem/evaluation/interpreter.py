@@ -167,7 +167,9 @@ class Evaluation:
             entry = self._find(current)
             visits.append(Visit(current, entry))
             if len(visits) > MOST_PASSES:
-                raise InputError(f"rules: a packet comes back more than {MOST_PASSES} times, must come to an end")
+                raise InputError(
+                    f"rules: a packet comes back more than {MOST_PASSES} times, must come to an end"
+                )
             for following in entry.following:
                 waiting.append(_come_back(current, header, following))
         return visits
@@ -381,9 +383,7 @@ class Run:
         self.words.append(f"recirc:{number}")
         value, mask = written
         changed = (self.written | mask) & ~REGISTERS & ~field_mask("in_port")
-        self.following.append(
-            Following(number, self.base & changed & ~mask | value, changed, kind, target)
-        )
+        self.following.append(Following(number, self.base & changed & ~mask | value, changed, kind, target))
 
     def _freeze(self) -> None:
         """Send the packet back to the datapath with the operations that remain."""
@@ -554,7 +554,7 @@ class Run:
         for item in LAYOUT.fields:
             bits = field_mask(item.name)
             if difference & bits:
-                kind = "mpls:" if item.name.startswith("mpls_") else "set:"
+                kind = "mpls:" if item.name.startswith("mpls_") else "change:"
                 self.words.append(kind + LAYOUT.format_match(self.current & bits, bits))
         self.base = self.current & ~REGISTERS | self.base & REGISTERS
 

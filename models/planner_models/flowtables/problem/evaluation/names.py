@@ -10,9 +10,12 @@ from planner_models.flowtables.problem.openflow_fields import PORT_NUMBERS
 from planner_models.flowtables.problem.openflow_actions import PORTS
 
 NAME: Final = r'"?([A-Za-z_][\w.\-]*)"?'
-TABLE: Final = re.compile(rf"(?<![\w\"])(table=|goto_table:|resubmit\([^,()]*,){NAME}(?=[,\s)]|$)", re.MULTILINE)
+TABLE: Final = re.compile(
+    rf"(?<![\w\"])(table=|goto_table:|resubmit\([^,()]*,){NAME}(?=[,\s)]|$)", re.MULTILINE
+)
 PORT: Final = re.compile(
-    rf"(?<![\w\"])(in_port=|output:|watch_port[:=]|resubmit\(|actions=|enqueue\(|bucket=){NAME}(?=[,\s)]|$)", re.MULTILINE
+    rf"(?<![\w\"])(in_port=|output:|watch_port[:=]|resubmit\(|actions=|enqueue\(|bucket=){NAME}(?=[,\s)]|$)",
+    re.MULTILINE,
 )
 SHOWN: Final = re.compile(r"^\s*(\d+)\(([^)]+)\): addr", re.MULTILINE)
 DOWN: Final = re.compile(r"^\s*(\d+)\([^)]+\): addr(?:(?!^\s*\w+\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
@@ -78,7 +81,9 @@ class Numbers:
     def _number_ports(self, text: str) -> None:
         """Number the ports that have names and none in `ovs-ofctl show`."""
         names = dict.fromkeys(name for _, name in PORT.findall(text))
-        used = {int(number) for number in re.findall(r"(?:in_port=|output:)(\d+)", text)} | set(self.ports.values())
+        used = {int(number) for number in re.findall(r"(?:in_port=|output:)(\d+)", text)} | set(
+            self.ports.values()
+        )
         free = (number for number in range(1, 65_280) if number not in used)
         for name in names:
             is_port = name.upper() not in WORDS and not re.match(r"(NXM|OXM)_|x*reg\d|learn|clone", name)

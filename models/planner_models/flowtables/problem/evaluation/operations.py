@@ -136,7 +136,18 @@ class Learn(NamedTuple):
 
 
 Operation = (
-    Step | Track | ClearTrack | Group | Clone | Push | Pop | PushLabel | PopLabel | DecrementLabel | SetLabel | Learn
+    Step
+    | Track
+    | ClearTrack
+    | Group
+    | Clone
+    | Push
+    | Pop
+    | PushLabel
+    | PopLabel
+    | DecrementLabel
+    | SetLabel
+    | Learn
 )
 
 
@@ -177,7 +188,9 @@ def _read_clause(text: str) -> Clause:
         raise BadMatch(f"conjunction({text}) must be a number and a clause, such as conjunction(3,1/2)")
     number, index, count = int(parsed[1], 0), int(parsed[2]), int(parsed[3])
     if not 1 <= index <= count or not 2 <= count <= 64:
-        raise BadMatch(f"conjunction({text}) has clause {index} of {count}, must be 1 to the count, of 2 to 64")
+        raise BadMatch(
+            f"conjunction({text}) has clause {index} of {count}, must be 1 to the count, of 2 to 64"
+        )
     return Clause(number, index - 1, count)
 
 
@@ -207,14 +220,18 @@ def _read_track(text: str, layout: Layout) -> list[Operation]:
         elif name in ("commit", "force") or name.startswith(("exec", "alg")):
             words.append(option)
         else:
-            raise BadMatch(f"ct has no option '{option}'", near=(name, ["table", "zone", "nat", "commit", "exec"]))
+            raise BadMatch(
+                f"ct has no option '{option}'", near=(name, ["table", "zone", "nat", "commit", "exec"])
+            )
     word = re.sub(r"\s", "", ",".join(words))
     return [Track(f"ct:{word}", table, zone, "commit" in words, tuple(target))]
 
 
 def _read_translation(text: str) -> list[tuple[str, int]]:
     """Return the field and value of an address that `nat` writes, its first one, and those of a port."""
-    parsed = re.match(r"nat\(.*?(src|dst)=\[?([0-9a-fA-F.:]+?)\]?(?:-[0-9a-fA-F.:]+?)?(?::(\d+)(?:-\d+)?)?[,)]", text)
+    parsed = re.match(
+        r"nat\(.*?(src|dst)=\[?([0-9a-fA-F.:]+?)\]?(?:-[0-9a-fA-F.:]+?)?(?::(\d+)(?:-\d+)?)?[,)]", text
+    )
     if parsed is None:
         return []
     end, address, port = parsed.groups()

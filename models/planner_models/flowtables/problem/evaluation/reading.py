@@ -29,7 +29,13 @@ from planner_models.flowtables.problem.openflow import (
     MOST_TABLE,
     NOT_MATCHED,
 )
-from planner_models.flowtables.problem.openflow_fields import FIELDS, OTHER_NAMES, PARTS, WIDE, translate_match
+from planner_models.flowtables.problem.openflow_fields import (
+    FIELDS,
+    OTHER_NAMES,
+    PARTS,
+    WIDE,
+    translate_match,
+)
 from planner_models.flowtables.problem.values import BadMatch, Cube, describe_first
 
 NEEDS_EVALUATION: Final = re.compile(
@@ -41,7 +47,9 @@ OWN_FIELDS: Final = re.compile(
     r"[,\s]*\b(conj_id|mpls_label|mpls_tc|mpls_bos|mpls_ttl|recirc_id|dp_hash)=([^,\s]+)|[,\s]*(?<![=\w])(mplsm?)(?=[,\s]|$)"
 )
 KINDS: Final = {"mpls": "0x8847", "mplsm": "0x8848"}
-WORDS: Final = re.compile(r"(?:cookie|duration|n_packets|n_bytes|idle_age|hard_age|idle_timeout|hard_timeout)=\S*?[,\s]+")
+WORDS: Final = re.compile(
+    r"(?:cookie|duration|n_packets|n_bytes|idle_age|hard_age|idle_timeout|hard_timeout)=\S*?[,\s]+"
+)
 Head = tuple[int, int, int, int]
 
 

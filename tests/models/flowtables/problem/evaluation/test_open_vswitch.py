@@ -12,6 +12,7 @@ from planner_models.flowtables.problem.evaluation.bits import LAYOUT, field_mask
 from planner_models.flowtables.problem.evaluation.groups import read_groups
 from planner_models.flowtables.problem.evaluation.interpreter import Evaluation, Visit
 from planner_models.flowtables.problem.evaluation.reading import read_header, read_switch, translate_own
+from tests.models.flowtables.evaluated_tables import GROUPS, draw_header, draw_table
 from tests.models.flowtables.open_vswitch import BRIDGE, IS_THERE, NEWER, Switch, start_switch
 
 pytestmark = [
@@ -203,80 +204,5 @@ def test_evaluated_entries_are_those_of_open_vswitch(switch: Switch, case: str) 
 def test_random_tables_have_the_entries_of_open_vswitch(switch: Switch, seed: int) -> None:
     """Random matches, conjunctions, tracking, groups and copies, in three tables."""
     random = np.random.default_rng(seed)
-    lines = []
-    for table in range(3):
-        priorities = random.permutation(90)[:9] + 1
-        lines += [f"table={table},priority={p},{draw_rule(table, random)}" for p in priorities[:6]]
-        if random.random() < 0.6:
-            lines += draw_conjunction(table, int(priorities[6]), random)
-    groups = """group_id=1,type=all,bucket=actions=mod_dl_dst:00:00:00:00:00:02,output:3,bucket=actions=resubmit(,2)
-group_id=2,type=ff,bucket=watch_port:2,actions=resubmit(,2),bucket=watch_port:3,actions=output:3
-"""
-    headers = [draw_header(random) for _ in range(12)]
-    require_same(switch, "\n".join(lines) + "\n", groups, headers)
-
-
-def draw_conjunction(table: int, priority: int, random: np.random.Generator) -> list[str]:
-    """Return rules of one priority: two conjunctions of two clauses, and what they do."""
-    clauses: dict[str, list[str]] = {}
-    for number in (1, 2):
-        for _ in range(int(random.integers(1, 4))):
-            source = f"ip,nw_src={random.choice([10, 11])}.0.0.0/{random.choice([8, 9, 16])}"
-            clauses.setdefault(source, []).append(f"conjunction({10 * table + number},1/2)")
-        target = str(random.choice(["tcp,tp_dst=80", "tcp,tp_dst=443", "tcp,tp_dst=0x50/0xfff0", "udp"]))
-        clauses.setdefault(target, []).append(f"conjunction({10 * table + number},2/2)")
-    lines = [
-        f"table={table},priority={priority},{match},actions={','.join(dict.fromkeys(acts))}"
-        for match, acts in clauses.items()
-    ]
-    return lines + [
-        f"table={table},priority={priority},conj_id={10 * table + number},ip,actions=output:{number + 1}"
-        for number in (1, 2)
-    ]
-
-
-def draw_rule(table: int, random: np.random.Generator) -> str:
-    """Return a match and actions of OpenFlow, which fit together."""
-    kind = str(random.choice(["", "ip", "tcp", "udp", "arp"], p=[0.1, 0.3, 0.35, 0.15, 0.1]))
-    parts = [kind] if kind else []
-    if random.random() < 0.2:
-        parts.append(f"in_port={random.integers(1, 4)}")
-    if kind in ("ip", "tcp", "udp") and random.random() < 0.5:
-        parts.append(f"nw_dst={random.choice([10, 11])}.0.0.0/{random.choice([8, 12, 32])}")
-    if kind in ("tcp", "udp") and random.random() < 0.5:
-        parts.append(f"tp_dst={random.choice(['80', '443', '0x50/0xfff0'])}")
-    if table and random.random() < 0.4:
-        parts.append(f"reg0={random.integers(0, 3)}/0x3")
-    if table and kind and kind != "arp" and random.random() < 0.5:
-        parts.append(f"ct_state={random.choice(['+new+trk', '+est+trk', '-trk', '+trk'])}")
-    actions = []
-    for _ in range(int(random.integers(0, 3))):
-        choices = [f"load:{random.integers(0, 4)}->NXM_NX_REG0[0..1]", "mod_dl_dst:00:00:00:00:00:02"]
-        choices += ["move:NXM_OF_ETH_SRC[0..1]->NXM_NX_REG0[0..1]", "output:4", "ct_clear"]
-        if kind in ("ip", "tcp", "udp"):
-            choices += ["dec_ttl", "move:NXM_OF_IP_SRC[0..1]->NXM_NX_REG0[0..1]", "mod_nw_dst:10.1.1.1"]
-            choices += ["ct(commit,zone=3)", "clone(mod_nw_dst:10.2.2.2,output:4)"]
-        actions.append(str(random.choice(choices)))
-    ends = ["output:4", "output:3", "drop"]
-    if table < 2:
-        ends += [f"resubmit(,{table + 1})"] * 3 + ["output:4,resubmit(,2)", "group:1", "group:2,output:4"]
-    if table < 2 and kind in ("ip", "tcp", "udp"):
-        ends += [f"ct(table={table + 1},zone=2)", f"ct(commit,table={table + 1},zone=NXM_NX_REG0[0..15])"]
-    end = str(random.choice(ends))
-    actions = [end] if end == "drop" else [*actions, end]
-    return ",".join([*parts, "actions=" + ",".join(actions)])
-
-
-def draw_header(random: np.random.Generator) -> str:
-    """Return a packet that such rules may match."""
-    kind = str(random.choice(["tcp", "udp", "icmp", "arp"], p=[0.5, 0.25, 0.1, 0.15]))
-    parts = [f"in_port={random.integers(1, 4)} {kind} eth_src=00:00:00:00:00:0{random.integers(0, 4)}"]
-    parts.append(f"eth_dst=00:00:00:00:00:0{random.integers(1, 3)}")
-    if kind == "arp":
-        return " ".join([*parts, "arp_op=1"])
-    for end in ("src", "dst"):
-        parts.append(f"ip_{end}={random.choice([10, 11])}.{random.choice([0, 1, 128])}.0.{random.integers(0, 4)}")
-    parts.append(f"nw_ttl={random.choice([1, 3, 64])}")
-    if kind != "icmp":
-        parts.append(f"tp_src=9 tp_dst={random.choice([80, 443, 22, 95])}")
-    return " ".join([*parts, f"ct_state={random.choice(['+new+trk', '+est+trk'])}"])
+    text = draw_table(random)
+    require_same(switch, text, GROUPS, [draw_header(random) for _ in range(12)])
