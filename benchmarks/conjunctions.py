@@ -100,8 +100,8 @@ def main() -> None:
             assert action in (matching or {"out:9"}), packet
         entries = sum(len(by_value) for by_value in evaluation.entries.values())
         print(
-            f"{drawn.text.count(chr(10)) + 1:>8,} flows: read {read_s:.1f} s, {PACKETS:,} packets {evaluated_s:.1f} s "
-            f"(CPU), {entries:,} entries, {len(evaluation.entries)} masks"
+            f"{drawn.text.count(chr(10)) + 1:>8,} flows: read {read_s:.1f} s, {PACKETS:,} packets "
+            f"{evaluated_s:.1f} s (CPU), {entries:,} entries, {len(evaluation.entries)} masks"
         )
         assert read_s + evaluated_s <= GOAL_S
 

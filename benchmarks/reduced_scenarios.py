@@ -49,6 +49,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "topology/jupiter": {},
     "topology/training": {},
     "flowtables/own_data": {},
+    "flowtables/policies": {},
     "updates/diamond": {},
     "updates/repeater": {},
     "updates/greedy_order": {},

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-GROUPS = """group_id=1,type=all,bucket=actions=mod_dl_dst:00:00:00:00:00:02,output:3,bucket=actions=resubmit(,2)
+HOST = "00:00:00:00:00:02"
+GROUPS = f"""group_id=1,type=all,bucket=actions=mod_dl_dst:{HOST},output:3,bucket=actions=resubmit(,2)
 group_id=2,type=ff,bucket=watch_port:2,actions=resubmit(,2),bucket=watch_port:3,actions=output:3
 """
 Log = tuple[tuple[Any, ...], ...]
@@ -82,10 +83,10 @@ def draw_header(random: np.random.Generator) -> str:
     parts.append(f"eth_dst=00:00:00:00:00:0{random.integers(1, 3)}")
     if kind == "arp":
         return " ".join([*parts, "arp_op=1"])
-    for end in ("src", "dst"):
-        parts.append(
-            f"ip_{end}={random.choice([10, 11])}.{random.choice([0, 1, 128])}.0.{random.integers(0, 4)}"
-        )
+    parts += [
+        f"ip_{end}={random.choice([10, 11])}.{random.choice([0, 1, 128])}.0.{random.integers(0, 4)}"
+        for end in ("src", "dst")
+    ]
     parts.append(f"nw_ttl={random.choice([1, 3, 64])}")
     if kind != "icmp":
         parts.append(f"tp_src=9 tp_dst={random.choice([80, 443, 22, 95])}")
@@ -109,8 +110,8 @@ def read_number(text: str) -> int:
 def read_packet(text: str) -> dict[str, int]:
     """Return the fields of a packet; what connection tracking will say is in `after`."""
     packet = dict.fromkeys(
-        ("in_port", "eth_type", "eth_src", "eth_dst", "ip_src", "ip_dst", "ip_proto", "nw_ttl", "tp_dst", "reg0",
-         "ct_state", "arp_op"), 0,
+        ("in_port", "eth_type", "eth_src", "eth_dst", "ip_src", "ip_dst", "ip_proto", "nw_ttl", "tp_dst",
+         "reg0", "ct_state", "arp_op"), 0,
     )  # fmt: skip
     for token in text.split():
         name, equals, value = token.partition("=")
@@ -195,14 +196,14 @@ class Plain:
                 waiting,
             )
 
-    def _act(
+    def _act(  # noqa: C901
         self,
         actions: list[str],
         now: dict[str, int],
         sent: dict[str, int],
         log: list[Any],
         waiting: list[Any],
-    ) -> None:  # noqa: C901
+    ) -> None:
         for action in actions:
             name, _, value = action.partition(":")
             if action.startswith("resubmit"):

@@ -25,8 +25,8 @@ from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.bit_index import find_meeting, has_bit, make_bit_index, weigh_bits
 from planner_models.flowtables.plan.classification import classify, find_needed
-from planner_models.flowtables.plan.lookup import Table, fill_table, find_all, install_all, make_table
 from planner_models.flowtables.plan.installed import list_installed
+from planner_models.flowtables.plan.lookup import Table, fill_table, find_all, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -115,8 +115,8 @@ def make_searched_masks(
     """
     if problem.is_evaluated and not (by_priority and is_staged and by_prefix):
         raise InputError(
-            "rules are entries that the tables of the switch make with all optimizations; searches with fewer need "
-            "the tables themselves, so that of these designs only 'all' is there"
+            "rules are entries that the tables of the switch make with all optimizations; searches with "
+            "fewer need the tables themselves, so that of these designs only 'all' is there"
         )
     if problem.is_evaluated:
         return partial(_match_installed, problem)

@@ -10,7 +10,7 @@ from planner_models.flowtables.problem.problem import FlowTables
 
 
 def list_installed(problem: FlowTables) -> tuple[Words, Ints32, Words]:
-    """Return value (Y, words), mask (Y,) and masks (Z, words) of the table `installed`, which must be there."""
+    """Return value (Y, words), mask (Y,) and masks (Z, words) of the table `installed`."""
     assert problem.installed is not None
     layout = problem.layout
     cubes = [layout.parse(text if isinstance(text, str) else "")[0] for text in problem.installed["match"]]

@@ -66,7 +66,7 @@ def read_openflow(
     Open vSwitch matches: the port of input, the type of Ethernet, and whether a packet of IP is a fragment.
     Tables and ports may have names. Registers, several lookups and changes of headers are followed. Tables
     with connection tracking, groups, conjunctions, learned rules or labels of MPLS are evaluated for each
-    packet of `flows`: rules are the entries that Open vSwitch makes. What is not modelled is refused by its row.
+    packet of `flows`: rules are the entries that Open vSwitch makes. What is not modelled is refused.
 
     raises  InputError with a line for each row that is no rule, or is not modelled
     """
@@ -95,8 +95,8 @@ def _evaluate(
     switch.down = numbers.down
     if flows is None:
         raise InputError(
-            f"{where}: has tracking, groups, conjunctions, learned rules or labels, which are evaluated for the "
-            "packets of a file: flows = ... is missing"
+            f"{where}: has tracking, groups, conjunctions, learned rules or labels, which are evaluated for "
+            "the packets of a file: flows = ... is missing"
         )
     frame = _replace_ports(read_table(FLOWS, flows), numbers)
     return FlowTables(**evaluate(switch, frame, where)._asdict())

@@ -139,11 +139,11 @@ EVALUATED: Final = "evaluated"
 DATAPATH: Final = "datapath"
 INSTALLED: Final = Table(
     name="installed",
-    about="an entry that the cache of the switch has now, as its tables make it, or in a dump of its datapath",
+    about="an entry that the cache of the switch has now: made by its tables, or in a dump of the datapath",
     columns={
         "match": label("fields and values with masks; empty: all packets", may_be_blank=True),
         "origin": choice(
-            "evaluated: made from the tables of the switch, for the packets of flows; datapath: in a dump of it",
+            "evaluated: made by the tables of the switch for the packets of flows; datapath: in a dump of it",
             (EVALUATED, DATAPATH),
         ),
         "packets": number(

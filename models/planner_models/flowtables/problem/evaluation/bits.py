@@ -1,4 +1,4 @@
-"""Bits of fields in headers as whole numbers, for evaluations: all fields of OpenFlow, and those of a cache."""
+"""Bits of fields in headers as whole numbers: all fields of OpenFlow, and those of a cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_bits(text: str) -> FieldBits:
 
     raises  BadMatch for a name or bits that are not there
     """
-    return tuple((part.name, part.low, part.bits) for part in read_subfields(text))
+    return tuple((subfield.name, subfield.low, subfield.bits) for subfield in read_subfields(text))
 
 
 def mask_of(bits: FieldBits) -> int:

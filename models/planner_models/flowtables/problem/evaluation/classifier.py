@@ -85,7 +85,7 @@ class Prefixes:
         self._results.clear()
 
     def look_up(self, address: int) -> tuple[int, frozenset[int]]:
-        """Return how many bits settle which prefixes match (Figure 3), and the lengths of those that do."""
+        """Return the number of bits that settle the matching prefixes (Figure 3), and their lengths."""
         if address not in self._results:
             self._results[address] = self._search(address)
         return self._results[address]
@@ -184,7 +184,7 @@ class Classifier:
                 prefixes.add(_take_address(rule.value, shifts), length)
 
     def look_up(self, header: int, mask: int) -> tuple[Rule | None, int]:
-        """Return the rule that a header with registers matches, and the consulted bits with those of a mask."""
+        """Return the rule that a header with registers matches, and a mask with the consulted bits."""
         search = Search(header, mask)
         rule = self._search(search, with_conjunctions=True)
         return rule, search.mask

@@ -1,8 +1,8 @@
-"""Problem of a switch whose tables are evaluated for its packets: the entries that they make, as rules.
+"""Problem of a switch with tables that are evaluated for its packets: their entries, as rules.
 
-The entries that Open vSwitch makes for the packets of the table `flows` become the rules of one table, and each
-lookup of a packet in the cache a row of `flows`. A header that no packet has is dropped there, so that designs
-may join entries only where all headers are known to have the same action.
+The entries that Open vSwitch makes for the packets of the table `flows` become the rules of one table, and
+each lookup of a packet in the cache a row of `flows`. A header that no packet has is dropped there, so that
+designs may join entries only where all headers are known to have the same action.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TTL = 64
 
 
 class Evaluated(NamedTuple):
-    """The tables of a problem whose rules are evaluated entries."""
+    """The tables of a problem with evaluated entries as rules."""
 
     rules: pd.DataFrame
     fields: pd.DataFrame
@@ -69,8 +69,8 @@ def evaluate(switch: Switch, flows: pd.DataFrame, where: str) -> Evaluated:
     made = pd.DataFrame(rows, columns=["header", *columns])
     if len(made) > len(flows):
         add_note(
-            f"{len(flows):,} connections are looked up {len(made):,} times in the cache: packets come back after "
-            "connection tracking, for the hash of a group, or behind a label"
+            f"{len(flows):,} connections are looked up {len(made):,} times in the cache: packets come back "
+            "after connection tracking, for the hash of a group, or behind a label"
         )
     matches = [LAYOUT.format_match(entry.value, entry.mask) for entry in entries]
     rules = pd.DataFrame(
@@ -108,7 +108,7 @@ def _list_operations(switch: Switch) -> set[Operation]:
 
 
 def _assume(switch: Switch, headers: list[int], where: str) -> list[int]:
-    """Return headers with a time to live, and addresses of Ethernet for NORMAL, where none has them; say so."""
+    """Return headers with a time to live, and addresses of Ethernet for NORMAL, where none has them."""
     operations = _list_operations(switch)
     is_lowered = any(isinstance(operation, Decrement) for operation in operations)
     if is_lowered and not any(header & field_mask("nw_ttl") for header in headers):
@@ -118,8 +118,8 @@ def _assume(switch: Switch, headers: list[int], where: str) -> list[int]:
     addresses = LAYOUT.full_mask(("eth_src", "eth_dst"))
     if is_normal and not any(header & addresses for header in headers):
         add_note(
-            f"assumed: no header of {where} has eth_src and eth_dst, which NORMAL matches exactly; each connection "
-            "has another one"
+            f"assumed: no header of {where} has eth_src and eth_dst, which NORMAL matches exactly; each "
+            "connection has another one"
         )
         headers = [put_field(header, "eth_src", row + 1) for row, header in enumerate(headers)]
     if not any(header & field_mask("in_port") for header in headers):
@@ -128,7 +128,7 @@ def _assume(switch: Switch, headers: list[int], where: str) -> list[int]:
 
 
 def _note_tables(switch: Switch, where: str) -> None:
-    """Say which tables have no rules, and whether packets find one at all."""
+    """Note tables without rules, and a missing table 0."""
     empty = sorted(list_targets(switch) - switch.tables.keys())
     if empty:
         add_note(
@@ -149,8 +149,8 @@ def _learn(switch: Switch, headers: list[int], where: str) -> None:
             evaluation.follow(header)
     learned = {(table, rule.priority, rule.value, rule.mask) for table, rule in switch.learned}
     add_note(
-        f"assumed: packets have added {len(learned):,} rules to tables of {where} (learn) before their entries "
-        "are counted; none has expired"
+        f"assumed: packets have added {len(learned):,} rules to tables of {where} (learn) before their "
+        "entries are counted; none has expired"
     )
 
 

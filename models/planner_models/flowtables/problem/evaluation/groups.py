@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError
+from planner_models.flowtables.problem.actions import Decrement, Set, Show
 from planner_models.flowtables.problem.evaluation.bits import LAYOUT, FieldBits, read_bits
 from planner_models.flowtables.problem.evaluation.operations import (
     Clone,
@@ -18,7 +19,6 @@ from planner_models.flowtables.problem.evaluation.operations import (
     PushLabel,
     read_operations,
 )
-from planner_models.flowtables.problem.actions import Decrement, Set, Show
 from planner_models.flowtables.problem.openflow_actions import split_actions
 from planner_models.flowtables.problem.openflow_fields import read_port
 from planner_models.flowtables.problem.values import BadMatch, describe_first
@@ -120,11 +120,11 @@ def _read_bucket(text: str) -> Bucket:
     options, _, actions = text.partition("actions=") if "actions=" in text else ("", "", "")
     if "actions=" not in text:
         pieces = split_actions(text)
-        known = [
+        option_pieces = [
             piece for piece in pieces if re.match(r"(bucket_id|weight|watch_port|watch_group)[:=]", piece)
         ]
-        options = ",".join(known)
-        actions = ",".join(piece for piece in pieces if piece not in known)
+        options = ",".join(option_pieces)
+        actions = ",".join(piece for piece in pieces if piece not in option_pieces)
     for option in filter(None, options.strip(",").split(",")):
         name, value = re.split(r"[:=]", option, maxsplit=1)
         if name == "watch_group" and value not in ("", "any", "ANY"):

@@ -81,7 +81,7 @@ class Frozen(NamedTuple):
 
 
 class Following(NamedTuple):
-    """A packet that comes back: identifier of its way, and what has changed in it.
+    """A packet that comes back: identifier of its way, and the changes of its header.
 
     target  value and mask of addresses to which a new connection is translated
     """
@@ -250,7 +250,7 @@ class Run:
         return Entry(self.original & mask, mask, action, tuple(self.following))
 
     def _go_on(self, way: Frozen) -> None:
-        """Run what remains of the way of a packet that has come back."""
+        """Run the remaining operations of a packet that has come back."""
         self.current = self.current & ~REGISTERS | way.registers
         self.current = put_field(self.current, "in_port", way.port)
         self.stack = list(way.stack)
@@ -369,7 +369,7 @@ class Run:
         self.current &= ~TRACKED
 
     def _remember(self) -> tuple[int, int, tuple[int, ...]]:
-        """Return what a packet keeps when it comes back: registers, port of input and stack."""
+        """Return the registers, port of input and stack of a packet that comes back."""
         return self.current & REGISTERS, get_field(self.current, "in_port"), tuple(self.stack)
 
     def _come_back(
@@ -450,7 +450,7 @@ class Run:
         self._run_copy(step.operations)
 
     def _run_copy(self, operations: tuple[Operation, ...]) -> None:
-        """Run operations on a copy of the packet: what they change in it ends with them."""
+        """Run operations on a copy of the packet."""
         before, unlabelled, frames = self.current, self.is_unlabelled, self.frames
         self.frames = []
         self._execute(operations, 0)
@@ -527,20 +527,20 @@ class Run:
     def _learn(self, step: Learn) -> None:
         operations: list[Operation] = []
         value = mask = 0
-        for part in step.parts:
-            source = part.source
+        for item in step.parts:
+            source = item.source
             if isinstance(source, int):
                 number = source
             else:
                 self.mask |= mask_of(source) & ~REGISTERS
                 number = get_bits(self.current, source)
-            if part.kind == "match":
-                value, mask = put_bits(value, part.target, number), mask | mask_of(part.target)
-            elif part.kind == "output":
+            if item.kind == "match":
+                value, mask = put_bits(value, item.target, number), mask | mask_of(item.target)
+            elif item.kind == "output":
                 operations.append(Show(f"out:{number}"))
             else:
-                bits = mask_of(part.target)
-                operations.append(Set("", put_bits(0, part.target, number), bits, bits & ~REGISTERS))
+                bits = mask_of(item.target)
+                operations.append(Set("", put_bits(0, item.target, number), bits, bits & ~REGISTERS))
         if self.with_learning:
             rule = Rule(step.priority, value, mask, tuple(operations), (), 0)
             self.switch.learned.append((step.table, rule))

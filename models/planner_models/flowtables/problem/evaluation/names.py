@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from planner.contract.notes import add_note
-from planner_models.flowtables.problem.openflow_fields import PORT_NUMBERS
 from planner_models.flowtables.problem.openflow_actions import PORTS
+from planner_models.flowtables.problem.openflow_fields import PORT_NUMBERS
 
 NAME: Final = r'"?([A-Za-z_][\w.\-]*)"?'
 TABLE: Final = re.compile(
@@ -20,8 +20,8 @@ PORT: Final = re.compile(
 SHOWN: Final = re.compile(r"^\s*(\d+)\(([^)]+)\): addr", re.MULTILINE)
 DOWN: Final = re.compile(r"^\s*(\d+)\([^)]+\): addr(?:(?!^\s*\w+\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
 WORDS: Final = {
-    *PORTS, *PORT_NUMBERS, "DROP", "EXIT", "CT_CLEAR", "DEC_TTL", "POP_VLAN", "STRIP_VLAN", "DEC_MPLS_TTL", "ANY",
-    "CLEAR_ACTIONS",
+    *PORTS, *PORT_NUMBERS, "DROP", "EXIT", "CT_CLEAR", "DEC_TTL", "POP_VLAN", "STRIP_VLAN", "DEC_MPLS_TTL",
+    "ANY", "CLEAR_ACTIONS",
 }  # fmt: skip
 """Words behind `actions=` and `output:` that are no names of ports."""
 
@@ -55,7 +55,7 @@ class Numbers:
         return PORT.sub(number, text)
 
     def note(self, where: str) -> None:
-        """Say which numbers the names have."""
+        """Note the numbers of the names."""
         if self.tables:
             first = next((name for name, number in self.tables.items() if number == 0), None)
             start = "" if first is None else f"; packets start at {first}, the first one"
@@ -64,8 +64,8 @@ class Numbers:
         if self.drawn:
             named = ", ".join(f"{name} {self.ports[name]}" for name in self.drawn)
             add_note(
-                f"assumed: ports of {where} are numbered in its order: {named}; the output of ovs-ofctl show has "
-                "their numbers (ports = ...)"
+                f"assumed: ports of {where} are numbered in its order: {named}; the output of ovs-ofctl "
+                "show has their numbers (ports = ...)"
             )
 
     def _number_tables(self, text: str) -> None:

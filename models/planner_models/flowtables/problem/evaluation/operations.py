@@ -1,4 +1,4 @@
-"""Actions of OpenFlow as operations of an evaluation: those of the table `rules`, and what they leave out.
+"""Actions of OpenFlow as operations of an evaluation: those of the table `rules`, and others.
 
 Names are those of `ovs-actions(7)`: connection tracking, groups, conjunctions, rules that packets add, copies
 of packets, labels of MPLS, and a stack of values.
@@ -64,7 +64,7 @@ class Track(NamedTuple):
 
 
 class ClearTrack(NamedTuple):
-    """The end of what connection tracking said of a packet."""
+    """The end of the state of connection tracking in a packet."""
 
 
 class Group(NamedTuple):
@@ -300,7 +300,7 @@ def _read_learn(text: str, layout: Layout) -> list[Operation]:
 
 
 def _read_learned(item: str) -> Learned:
-    """Return a part of a learned rule: what it matches, what it writes, or its output."""
+    """Return a part of a learned rule: a match, a write or an output."""
     if item.startswith("output:"):
         return Learned("output", read_bits(item.removeprefix("output:")), ())
     if item.startswith("load:"):

@@ -54,7 +54,7 @@ Head = tuple[int, int, int, int]
 
 
 class RuleReader:
-    """Reader of lines, with what it has read before: many lines have the same actions, or parts of a match."""
+    """Reader of lines; many lines have the same actions, which are read once."""
 
     def __init__(self) -> None:
         self._operations: dict[str, tuple[tuple[Operation, ...], tuple[Clause, ...]]] = {}
@@ -90,7 +90,7 @@ class RuleReader:
 
 
 def translate_own(text: str) -> tuple[str, dict[str, str]]:
-    """Return a match in the names of the layout, with labels and numbers of conjunctions; see `translate_match`."""
+    """Return a match in the names of the layout, as `translate_match`, with labels and conjunctions."""
     extra = []
     if "conj_id" in text or "mpls" in text or "recirc_id" in text or "dp_hash" in text:
         for name, value, kind in OWN_FIELDS.findall(text):
@@ -106,10 +106,11 @@ def _parse(text: str) -> list[Cube]:
 
 
 def read_switch(text: str, where: str, groups: dict[int, GroupTable], groups_where: str) -> Switch:
-    """Return a switch with the rules of a dump, whose tables and ports have numbers.
+    """Return a switch with the rules of a dump, with numbers for tables and ports.
 
-    where         name of the file in errors; groups_where: that of groups, "" for none
-    raises        InputError with a line for each row that is no rule, is not modelled, or needs what is not there
+    where         name of the file in errors
+    groups_where  name of the file of groups, "" for none
+    raises        InputError with a line for each row that is no rule, or is not modelled
     """
     switch = Switch(groups=groups)
     reader = RuleReader()
@@ -158,8 +159,8 @@ def _require_groups(operations: tuple[Operation, ...], groups: dict[int, GroupTa
             raise BadMatch(
                 f"group {operation.number} is not in {where}"
                 if where
-                else f"action group:{operation.number} needs groups: give the output of ovs-ofctl dump-groups "
-                "(groups = ...)",
+                else f"action group:{operation.number} needs groups: give the output of ovs-ofctl "
+                "dump-groups (groups = ...)",
                 near=(str(operation.number), map(str, groups)) if groups else None,
             )
         if isinstance(operation, Clone):
@@ -171,7 +172,7 @@ def list_targets(switch: Switch) -> set[int]:
     waiting = [rule.operations for classifier in switch.tables.values() for rule in classifier.rules()]
     waiting += [bucket.operations for group in switch.groups.values() for bucket in group.buckets]
     targets: set[int] = set()
-    for operations in {operations for operations in waiting}:
+    for operations in set(waiting):
         for operation in operations:
             if isinstance(operation, Goto | Track) and operation.table is not None:
                 targets.add(operation.table)
@@ -179,7 +180,7 @@ def list_targets(switch: Switch) -> set[int]:
 
 
 def read_header(text: str, layout: Layout = LAYOUT) -> int:
-    """Return the header of a packet as it arrives, with what tracking and hashing will say of it.
+    """Return the header of a packet as it arrives, with the later results of tracking and hashing.
 
     raises  BadMatch for what is no field of a packet
     """

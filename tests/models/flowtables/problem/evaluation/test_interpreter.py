@@ -19,7 +19,7 @@ PACKETS = 60
 
 
 def log_of(visits: list[Visit]) -> Log:
-    """Return outputs of the entries of a packet with the changes before them, as the plain interpreter does."""
+    """Return outputs of the entries of a packet with the changes before them."""
     log: list[tuple[object, ...]] = []
     for visit in visits:
         now = {name: get_field(visit.header, name) for name in ("eth_dst", "ip_dst", "nw_ttl")}
@@ -54,13 +54,13 @@ def test_actions_are_those_of_a_plain_interpreter(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_all_packets_of_an_entry_have_its_action(seed: int) -> None:
-    """Brute force: each packet of a small space is evaluated alone, and compared with every entry that holds it."""
+    """Brute force: each packet of a small space is evaluated alone, and met by each entry that holds it."""
     random = np.random.default_rng(100 + seed)
     switch = read_switch(draw_table(random), "rules", read_groups(GROUPS, "groups"), "groups")
     headers = [
         read_header(
-            f"in_port={port} {kind} ip_src={source} ip_dst={target} nw_ttl={ttl} tp_dst={number} eth_dst=::{host}"
-            .replace("eth_dst=::", "eth_dst=00:00:00:00:00:0")
+            f"in_port={port} {kind} ip_src={source} ip_dst={target} nw_ttl={ttl} tp_dst={number} "
+            f"eth_dst=00:00:00:00:00:0{host}"
         )
         for port, kind, source, target, ttl, number, host in product(
             (1, 2), ("tcp", "udp"), ("10.0.0.1", "11.0.0.2"), ("10.0.0.0", "10.128.0.0", "11.0.0.0"), (1, 64),
@@ -96,7 +96,8 @@ priority=4,ip,nw_dst=10.0.0.2,actions=output:3
 
 
 def test_a_group_of_weights_has_hashes_in_their_shares() -> None:
-    text = "group_id=1,type=select,bucket=weight:1,actions=output:2,bucket=weight:3,watch_port:3,actions=output:3\n"
+    text = "group_id=1,type=select,bucket=weight:1,actions=output:2,"
+    text += "bucket=weight:3,watch_port:3,actions=output:3\n"
     groups = read_groups(text, "groups")
     assert [groups[1].hashes.count(index) for index in (0, 1)] == [4, 12]
     switch = read_switch("actions=group:1\n", "rules", groups, "groups")

@@ -1,4 +1,4 @@
-"""Evaluated entries against those of Open vSwitch itself, on tables written for the purpose and random ones."""
+"""Evaluated entries against those of Open vSwitch itself, on tables for the purpose and random ones."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ table=0,ip,in_port=2 actions=push_mpls:0x8847,set_mpls_label:77,output:3
 table=0,mpls,in_port=3,mpls_label=5 actions=dec_mpls_ttl,set_mpls_tc:3,output:2
 table=1,ip,nw_dst=10.0.0.0/8 actions=output:2
 """
+LEARN = "learn(table=9,eth_type=0x800,NXM_OF_IP_SRC[]=NXM_OF_IP_DST[],output:NXM_OF_IN_PORT[])"
 CASES = {
     "tracking": (
         TRACKING,
@@ -113,10 +114,10 @@ group_id=4,type=indirect,bucket=actions=set_field:2->arp_op,output:3
         """table=0,ip actions=clone(mod_nw_dst:9.9.9.9,resubmit(,1)),resubmit(,1)
 table=0,arp actions=push:NXM_OF_ARP_SPA[],resubmit(,2)
 table=1,ip,nw_dst=9.0.0.0/8 actions=output:2
-table=1,ip,nw_dst=8.0.0.0/7,tcp actions=output:2
-table=1,priority=9,ip actions=learn(table=9,eth_type=0x800,NXM_OF_IP_SRC[]=NXM_OF_IP_DST[],output:NXM_OF_IN_PORT[]),output:3
+table=1,tcp actions=output:2
+table=1,priority=9,ip actions=LEARN,output:3
 table=2,arp actions=pop:NXM_OF_ARP_TPA[],output:4
-""".replace("nw_dst=8.0.0.0/7,tcp", "tcp"),
+""".replace("LEARN", LEARN),
         "",
         [
             "in_port=1 udp ip_src=1.1.1.1 ip_dst=10.0.0.1",
