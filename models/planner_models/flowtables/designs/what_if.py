@@ -20,6 +20,7 @@ from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.cache_sizes import find_size_curve
 from planner_models.flowtables.plan.check import follow
 from planner_models.flowtables.plan.classification import classify
+from planner_models.flowtables.plan.installed import list_installed
 from planner_models.flowtables.plan.metrics import measure
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
@@ -67,6 +68,8 @@ def explain(
             f"{_us(before)} us, {sizes(_counts(before))}."
         )
     sections = [_tabulate_masks(problem, plan)] if len(plan.masks) else []
+    if problem.installed is not None:
+        sections.insert(0, _compare_installed(problem, now))
     if len(plan.megaflows):
         sentence, section = _tabulate_sizes(problem, plan, connections_per_s)
         sentences.append(sentence)
@@ -75,7 +78,8 @@ def explain(
         sentences.append(_say_merging(problem))
     if len(problem.table_numbers) > 1 and problem.is_plain:
         sections.append(_tabulate_mergings(problem))
-    forced = count_forced(problem, sample_headers(problem))
+    rules = 0 if problem.is_evaluated else rules  # rules are entries then, which no one writes
+    forced = count_forced(problem, sample_headers(problem)) if rules else np.zeros(len(problem.rules))
     frame = _try_changes(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
     if len(frame):
         best = frame.iloc[0]
@@ -195,6 +199,29 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
         frame=frame,
         units=dict.fromkeys(("lookups_and_misses", "checks", "total"), "us"),
         note="time of a new connection; all sizes in one pass over the connections, by stack distances",
+    )
+
+
+def _compare_installed(problem: FlowTables, now: dict[str, float | None]) -> Section:
+    """Return entries, masks, lookups and upcalls of the cache as it is, beside those of the plan."""
+    _, mask_of, masks = list_installed(problem)
+    counted = {} if problem.statistics is None else problem.statistics.iloc[0].to_dict()
+    hits, missed, lookups = (counted.get(name) for name in ("hits", "missed", "mask_hits"))
+    per_packet = lookups / (hits + missed) if lookups and hits + missed else None
+    rows = [
+        ("entries", float(len(mask_of)), now["megaflows"]),
+        ("masks", counted.get("masks") or float(len(masks)), now["masks"]),
+        ("lookups of a packet", per_packet, now["probes_per_packet"]),
+        ("packets that found an entry", hits, None),
+        ("upcalls", missed, None),
+        ("hit rate, %", 100 * hits / (hits + missed) if hits else None, now["hit_rate"]),
+        ("packets lost before userspace", counted.get("lost"), None),
+    ]
+    shown = [row for row in rows if row[1] is not None]
+    return Section(
+        title="Cache of the switch now, and of the plan",
+        frame=pd.DataFrame(shown, columns=["of the cache", "now", "plan"]).astype({"plan": float}),
+        note="now: counted by the datapath since it started; plan: for the table of connections",
     )
 
 

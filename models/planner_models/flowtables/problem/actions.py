@@ -8,7 +8,7 @@ An action is text, steps between blanks:
     copy:FIELD[LOW..HIGH]->FIELD[LOW..HIGH]
     goto:TABLE, goto:TABLE@PORT for a lookup with another port of input
 
-    ct:TEXT, recirc:NUMBER, hash:TEXT, mpls:TEXT, change:FIELD=VALUE in entries of a datapath
+    ct:TEXT, recirc:NUMBER, hash:TEXT, mpls:TEXT, change:FIELD=VALUE, datapath:TEXT in entries of a cache
 
 Open vSwitch matches a field in full where a value with a mask is written, and else the bits that are written.
 After a table that it goes to, a packet comes back to the steps that follow. A change of a header that the
@@ -42,7 +42,8 @@ NAMED: Final = {"out": "a port, such as out:1", "count": "a counter, such as cou
                 "queue": "a queue", "ct": "what tracking does, such as ct:commit,zone=1",
                 "recirc": "a way on, such as recirc:1", "hash": "a hash, such as hash:l4",
                 "mpls": "a change of labels, such as mpls:pop=0x800",
-                "change": "a changed field, such as change:nw_ttl=63"}  # fmt: skip
+                "change": "a changed field, such as change:nw_ttl=63",
+                "datapath": "an action of a datapath"}  # fmt: skip
 NORMAL_READS: Final = (("eth_src", 0, 48), ("eth_dst", 0, 48), ("vlan_tci", 0, 13))
 """Bits by which the action NORMAL learns and forwards: field, lowest bit, how many."""
 OF_IP: Final = ("ip_src", "ip_dst", "ipv6_src", "ipv6_dst", "nw_tos", "nw_ttl", "tp_src", "tp_dst")

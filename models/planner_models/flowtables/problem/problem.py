@@ -56,7 +56,8 @@ class FlowTables(SwitchTables):
     fields   field, bits, stage, prefix, role?; None: the five-tuple
     costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, table_limit, microflow_entries,
              idle_s, in one row; None: as published
-    installed  match, origin, packets?: entries that the cache has now; None: unknown
+    installed  match, origin, packets?: entries that the cache has now, which the rules are; None: unknown
+    statistics  hits, missed, lost?, mask_hits?, masks?: what the datapath has counted; None: unknown
     changes  time_s, change, priority, match, action, table; None: rules stay
 
     raises   InputError with every fault
@@ -149,9 +150,9 @@ def find_faults(problem: SwitchTables) -> list[str]:
 
 
 def _find_bad_sizes(problem: SwitchTables) -> Iterable[str]:
-    for name in ("costs", "fields"):
+    for name in ("costs", "fields", "statistics"):
         frame = getattr(problem, name)
-        limit = 1 if name == "costs" else MOST_FIELDS
+        limit = MOST_FIELDS if name == "fields" else 1
         if frame is not None and not 1 <= len(frame) <= limit:
             yield f"{file_name(frame, name)}: has {len(frame)} rows, must have 1" + (
                 f" to {limit}" if limit > 1 else ""

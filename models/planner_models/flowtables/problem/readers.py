@@ -20,6 +20,7 @@ from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text
 from planner_models.flowtables.problem.actions import NORMAL
+from planner_models.flowtables.problem.evaluation.datapath import read_dump
 from planner_models.flowtables.problem.evaluation.entries import evaluate
 from planner_models.flowtables.problem.evaluation.groups import read_groups
 from planner_models.flowtables.problem.evaluation.names import Numbers
@@ -427,7 +428,29 @@ def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
     return pd.DataFrame({"header": headers, "packets": 1.0})
 
 
+def read_datapath(
+    *,
+    path: Annotated[
+        Path, Field(description="output of ovs-appctl dpctl/dump-flows, or ovs-dpctl dump-flows")
+    ],
+    statistics: Annotated[
+        Path | None,
+        Field(description="output of ovs-appctl dpctl/show: lookups, misses and masks so far; none: unknown"),
+    ] = None,
+) -> FlowTables:
+    """Read the entries of a datapath, with their packets; a connection stands for each entry.
+
+    raises  InputError with a line for each row that is no entry, or has parts that are not modelled
+    """
+    shown = read_text(statistics) if statistics is not None else ""
+    dump = read_dump(read_text(path), path.name, shown)
+    if statistics is not None and dump.statistics is None:
+        raise InputError(f"{statistics.name}: has no line 'lookups: hit:', must be output of dpctl/show")
+    return FlowTables(**dump._asdict())
+
+
 SOURCES: Final[dict[str, Callable[..., FlowTables]]] = {
     "openflow": read_openflow,
+    "datapath": read_datapath,
     "classbench": read_classbench,
 }

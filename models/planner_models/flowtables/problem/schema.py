@@ -153,6 +153,26 @@ INSTALLED: Final = Table(
     key=("match",),
     may_be_empty=True,
 )
+STATISTICS: Final = Table(
+    name="statistics",
+    about="what a datapath has counted so far, in one row, as dpctl/show prints it",
+    columns={
+        "hits": number("packets that found an entry", at_least=0, at_most=1e18, whole=True),
+        "missed": number("packets that went to userspace: upcalls", at_least=0, at_most=1e18, whole=True),
+        "lost": number(
+            "packets that were dropped on their way to userspace", at_least=0, at_most=1e18, whole=True,
+            optional=True, default=0.0,
+        ),
+        "mask_hits": number(
+            "masks that packets were looked up in; absent: not counted", at_least=0, at_most=1e18, whole=True,
+            optional=True,
+        ),
+        "masks": number(
+            "masks of the cache; absent: not counted", at_least=0, at_most=MOST_ENTRIES, whole=True,
+            optional=True,
+        ),
+    },
+)  # fmt: skip
 MODULES: Final = Table(
     name="modules",
     about="a rule of a module, in place of the table rules; the highest priority of a module wins",
@@ -177,6 +197,15 @@ POLICIES: Final = Table(
         "second": label("module or policy; for restrict, a match"),
     },
 )
-RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS, CHANGES, INSTALLED)
+RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS, CHANGES, INSTALLED, STATISTICS)
 TABLES: Final = (*RULE_TABLES, MODULES, POLICIES)
-OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "changes", "installed", "modules", "policies")
+OPTIONAL_TABLES: Final = (
+    "fields",
+    "rules",
+    "costs",
+    "changes",
+    "installed",
+    "statistics",
+    "modules",
+    "policies",
+)

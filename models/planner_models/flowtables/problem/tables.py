@@ -13,7 +13,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.flowtables.problem.actions import CONTROLLER, Step, read_steps
 from planner_models.flowtables.problem.entries import Compiled, Rules, Searched, compile_rules, list_searched
 from planner_models.flowtables.problem.fields import Layout, Words, make_layout
-from planner_models.flowtables.problem.schema import COSTS, EVALUATED
+from planner_models.flowtables.problem.schema import COSTS
 
 DEFAULT_COSTS: Final = {name: float(column.default or 0.0) for name, column in COSTS.columns.items()}
 
@@ -28,11 +28,12 @@ class SwitchTables:
     costs: pd.DataFrame | None = None
     changes: pd.DataFrame | None = None
     installed: pd.DataFrame | None = None
+    statistics: pd.DataFrame | None = None
 
-    @cached_property
+    @property
     def is_evaluated(self) -> bool:
-        """True where rules are the entries that the tables of a switch make for these connections."""
-        return self.installed is not None and bool((self.installed["origin"] == EVALUATED).any())
+        """True where rules are entries of a cache, made by tables that are not in the problem."""
+        return self.installed is not None
 
     @cached_property
     def change_times(self) -> Floats:
