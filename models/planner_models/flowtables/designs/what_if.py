@@ -22,7 +22,8 @@ from planner_models.flowtables.plan.check import follow
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.installed import list_installed
 from planner_models.flowtables.plan.metrics import measure
-from planner_models.flowtables.plan.plan import Cache
+from planner_models.flowtables.plan.offload import choose_offload, list_candidates, read_limits
+from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.goto_merging import Paths, choose_merging, find_mergings
 from planner_models.flowtables.problem.problem import FlowTables, match_any
@@ -74,6 +75,8 @@ def explain(
         sentence, section = _tabulate_sizes(problem, plan, connections_per_s)
         sentences.append(sentence)
         sections.append(section)
+    if plan.offload is not None:
+        sentences.append(_say_offload(problem, plan, now))
     if len(problem.table_numbers) > 1:
         sentences.append(_say_merging(problem))
     if len(problem.table_numbers) > 1 and problem.is_plain:
@@ -199,6 +202,22 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
         frame=frame,
         units=dict.fromkeys(("lookups_and_misses", "checks", "total"), "us"),
         note="time of a new connection; all sizes in one pass over the connections, by stack distances",
+    )
+
+
+def _say_offload(problem: FlowTables, plan: Cache, now: dict[str, float | None]) -> str:
+    """Return the entries that the network card holds, what they save, and the bound on that."""
+    assert plan.offload is not None
+    content, service = read_plan(problem, plan)
+    limits = read_limits(problem)
+    assert limits is not None
+    candidates = list_candidates(problem, service.entry, service.searched, content.mask_of)
+    bound = choose_offload(candidates, limits).bound
+    total = max(float((service.searched * problem.packets).sum()), 1.0)
+    return (
+        f"The network card holds {len(plan.offload):,} of {len(plan.megaflows):,} entries: "
+        f"{now['offloaded'] or 0.0:.4g}% of packets, and {now['lookups_saved'] or 0.0:.4g}% of lookups; no "
+        f"selection saves more than {100 * bound / total:.4g}% of lookups."
     )
 
 

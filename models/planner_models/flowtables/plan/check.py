@@ -9,6 +9,7 @@ exact; an entry that takes too many parts is a violation of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from planner.arrays import Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, exceeds
-from planner_models.flowtables.plan.plan import Cache, read_groups, read_plan
+from planner_models.flowtables.plan.plan import Cache, find_offloaded, read_groups, read_plan
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 from planner_models.flowtables.problem.values import Cube
@@ -40,6 +41,8 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
                   that their action changes or reads
     undecided     entries whose cube takes more than 50,000 parts, or that come after 300,000 of the plan
     flow_limit    more entries than the flow limit
+    nic_entries, nic_masks, nic_inserts  more than the network card takes
+    offload       entries in the card with other lookups or insertions than the table of connections gives
     revalidation  more time to check all entries again than there is
 
     PlanRejected where it is no plan: see `read_plan` and `read_groups`.
@@ -86,12 +89,61 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
         violations += Violations.of(
             "flow_limit", where=["cache"], amount=[entries], allowed=upper, unit="entries"
         )
+    violations += check_offload(problem, plan)
     time_s, most_s = entries * problem.cost("revalidate_us") / 1e6, problem.cost("revalidate_s")
     if exceeds(time_s, most_s, relative=EXACT):
         violations += Violations.of(
             "revalidation", where=["cache"], amount=[time_s], allowed=most_s, unit="s"
         )
     return violations
+
+
+def check_offload(problem: FlowTables, plan: Cache) -> Violations:
+    """Return the violations of the limits of the network card; counted connection by connection."""
+    none = Violations.of("offload", where=[], amount=[], allowed=0, unit="entries")
+    if plan.offload is None:
+        return none
+    content, service = read_plan(problem, plan)
+    held = find_offloaded(plan).tolist()
+    lookups, times = dict.fromkeys(held, 0), {row: [] for row in held}
+    starts = problem.start_s
+    for connection, (entry, searched) in enumerate(
+        zip(service.entry.tolist(), service.searched.tolist(), strict=True)
+    ):
+        if entry in lookups:
+            lookups[entry] += searched * int(problem.packets[connection])
+            times[entry].append(0.0 if starts is None else float(starts[connection]))
+    inserts = {row: 1 + _count_gaps(sorted(values), problem.cost("idle_s")) for row, values in times.items()}
+    stated = plan.offload[["lookups", "inserts"]].to_numpy(float)
+    wrong = [
+        f"entry '{plan.offload['match'].iloc[index]}'"
+        for index, row in enumerate(held)
+        if tuple(stated[index]) != (lookups[row], inserts[row])
+    ]
+    violations = (
+        none
+        if not wrong
+        else Violations.of("offload", where=wrong, amount=[1.0] * len(wrong), allowed=0, unit="entries")
+    )
+    used = {
+        "nic_entries": (float(len(held)), problem.cost("nic_entries"), "entries"),
+        "nic_masks": (
+            float(len({int(content.mask_of[row]) for row in held})), problem.cost("nic_masks"), "masks",
+        ),
+        "nic_inserts": (
+            float(sum(inserts.values())), problem.cost("nic_inserts_per_s") * problem.duration_s,
+            "insertions",
+        ),
+    }  # fmt: skip
+    for limit, (amount, allowed, unit) in used.items():
+        if (allowed or limit == "nic_entries") and exceeds(amount, allowed, relative=EXACT):
+            violations += Violations.of(limit, where=["card"], amount=[amount], allowed=allowed, unit=unit)
+    return violations
+
+
+def _count_gaps(times: list[float], idle_s: float) -> int:
+    """Return the number of times without packets that end an entry."""
+    return sum(after - before > idle_s for before, after in pairwise(times))
 
 
 def find_wrong(problem: FlowTables, value: Words, mask: Words, action: str) -> Cube | None:

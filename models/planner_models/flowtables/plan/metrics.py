@@ -9,7 +9,7 @@ import numpy as np
 from planner.arrays import Bools
 from planner.contract.metrics import Headline, less, more
 from planner_models.flowtables.plan.classification import classify, find_right
-from planner_models.flowtables.plan.plan import Cache, read_content, read_plan, weigh_masks
+from planner_models.flowtables.plan.plan import Cache, find_offloaded, read_content, read_plan, weigh_masks
 from planner_models.flowtables.problem.actions import CONTROLLER
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -45,6 +45,10 @@ METRICS: Final = (
     less("to_controller", "connections", "connections whose packets go to the controller: each is an upcall"),
     less("matched_bits", "bits", "bits that an entry matches; mean of entries"),
     less("stale_entries", "entries", "entries of the cache before that rules give another action now"),
+    more("offloaded", "%", "packets of entries in the TCAM of the network card", f"{PAPER}, 8.3"),
+    more(
+        "lookups_saved", "%", "lookups in software that the card saves, of those without it", f"{PAPER}, 8.3"
+    ),
     less("tables", "tables", "flow tables that a miss is looked up in at most, neighbours merged"),
     less("table_entries", "entries", "entries of all flow tables, neighbours merged"),
     less("revalidation_s", "s", "CPU time to check all entries against the rules again", f"{PAPER}, 6"),
@@ -68,6 +72,10 @@ LIMITS: Final = {
     "action": "entries with packets of another action",
     "flow_limit": "more entries than the flow limit",
     "matched": "entries without bits that they must match",
+    "nic_entries": "more entries than the card holds",
+    "nic_inserts": "more insertions than the card takes",
+    "nic_masks": "more masks than the card holds",
+    "offload": "offloaded entries with other lookups or insertions",
     "undecided": "entries whose action the check cannot decide",
     "revalidation": "more entries than can be checked in time",
 }
@@ -109,9 +117,24 @@ def measure(
         "uncached": float(uncached),
         "matched_bits": weigh_masks(content, np.ones(64 * len(problem.full_mask))),
         "stale_entries": None if previous is None else float(count_stale(problem, previous)),
+        **_measure_offload(problem, plan),
         "tables": float(len(problem.table_numbers) if plan.layout is None else len(plan.layout)),
         "table_entries": None if plan.layout is None else float(plan.layout["entries"].sum()),
         "revalidation_s": entries * problem.cost("revalidate_us") / 1e6,
+    }
+
+
+def _measure_offload(problem: FlowTables, plan: Cache) -> dict[str, float | None]:
+    """Return the packets and lookups that the network card takes, %; None without one."""
+    if plan.offload is None:
+        return {"offloaded": None, "lookups_saved": None}
+    _, service = read_plan(problem, plan)
+    is_held = np.isin(service.entry, find_offloaded(plan))
+    packets = problem.packets.astype(float)
+    lookups = service.searched * packets
+    return {
+        "offloaded": 100 * float(packets[is_held].sum()) / float(packets.sum()),
+        "lookups_saved": 100 * float(lookups[is_held].sum()) / max(float(lookups.sum()), 1.0),
     }
 
 

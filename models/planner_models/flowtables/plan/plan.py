@@ -17,6 +17,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import validate_tables
 from planner.errors import PlanRejected
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
+from planner_models.flowtables.plan.offload import choose_offload, list_candidates, read_limits
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.goto_merging import Group, Paths, choose_merging, count_rules
 from planner_models.flowtables.problem.problem import FlowTables
@@ -67,7 +68,23 @@ MASKS: Final = Table(
     key=("position",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (MEGAFLOWS, MASKS, LAYOUT)
+OFFLOAD: Final = Table(
+    name="offload",
+    about="an entry that the network card holds in its TCAM, so that its packets need no lookup in software",
+    columns={
+        "match": label("match of the entry, as in megaflows", may_be_blank=True),
+        "lookups": number("lookups in software that it saves", at_least=0, at_most=1e18, whole=True),
+        "inserts": number(
+            "insertions into the card: again after each time without packets",
+            at_least=1,
+            at_most=1e12,
+            whole=True,
+        ),
+    },
+    key=("match",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (MEGAFLOWS, MASKS, LAYOUT, OFFLOAD)
 
 
 class Content(NamedTuple):
@@ -99,16 +116,19 @@ class Cache:
     megaflows  match, action, connections
     masks      position, mask, megaflows, connections
     layout     first_table, last_table, entries; None: all tables stay as they are
+    offload    match, lookups, inserts: entries in the TCAM of a network card; None: no card
     """
 
     megaflows: pd.DataFrame
     masks: pd.DataFrame
     layout: pd.DataFrame | None = None
+    offload: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
         tables = {"megaflows": self.megaflows, "masks": self.masks}
-        return tables if self.layout is None else {**tables, "layout": self.layout}
+        optional = {"layout": self.layout, "offload": self.offload}
+        return tables | {name: frame for name, frame in optional.items() if frame is not None}
 
 
 def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, action: list[str]) -> Cache:
@@ -151,9 +171,45 @@ def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, 
             "connections": np.bincount(content.mask_of, weights=hits, minlength=len(masks_as_numbers)),
         }
     ).astype({"mask": object})
-    plan = Cache(megaflows=megaflows, masks=frame, layout=make_layout(problem))
+    plan = Cache(
+        megaflows=megaflows,
+        masks=frame,
+        layout=make_layout(problem),
+        offload=_make_offload(problem, megaflows, content, service),
+    )
     _keep(plan, problem, content, service)
     return plan
+
+
+def _make_offload(
+    problem: FlowTables, megaflows: pd.DataFrame, content: Content, service: Service
+) -> pd.DataFrame | None:
+    """Return the table `offload` of entries; None without a card."""
+    limits = read_limits(problem)
+    if limits is None:
+        return None
+    candidates = list_candidates(problem, service.entry, service.searched, content.mask_of)
+    rows = choose_offload(candidates, limits).rows
+    return pd.DataFrame(
+        {
+            "match": megaflows["match"].to_numpy()[rows],
+            "lookups": candidates.saved[rows],
+            "inserts": candidates.inserts[rows],
+        }
+    ).astype({"match": object})
+
+
+def find_offloaded(plan: Cache) -> Ints:
+    """Return the rows of the entries in the network card; raises PlanRejected for one that is no entry."""
+    if plan.offload is None:
+        return np.zeros(0, np.int64)
+    row_of = {text: row for row, text in enumerate(plan.megaflows["match"].fillna("").astype(str))}
+    rows = []
+    for row, text in enumerate(plan.offload["match"].fillna("").astype(str)):
+        if text not in row_of:
+            raise PlanRejected(f"offload row {row + 1}: match '{text}' is no entry of megaflows")
+        rows.append(row_of[text])
+    return np.array(rows, dtype=np.int64)
 
 
 def _arrange(value: Words, mask_of: Ints32, masks: Words, action: list[str], order: Ints) -> Content:

@@ -30,6 +30,14 @@ def adjust(
             description="most entries of all flow tables where neighbours are merged; 0: as without merging",
         ),
     ] = None,
+    nic_entries: Annotated[
+        int | None,
+        Field(ge=0, le=MOST_ENTRIES, description="entries in the TCAM of a network card; 0: no card"),
+    ] = None,
+    nic_masks: Annotated[
+        int | None,
+        Field(ge=0, le=MOST_ENTRIES, description="different masks of entries in the card; 0: any number"),
+    ] = None,
     first_connections: Annotated[
         int | None, Field(ge=1, description="connections at the start of the table flows that are kept")
     ] = None,
@@ -41,6 +49,8 @@ def adjust(
         "revalidate_us": revalidate_us,
         "flow_limit": flow_limit,
         "table_limit": table_limit,
+        "nic_entries": nic_entries,
+        "nic_masks": nic_masks,
     }
     changed = problem.with_costs(**{name: float(value) for name, value in costs.items() if value is not None})
     if first_connections is not None and first_connections < len(changed.flows):

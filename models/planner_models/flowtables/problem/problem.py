@@ -143,6 +143,11 @@ def find_faults(problem: SwitchTables) -> list[str]:
     if faults:
         return faults
     faults = [*_find_bad_matches(problem), *_find_bad_actions(problem), *_find_bad_headers(problem)]
+    if not faults and problem.cost("nic_inserts_per_s") > 0 and problem.start_s is None:
+        faults.append(
+            f"{file_name(problem.flows, 'flows')}: start_s is missing; costs.nic_inserts_per_s limits the "
+            "insertions in their time"
+        )
     if not faults:
         note_unknown_fields(problem)
         faults = _find_overlaps(problem)

@@ -117,6 +117,18 @@ COSTS: Final = Table(
             "headers whose entry is remembered before masks are searched; 0: none. For simulations",
             at_least=0, at_most=MOST_ENTRIES, whole=True, optional=True, default=8_192.0,
         ),
+        "nic_entries": number(
+            "entries that a network card holds in its TCAM; 0: no card", at_least=0, at_most=MOST_ENTRIES,
+            whole=True, optional=True, default=0.0,
+        ),
+        "nic_masks": number(
+            "different masks of entries in the card; 0: any number", at_least=0, at_most=MOST_ENTRIES,
+            whole=True, optional=True, default=0.0,
+        ),
+        "nic_inserts_per_s": number(
+            "entries that the card takes in a second; 0: any number. Needs start_s of connections",
+            at_least=0, at_most=1e9, optional=True, default=0.0,
+        ),
         "idle_s": number(
             "time without a packet after which an entry is removed, s; for simulations",
             more_than=0, at_most=1e9, optional=True, default=10.0,

@@ -131,6 +131,20 @@ class SwitchTables:
         """(F,) packets of each connection."""
         return self.flows["packets"].to_numpy(float).astype(np.int64)
 
+    @cached_property
+    def start_s(self) -> Floats | None:
+        """(F,) time of the first packet of each connection, s; None where one has none."""
+        if "start_s" not in self.flows or self.flows["start_s"].isna().any():
+            return None
+        return self.flows["start_s"].to_numpy(float)
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first connection until the last one has expired, s; 0 where times are unknown."""
+        if self.start_s is None or not len(self.start_s):
+            return 0.0
+        return float(np.ptp(self.start_s)) + self.cost("idle_s")
+
     def cost(self, name: str) -> float:
         """Return a value of the table `costs`."""
         if self.costs is None:

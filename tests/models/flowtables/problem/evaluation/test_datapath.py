@@ -34,10 +34,10 @@ eth(src=50:54:00:00:00:09,dst=50:54:00:00:00:0a/00:00:00:00:00:00),eth_type(0x81
 encap(eth_type(0x0800),ipv4(src=10.0.0.2/255.255.255.254,proto=6,tos=0/0,frag=no),tcp(dst=82/0xfffe)), \
 packets:9, bytes:1180, used:1.660s, flags:SP., actions:ct(commit,zone=5),4
 flow-dump from pmd on cpu core: 4
-recirc_id(0x5),dp_hash(0x3/0xf),in_port(7),ct_state(+new-est+trk),eth(src=50:54:00:00:00:09),\
-eth_type(0x8100),vlan(vid=5,pcp=0/0x0),encap(eth_type(0x0800),ipv4(src=10.0.0.2/255.255.255.254,proto=6,frag=no),\
+recirc_id(0x5),dp_hash(0x3/0xf),in_port(7),ct_state(+new-est+trk),\
+eth(src=50:54:00:00:00:09),eth_type(0x8100),vlan(vid=5,pcp=0/0x0),encap(eth_type(0x0800),ipv4(src=10.0.0.2/255.255.255.254,proto=6,frag=no),\
 tcp(dst=82/0xfffe)), packets:3, bytes:0, used:never, actions:ct(commit,zone=5),4
-recirc_id(0),in_port(7),eth_type(0x0806),arp(sip=1.2.3.4,op=1/0xff), packets:0, bytes:0, used:never, actions:drop
+recirc_id(0),in_port(7),eth_type(0x0806),arp(sip=1.2.3.4,op=1/0xff), packets:0, actions:drop
 """
 
 
