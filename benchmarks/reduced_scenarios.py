@@ -50,6 +50,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "topology/training": {},
     "flowtables/own_data": {},
     "flowtables/policies": {},
+    "flowtables/datapath": {},
     "updates/diamond": {},
     "updates/repeater": {},
     "updates/greedy_order": {},
