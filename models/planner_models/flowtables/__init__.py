@@ -26,8 +26,8 @@ and prices of headers couple misses with the number of masks and their lookups (
 Tables: `rules(priority, match, action, table?)`, `flows(header, packets?, start_s?)` and optionally
 `fields(field, bits, stage, prefix?, role?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?,
 revalidate_us?, revalidate_s?, flow_limit?, table_limit?, nic_entries?, nic_masks?, nic_inserts_per_s?,
-microflow_entries?, idle_s?)`, `installed(match, origin, packets?)` and `statistics(hits, missed, lost?, mask_hits?,
-masks?)` of the cache as it is. In place of rules,
+microflow_entries?, idle_s?)`, `installed(match, origin, packets?)` and `statistics(hits, missed, lost?,
+mask_hits?, masks?)` of the cache as it is. In place of rules,
 `modules(module, priority, match, action)` and `policies(policy, operator, first, second)` are compiled to
 rules (Foster et al. 2013, Frenetic). `simulate` also reads `changes(time_s, change, priority, match, action,
 table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes.

@@ -90,6 +90,4 @@ def test_entries_that_expire_are_inserted_again() -> None:
     with pytest.raises(
         InputError, match=r"start_s is missing; costs\.nic_inserts_per_s limits the insertions"
     ):
-        replace(
-            problem, costs=pd.DataFrame([{"nic_entries": 9.0, "nic_inserts_per_s": 1.0}]), flows=problem.flows
-        )
+        problem.with_costs(nic_entries=9.0, nic_inserts_per_s=1.0)
