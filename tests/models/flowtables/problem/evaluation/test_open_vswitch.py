@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from planner_models.flowtables.problem.evaluation.bits import LAYOUT, field_mask, get_field
+from planner_models.flowtables.problem.evaluation.datapath import read_dump
 from planner_models.flowtables.problem.evaluation.groups import read_groups
 from planner_models.flowtables.problem.evaluation.interpreter import Evaluation, Visit
 from planner_models.flowtables.problem.evaluation.reading import read_header, read_switch, translate_own
@@ -207,3 +208,29 @@ def test_random_tables_have_the_entries_of_open_vswitch(switch: Switch, seed: in
     random = np.random.default_rng(seed)
     text = draw_table(random)
     require_same(switch, text, GROUPS, [draw_header(random) for _ in range(12)])
+
+
+def test_a_hash_selects_the_bucket_of_open_vswitch(switch: Switch) -> None:
+    """Packets of many connections: in each entry the value of the hash has our bucket."""
+    text, weights = "tcp actions=group:2\n", "weight:1,actions=output:2,bucket=weight:3,actions=output:3"
+    groups = f"group_id=2,type=select,bucket={weights},bucket=weight:2,actions=output:4\n"
+    set_switch(switch, text, groups)
+    for port in range(40):
+        switch.run(
+            "ovs-appctl", "netdev-dummy/receive", "p1",
+            "in_port(1),eth(src=50:54:00:00:00:09,dst=50:54:00:00:00:0a),eth_type(0x0800),"
+            f"ipv4(src=10.0.0.2,dst=10.0.0.1,proto=6,tos=0,ttl=64,frag=no),tcp(src={port},dst=53)",
+        )  # fmt: skip
+    dump = read_dump(switch.run("ovs-appctl", "dpctl/dump-flows"), "dump")
+    own_switch = read_switch(text, "rules", read_groups(groups, "groups"), "groups")
+    compared = 0
+    for match, action in zip(dump.rules["match"], dump.rules["action"], strict=True):
+        number = re.search(r"dp_hash=(\w+)/0x([0-9a-f]+)", match)
+        if number is None:
+            continue
+        header = read_header(f"in_port=1 tcp dp_hash={int(number[1], 16) or 16}")
+        visit = Evaluation(own_switch).follow(header)[1]
+        assert visit.entry.action == action, match
+        assert get_field(visit.entry.mask, "dp_hash") == int(number[2], 16)
+        compared += 1
+    assert compared >= 8
