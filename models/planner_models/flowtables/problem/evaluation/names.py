@@ -21,7 +21,7 @@ SHOWN: Final = re.compile(r"^\s*(\d+)\(([^)]+)\): addr", re.MULTILINE)
 DOWN: Final = re.compile(r"^\s*(\d+)\([^)]+\): addr(?:(?!^\s*\w+\().)*?LINK_DOWN", re.MULTILINE | re.DOTALL)
 WORDS: Final = {
     *PORTS, *PORT_NUMBERS, "DROP", "EXIT", "CT_CLEAR", "DEC_TTL", "POP_VLAN", "STRIP_VLAN", "DEC_MPLS_TTL",
-    "ANY", "CLEAR_ACTIONS",
+    "ANY", "CLEAR_ACTIONS", "DECAP", "DEC_NSH_TTL", "POP_QUEUE",
 }  # fmt: skip
 """Words behind `actions=` and `output:` that are no names of ports."""
 
@@ -70,9 +70,12 @@ class Numbers:
 
     def _number_tables(self, text: str) -> None:
         """Number the tables that have names, those with rules first."""
+        if not TABLE.search(text):
+            return
         used = {int(number) for number in re.findall(r"\btable=(\d+)", text)}
-        heads = re.findall(rf"^[^=\n]*?(?:[^\n]*?[,\s])?table={NAME},[^\n]*?actions=", text, re.MULTILINE)
-        names = dict.fromkeys([*heads, *(name for _, name in TABLE.findall(text))])
+        heads = (TABLE.search(line.partition("actions=")[0]) for line in text.splitlines())
+        names = dict.fromkeys(match[2] for match in heads if match is not None)
+        names |= dict.fromkeys(name for _, name in TABLE.findall(text))
         free = (number for number in range(255) if number not in used)
         for name in names:
             if name not in self.tables:
