@@ -40,7 +40,9 @@ def draw_table(flows: int, random: np.random.Generator) -> Drawn:
     policies = []
     lines = ["table=0,priority=1 actions=output:9"]
     for number in range(1, count + 1):
-        sources, targets = (set(random.integers(0, max(1_000 * count, 1_000), CLAUSE).tolist()) for _ in range(2))
+        sources, targets = (
+            set(random.integers(0, max(1_000 * count, 1_000), CLAUSE).tolist()) for _ in range(2)
+        )
         ports = set(random.choice([80, 443, 22, 53, 8080, 9090], 2, replace=False).tolist())
         policies.append((sources, targets, ports))
         for index, (name, values) in enumerate((("nw_src", sources), ("nw_dst", targets)), start=1):

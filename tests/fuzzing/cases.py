@@ -28,6 +28,7 @@ from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.flowrecords import exports
 from tests.models.flowtables.problem import test_openflow
 from tests.models.flowtables.problem import test_readers as test_classbench
+from tests.models.flowtables.problem.evaluation import test_datapath
 from tests.models.traffic.problem.readers import test_graphml, test_graphs, test_repetita, test_sndlib
 
 OWN_FOLDERS: Final = {
@@ -215,6 +216,7 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
         ("trace.txt", COFLOWS.encode(), {**circuits, "source": "coflow"}),
         ("trace.txt", COFLOWS.encode(), {**circuits, "source": "coflow_windows"}),
         ("rules.txt", test_openflow.DUMP.encode(), {**switch, "source": "openflow"}),
+        ("dump.txt", test_datapath.LINES.encode(), {"system": "flowtables", "source": "datapath"}),
         ("filters.txt", test_classbench.FILTERS.encode(), {**switch, "source": "classbench"}),
     ]
     packets = [(ms, flow, 100) for flow in exports.FLOWS for ms in (0, 10)]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from planner.contract.tables import abbreviate
 from planner_models.flowtables.problem.fields import Layout
 from planner_models.flowtables.problem.openflow_fields import FIELDS, read_subfields
-from planner_models.flowtables.problem.values import ALWAYS, PACKET, REGISTER
+from planner_models.flowtables.problem.values import ALWAYS, PACKET, REGISTER, BadMatch
 
+NUMBER: Final = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
+MAX_DIGITS: Final = 40
 FieldBits = tuple[tuple[str, int, int], ...]
 """Field, lowest bit and number of bits, the highest bits first."""
 EVALUATED: Final[dict[str, tuple[int, str, str]]] = {
@@ -28,6 +32,15 @@ EVALUATED: Final[dict[str, tuple[int, str, str]]] = {
 LAYOUT: Final = Layout((name, bits, stage, False, role) for name, (bits, stage, role) in EVALUATED.items())
 REGISTERS: Final = LAYOUT.full_mask(name for name, row in EVALUATED.items() if row[2] == REGISTER)
 TRACKED: Final = LAYOUT.full_mask(("ct_state", "ct_zone", "ct_mark", "ct_label"))
+
+
+def read_whole(text: str, what: str, limit: int) -> int:
+    """Return a number from 0 to a limit, decimal or hexadecimal; raises BadMatch for another text."""
+    is_number = NUMBER.fullmatch(text) is not None and len(text) <= MAX_DIGITS
+    number = int(text, 0) if is_number and not re.fullmatch("0[0-9]+", text) else -1
+    if not 0 <= number <= limit:
+        raise BadMatch(f"{what} is '{abbreviate(text)}', must be a number from 0 to {limit}")
+    return number
 
 
 def read_bits(text: str) -> FieldBits:

@@ -11,7 +11,7 @@ from planner.contract.notes import add_note
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError
 from planner_models.flowtables.problem.actions import CONTROLLER, DROP
-from planner_models.flowtables.problem.evaluation.bits import EVALUATED, LAYOUT, field_mask
+from planner_models.flowtables.problem.evaluation.bits import EVALUATED, LAYOUT, field_mask, read_whole
 from planner_models.flowtables.problem.evaluation.names import SHOWN
 from planner_models.flowtables.problem.openflow_actions import split_actions
 from planner_models.flowtables.problem.openflow_fields import BITS_BY_NAME, FRAGMENTS
@@ -23,6 +23,7 @@ from planner_models.flowtables.problem.values import (
     Field,
     describe_first,
     parse_number,
+    require_short_numbers,
 )
 
 UNIQUE: Final = re.compile(r"ufid:[0-9a-f-]+,\s*")
@@ -141,10 +142,11 @@ def _format_header(value: int) -> str:
 def _read_line(content: str, ports: dict[str, int]) -> Line:
     """Return the entry in a line."""
     key, separator, tail = UNIQUE.sub("", content).partition(" packets:")
-    packets = re.match(r"(\d+)", tail)
+    packets = re.match(r"(\d{1,15})(?!\d)", tail)
     actions = re.search(r"actions:\s*(.*?)(?:,\s*dp-extra-info:.*)?$", tail)
     if not separator or packets is None or actions is None:
         raise BadMatch("has no packets and actions, must be a line of dpctl/dump-flows")
+    require_short_numbers(key)
     cubes: dict[str, Cube] = {}
     _read_key(key.rstrip(", "), cubes, ports)
     value = mask = 0
@@ -209,7 +211,8 @@ def _read_state(text: str) -> Cube:
     """Return value and mask of states of tracking: flags with signs, or numbers."""
     number, slash, mask = text.partition("/")
     if number[:1].isdigit():
-        return int(number, 0) & 0xFF, (int(mask, 0) if slash else 0xFF) & 0xFF
+        bits = read_whole(mask, "ct_state", 0xFFFFFFFF) & 0xFF if slash else 0xFF
+        return read_whole(number, "ct_state", 0xFFFFFFFF) & bits, bits
     value = bits = 0
     for sign, flag in re.findall(r"([+-])(\w+)", text):
         if flag not in BITS_BY_NAME["ct_state"]:
@@ -223,7 +226,8 @@ def _read_flags(text: str) -> Cube:
     """Return value and mask of flags of TCP."""
     number, slash, mask = text.partition("/")
     if number[:1].isdigit():
-        return int(number, 0), int(mask, 0) if slash else 0xFFFF
+        bits = read_whole(mask, "tcp_flags", 0xFFFF) if slash else 0xFFFF
+        return read_whole(number, "tcp_flags", 0xFFFF) & bits, bits
     value = bits = 0
     for sign, flag in re.findall(r"([+-])(\w+)", text):
         bits |= BITS_BY_NAME["tcp_flags"].get(flag, 0)
@@ -240,16 +244,17 @@ def _read_tag(text: str, cubes: dict[str, Cube]) -> None:
             continue
         shift, full = (0, 0xFFF) if name == "vid" else (13, 7)
         digits, slash, mask = number.partition("/")
-        field_bits = int(mask, 0) if slash else full
-        value |= (int(digits, 0) & field_bits) << shift
+        field_bits = read_whole(mask, name, full) if slash else full
+        value |= (read_whole(digits, name, full) & field_bits) << shift
         bits |= field_bits << shift
     cubes["vlan_tci"] = (value, bits)
 
 
 def _read_fragment(text: str) -> Cube:
     number, slash, mask = text.partition("/")
-    if slash and number.isalnum() and number not in FRAGMENTS:
-        return int(number, 0), int(mask, 0)
+    if slash and number not in FRAGMENTS:
+        bits = read_whole(mask, "frag", 3)
+        return read_whole(number, "frag", 3) & bits, bits
     if number not in FRAGMENTS:
         raise BadMatch(f"'{text}' is no value of frag: {', '.join(FRAGMENTS)}")
     return FRAGMENTS[number]

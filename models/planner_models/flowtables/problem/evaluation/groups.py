@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError
 from planner_models.flowtables.problem.actions import Decrement, Set, Show
-from planner_models.flowtables.problem.evaluation.bits import LAYOUT, FieldBits, read_bits
+from planner_models.flowtables.problem.evaluation.bits import LAYOUT, FieldBits, read_bits, read_whole
 from planner_models.flowtables.problem.evaluation.operations import (
     Clone,
     DecrementLabel,
@@ -96,7 +96,7 @@ def _read_group(line: str) -> tuple[int, GroupTable]:
     """Return number and content of a line of `dump-groups`."""
     head, *texts = re.split(r",?\s*bucket=", line)
     options = dict(item.partition("=")[::2] for item in re.findall(r"(?:fields\([^)]*\)|[^,\s]+)", head))
-    if not options.get("group_id", "").isdecimal():
+    if "group_id" not in options:
         raise BadMatch("has no group_id, must be a line of ovs-ofctl dump-groups")
     kind = options.get("type", "")
     if kind not in TYPES:
@@ -111,7 +111,7 @@ def _read_group(line: str) -> tuple[int, GroupTable]:
         buckets=buckets,
         fields=tuple(read_bits(name.partition("=")[0]) for name in names),
     )
-    return int(options["group_id"]), made
+    return read_whole(options["group_id"], "group_id", 0xFFFFFFFF), made
 
 
 def _read_bucket(text: str) -> Bucket:
@@ -126,15 +126,13 @@ def _read_bucket(text: str) -> Bucket:
         options = ",".join(option_pieces)
         actions = ",".join(piece for piece in pieces if piece not in option_pieces)
     for option in filter(None, options.strip(",").split(",")):
-        name, value = re.split(r"[:=]", option, maxsplit=1)
+        name, _, value = option.replace(":", "=", 1).partition("=")
         if name == "watch_group" and value not in ("", "any", "ANY"):
             raise BadMatch("watches a group, which is not modelled: name its port by watch_port")
         if name == "weight":
-            weight = int(value) if value.isdecimal() else -1
+            weight = read_whole(value, "weight", 0xFFFF)
         elif name == "watch_port" and value.lower() != "any":
             port = read_port(value, "watch_port is")
-    if not 0 <= weight <= 65_535:
-        raise BadMatch(f"'{options}' has no weight from 0 to 65535")
     finals = [action for action in split_actions(actions) if FINAL.match(action)]
     if len({action.partition(":")[0].partition("(")[0] for action in finals}) > 1 or len(finals) > 1:
         raise BadMatch(

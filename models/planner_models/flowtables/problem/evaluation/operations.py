@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from planner_models.flowtables.problem.actions import Step, read_steps
-from planner_models.flowtables.problem.evaluation.bits import FieldBits, read_bits
+from planner_models.flowtables.problem.evaluation.bits import FieldBits, read_bits, read_whole
 from planner_models.flowtables.problem.fields import Layout
 from planner_models.flowtables.problem.openflow_actions import read_action, split_actions
 from planner_models.flowtables.problem.openflow_fields import read_number
@@ -152,7 +152,7 @@ Operation = (
 
 
 def read_operations(text: str, layout: Layout) -> tuple[tuple[Operation, ...], tuple[Clause, ...]]:
-    """Return the operations of a list of actions, and the clauses of conjunctions that it names.
+    """Return the operations of a list of actions, and its clauses of conjunctions.
 
     raises  BadMatch for an action that is not modelled, by its name
     """
@@ -183,10 +183,11 @@ def read_operations(text: str, layout: Layout) -> tuple[tuple[Operation, ...], t
 
 def _read_clause(text: str) -> Clause:
     """Return the clause in the brackets of `conjunction`."""
-    parsed = re.fullmatch(r"\s*(\d+|0x[0-9a-fA-F]+)\s*,\s*(\d+)\s*/\s*(\d+)\s*", text)
+    parsed = re.fullmatch(r"\s*(\w+)\s*,\s*(\d{1,4})\s*/\s*(\d{1,4})\s*", text)
     if parsed is None:
         raise BadMatch(f"conjunction({text}) must be a number and a clause, such as conjunction(3,1/2)")
-    number, index, count = int(parsed[1], 0), int(parsed[2]), int(parsed[3])
+    number = read_whole(parsed[1], "conjunction", 0xFFFFFFFF)
+    index, count = int(parsed[2]), int(parsed[3])
     if not 1 <= index <= count or not 2 <= count <= 64:
         raise BadMatch(
             f"conjunction({text}) has clause {index} of {count}, must be 1 to the count, of 2 to 64"
@@ -196,9 +197,7 @@ def _read_clause(text: str) -> Clause:
 
 def read_table(text: str) -> int:
     """Return the number of a table; raises BadMatch where it is none."""
-    if not text.isdecimal() or int(text) > 254:
-        raise BadMatch(f"goes to table '{text}', must be a number from 0 to 254")
-    return int(text)
+    return read_whole(text, "table", 254)
 
 
 def _read_track(text: str, layout: Layout) -> list[Operation]:
@@ -213,7 +212,7 @@ def _read_track(text: str, layout: Layout) -> list[Operation]:
         if name == "table":
             table = read_table(value)
         elif name == "zone":
-            zone = int(value, 0) if value[:1].isdigit() else read_bits(value)
+            zone = read_whole(value, "zone", 0xFFFF) if value[:1].isdigit() else read_bits(value)
         elif name.startswith("nat"):
             target += _read_translation(option)
             words.append(option)
@@ -238,7 +237,7 @@ def _read_translation(text: str) -> list[tuple[str, int]]:
     is_ipv4 = "." in address
     name = f"ip_{end}" if is_ipv4 else f"ipv6_{end}"
     made = [(name, read_number(name, address, 32 if is_ipv4 else 128))]
-    return [*made, (f"tp_{end}", int(port))] if port else made
+    return [*made, (f"tp_{end}", read_whole(port, "port", 0xFFFF))] if port else made
 
 
 def _read_label(text: str) -> SetLabel | None:
@@ -249,17 +248,13 @@ def _read_label(text: str) -> SetLabel | None:
 
 
 def _make_label(name: str, text: str) -> SetLabel:
-    value = int(text, 0) if re.fullmatch(r"\d+|0x[0-9a-fA-F]+", text) else -1
-    if not 0 <= value < 1 << LABELS[name]:
-        raise BadMatch(f"'{text}' is no value of the {LABELS[name]} bits of {name}")
+    value = read_whole(text, name, (1 << LABELS[name]) - 1)
     return SetLabel(name, value)
 
 
 def _read_kind(text: str) -> int:
     """Return a type of Ethernet."""
-    if not re.fullmatch(r"\d+|0x[0-9a-fA-F]+", text) or not 0 <= int(text, 0) <= 0xFFFF:
-        raise BadMatch(f"'{text}' is no type of Ethernet, such as 0x8847")
-    return int(text, 0)
+    return read_whole(text, "type of Ethernet", 0xFFFF)
 
 
 def _read_push_label(text: str, layout: Layout) -> list[Operation]:
@@ -278,9 +273,7 @@ def _read_clone(text: str, layout: Layout) -> list[Operation]:
 
 def _read_group(text: str, layout: Layout) -> list[Operation]:
     del layout
-    if not text.isdecimal():
-        raise BadMatch(f"group:{text} must be the number of a group")
-    return [Group(int(text))]
+    return [Group(read_whole(text, "group", 0xFFFFFFFF))]
 
 
 def _read_learn(text: str, layout: Layout) -> list[Operation]:
@@ -291,7 +284,7 @@ def _read_learn(text: str, layout: Layout) -> list[Operation]:
     for item in split_actions(text):
         name, _, value = item.partition("=")
         if name in numbers:
-            numbers[name] = read_table(value) if name == "table" else int(value)
+            numbers[name] = read_table(value) if name == "table" else read_whole(value, name, 0xFFFF)
         elif name == "delete_learned" or name.startswith("result_dst"):
             raise BadMatch(f"learn has '{item}', which is not modelled: it removes rules or reports limits")
         elif name not in (*LEARNED_LIMITS, "send_flow_rem"):

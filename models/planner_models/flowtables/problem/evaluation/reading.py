@@ -8,7 +8,7 @@ from typing import Final
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError
 from planner_models.flowtables.problem.actions import Goto
-from planner_models.flowtables.problem.evaluation.bits import EVALUATED, LAYOUT, REGISTERS
+from planner_models.flowtables.problem.evaluation.bits import EVALUATED, LAYOUT, REGISTERS, read_whole
 from planner_models.flowtables.problem.evaluation.classifier import Rule
 from planner_models.flowtables.problem.evaluation.groups import GroupTable
 from planner_models.flowtables.problem.evaluation.interpreter import Switch
@@ -36,7 +36,7 @@ from planner_models.flowtables.problem.openflow_fields import (
     WIDE,
     translate_match,
 )
-from planner_models.flowtables.problem.values import BadMatch, Cube, describe_first
+from planner_models.flowtables.problem.values import BadMatch, Cube, describe_first, require_short_numbers
 
 NEEDS_EVALUATION: Final = re.compile(
     r"\b(ct|group|learn|conjunction|clone)[(:]|\b(ct_clear|push_mpls|pop_mpls|set_mpls_\w+|dec_mpls_ttl)\b|"
@@ -67,14 +67,12 @@ class RuleReader:
         match, separator, actions = content.partition("actions=")
         if not separator:
             raise BadMatch("has no 'actions=', must be a line of ovs-ofctl dump-flows")
+        require_short_numbers(content)
         numbers = {"table": 0, "priority": DEFAULT_PRIORITY}
         text, others = translate_own(WORDS.sub("", match))
         for name, value in others.items():
             if name in numbers:
-                limit = MOST_TABLE if name == "table" else MOST_PRIORITY
-                if not value.isdecimal() or int(value) > limit:
-                    raise BadMatch(f"{name} is '{value}', must be a number from 0 to {limit}")
-                numbers[name] = int(value)
+                numbers[name] = read_whole(value, name, MOST_TABLE if name == "table" else MOST_PRIORITY)
             elif name not in NOT_MATCHED and name not in FLAGS:
                 raise BadMatch(
                     f"there is no field '{name}' that is read",
@@ -184,6 +182,7 @@ def read_header(text: str, layout: Layout = LAYOUT) -> int:
 
     raises  BadMatch for what is no field of a packet
     """
+    require_short_numbers(text)
     translated, others = translate_own(text)
     for name in others:
         raise BadMatch(f"there is no field '{name}' that is read", near=(name, [*FIELDS, *OTHER_NAMES]))

@@ -150,9 +150,9 @@ table=1,tcp,nw_dst=10.9.0.1,tp_dst=8080 actions=output:2
         (
             "ip actions=ct_clear,set_mpls_label:9999999\n",
             "",
-            "'9999999' is no value of the 20 bits of mpls_label",
+            "mpls_label is '9999999', must be a number from 0 to 1048575",
         ),
-        ("ip actions=ct(table=999)\n", "", "goes to table '999', must be a number from 0 to 254"),
+        ("ip actions=ct(table=999)\n", "", "table is '999', must be a number from 0 to 254"),
         ("ip actions=learn(delete_learned)\n", "", "learn has 'delete_learned', which is not modelled"),
         ("conj_id=1,pi actions=drop\n", "", "rules row 1: there is no field 'pi' that is read"),
         ("ip actions=ct_clear\nip actions=drop\n", "", "rules row 2: has the match and priority of row 1"),
