@@ -75,7 +75,7 @@ def draw_packets(drawn: Drawn, random: np.random.Generator) -> list[tuple[int, i
 def format_packet(packet: tuple[int, int, int]) -> str:
     """Return a packet as text."""
     source, target = (f"10.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}" for value in packet[:2])
-    return f"in_port=1 tcp ip_src={source} ip_dst={target} tp_src=999 tp_dst={packet[2]}"
+    return f"in_port=20 tcp ip_src={source} ip_dst={target} tp_src=999 tp_dst={packet[2]}"
 
 
 def main() -> None:
