@@ -23,7 +23,7 @@ from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.installed import list_installed
 from planner_models.flowtables.plan.metrics import measure
 from planner_models.flowtables.plan.offload import choose_offload, list_candidates, read_limits
-from planner_models.flowtables.plan.plan import Cache, read_plan
+from planner_models.flowtables.plan.plan import Cache, parse_mask, read_plan
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.goto_merging import Paths, choose_merging, find_mergings
 from planner_models.flowtables.problem.problem import FlowTables, match_any
@@ -71,6 +71,7 @@ def explain(
     sections = [_tabulate_masks(problem, plan)] if len(plan.masks) else []
     if problem.installed is not None:
         sections.insert(0, _compare_installed(problem, now))
+        sections += tabulate_consulted(problem)
     if len(plan.megaflows):
         sentence, section = _tabulate_sizes(problem, plan, connections_per_s)
         sentences.append(sentence)
@@ -242,6 +243,32 @@ def _compare_installed(problem: FlowTables, now: dict[str, float | None]) -> Sec
         frame=pd.DataFrame(shown, columns=["of the cache", "now", "plan"]).astype({"plan": float}),
         note="now: counted by the datapath since it started; plan: for the table of connections",
     )
+
+
+def tabulate_consulted(problem: FlowTables) -> list[Section]:
+    """Return the bits that each table of the switch adds to masks of entries; none where it is unknown."""
+    assert problem.installed is not None
+    if "consulted" not in problem.installed or not problem.installed["consulted"].notna().any():
+        return []
+    masks: dict[int, list[int]] = {}
+    words: dict[int, dict[str, None]] = {}
+    for text in problem.installed["consulted"].fillna(""):
+        for item in filter(None, str(text).split("; ")):
+            table, _, mask = item.partition(": ")
+            masks.setdefault(int(table), []).append(parse_mask(problem, mask).bit_count())
+            words.setdefault(int(table), {}).update(dict.fromkeys(w.partition("/")[0] for w in mask.split()))
+    rows = [
+        (float(table), float(len(counts)), sum(counts) / len(counts), " ".join(words[table]))
+        for table, counts in sorted(masks.items())
+    ]
+    return [
+        Section(
+            title="Bits that tables of the switch add to entries",
+            frame=pd.DataFrame(rows, columns=["table", "entries", "bits", "fields"]),
+            note="entries to whose masks a lookup in the table adds bits, and their mean number; other bits "
+            "are matched always, or read by actions",
+        )
+    ]
 
 
 def _say_merging(problem: FlowTables) -> str:

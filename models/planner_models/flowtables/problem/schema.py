@@ -158,6 +158,12 @@ INSTALLED: Final = Table(
             "evaluated: made by the tables of the switch for the packets of flows; datapath: in a dump of it",
             (EVALUATED, DATAPATH),
         ),
+        "consulted": label(
+            "tables of the switch and the bits that each was the first to consult, as 2: ip_src/24 tp_dst; "
+            "absent: unknown",
+            may_be_blank=True,
+            optional=True,
+        ),
         "packets": number(
             "packets that matched it", at_least=0, at_most=1e15, whole=True, optional=True, default=0.0
         ),

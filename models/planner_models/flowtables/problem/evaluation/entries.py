@@ -80,7 +80,9 @@ def evaluate(switch: Switch, flows: pd.DataFrame, where: str) -> Evaluated:
         [(name, EVALUATED[name][0], EVALUATED[name][1], 0.0, EVALUATED[name][2]) for name in names],
         columns=["field", "bits", "stage", "prefix", "role"],
     )
-    installed = pd.DataFrame({"match": matches, "origin": FROM_TABLES}).astype({"match": object})
+    consulted = [_format_consulted(entry) for entry in entries]
+    installed = pd.DataFrame({"match": matches, "origin": FROM_TABLES, "consulted": consulted})
+    installed = installed.astype({"match": object, "consulted": object})
     return Evaluated(rules, fields, made, installed)
 
 
@@ -165,6 +167,11 @@ def _list_fields(entries: list[Entry]) -> tuple[list[str], int]:
         if not field_mask(name) & REGISTERS and (role == ALWAYS or used & field_mask(name))
     ]
     return names, LAYOUT.full_mask(names)
+
+
+def _format_consulted(entry: Entry) -> str:
+    """Return the tables that consulted bits of an entry first, with these bits, as `table: mask; ...`."""
+    return "; ".join(f"{table}: {LAYOUT.format_mask(bits)}" for table, bits in entry.consulted)
 
 
 def _format(header: int, bits: int) -> str:

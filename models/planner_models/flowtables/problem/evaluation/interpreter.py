@@ -94,12 +94,16 @@ class Following(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the cache: the cube of headers, the action of the datapath, and packets that come back."""
+    """An entry of the cache: the cube of headers, the action of the datapath, and packets that come back.
+
+    consulted  tables in the order of lookups, with the bits that each was the first to consult
+    """
 
     value: int
     mask: int
     action: str
     following: tuple[Following, ...]
+    consulted: tuple[tuple[int, int], ...]
 
 
 class Visit(NamedTuple):
@@ -226,6 +230,7 @@ class Run:
         self.with_learning = with_learning
         self.mask = LAYOUT.always_of(header)
         self.words: list[str] = []
+        self.consulted: list[tuple[int, int]] = []
         self.following: list[Following] = []
         self.stack: list[int] = []
         self.lookups = self.depth = 0
@@ -247,7 +252,8 @@ class Run:
         if get_field(self.original, "eth_type") not in MPLS:
             mask &= ~LAYOUT.full_mask(name for name in LAYOUT.by_name if name.startswith("mpls_"))
         action = " ".join(self.words) or DROP
-        return Entry(self.original & mask, mask, action, tuple(self.following))
+        consulted = tuple((table, bits & mask) for table, bits in self.consulted if bits & mask)
+        return Entry(self.original & mask, mask, action, tuple(self.following), consulted)
 
     def _go_on(self, way: Frozen) -> None:
         """Run the remaining operations of a packet that has come back."""
@@ -271,7 +277,9 @@ class Run:
         classifier = self.switch.tables.get(table)
         if classifier is None:
             return
-        rule, self.mask = classifier.look_up(self.current, self.mask)
+        rule, mask = classifier.look_up(self.current, self.mask)
+        self.consulted.append((table, mask & ~self.mask))
+        self.mask = mask
         if rule is not None:
             self.depth += 1
             self._execute(rule.operations, 0)

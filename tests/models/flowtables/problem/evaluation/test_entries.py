@@ -10,6 +10,7 @@ import pytest
 from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner_models.flowtables import SYSTEM, FlowTables, check
+from planner_models.flowtables.designs.what_if import tabulate_consulted
 from planner_models.flowtables.problem.readers import read_openflow
 
 FOLDER = Path(__file__).parents[5] / "data/scenarios/flowtables/policies"
@@ -46,6 +47,11 @@ def test_tables_are_evaluated_and_all_designs_hold_their_entries() -> None:
         counts[design] = len(decision.plan.megaflows)
     assert counts["all"] == len(problem.rules)
     assert counts["least_specific"] <= counts["all"] < counts["microflows"]
+    consulted = problem.installed["consulted"]
+    assert any("2: " in text and "ip_src" in text for text in consulted)
+    assert not any("ip_src" in text.partition("2: ")[0] for text in consulted)
+    [section] = tabulate_consulted(problem)
+    assert section.frame["table"].tolist() == [2.0, 3.0, 4.0]
     again = FlowTables.from_tables(problem.to_tables())
     assert again.is_evaluated
     with pytest.raises(InputError, match="searches with fewer need the tables themselves"):
