@@ -241,7 +241,9 @@ def _compare_installed(problem: FlowTables, now: dict[str, float | None]) -> Sec
     return Section(
         title="Cache of the switch now, and of the plan",
         frame=pd.DataFrame(shown, columns=["of the cache", "now", "plan"]).astype({"plan": float}),
-        note="now: counted by the datapath since it started; plan: for the table of connections",
+        note="now: counted by the datapath since it started; plan: for the table of connections"
+        if counted
+        else "now: as the tables of the switch make it; plan: for the table of connections",
     )
 
 
