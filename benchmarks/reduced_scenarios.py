@@ -171,6 +171,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "cdnrouting/price_of_anarchy": {},
     "cdnrouting/stability": {},
     "cdnrouting/germany50": {"problem.network": "traffic/abilene"},
+    "flowtables/offload": {"problem.rules": 60, "problem.connections": 500},
     "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/changing_rules": {"problem.rules": 60, "problem.connections": 500},
