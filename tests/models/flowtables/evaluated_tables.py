@@ -155,7 +155,7 @@ class Plain:
         self.rules: dict[int, list[tuple[int, str, str]]] = {}
         for line in text.splitlines():
             match, _, actions = line.partition(",actions=")
-            table, priority = (int(re.search(rf"{name}=(\d+)", match)[1]) for name in ("table", "priority"))  # type: ignore[index]
+            table, priority = (int(re.search(rf"{name}=(\d+)", match)[1]) for name in ("table", "priority"))
             match = re.sub(r"table=\d+,priority=\d+,?", "", match)
             self.rules.setdefault(table, []).append((priority, match, actions))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -225,10 +225,10 @@ def _say_offload(problem: FlowTables, plan: Cache, now: dict[str, float | None])
 def _compare_installed(problem: FlowTables, now: dict[str, float | None]) -> Section:
     """Return entries, masks, lookups and upcalls of the cache as it is, beside those of the plan."""
     _, mask_of, masks = list_installed(problem)
-    counted = {} if problem.statistics is None else problem.statistics.iloc[0].to_dict()
+    counted: dict[Any, Any] = {} if problem.statistics is None else problem.statistics.iloc[0].to_dict()
     hits, missed, lookups = (counted.get(name) for name in ("hits", "missed", "mask_hits"))
     per_packet = lookups / (hits + missed) if lookups and hits + missed else None
-    rows = [
+    rows: list[tuple[str, float | None, float | None]] = [
         ("entries", float(len(mask_of)), now["megaflows"]),
         ("masks", counted.get("masks") or float(len(masks)), now["masks"]),
         ("lookups of a packet", per_packet, now["probes_per_packet"]),

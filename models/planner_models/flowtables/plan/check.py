@@ -105,7 +105,8 @@ def check_offload(problem: FlowTables, plan: Cache) -> Violations:
         return none
     content, service = read_plan(problem, plan)
     held = find_offloaded(plan).tolist()
-    lookups, times = dict.fromkeys(held, 0), {row: [] for row in held}
+    lookups = dict.fromkeys(held, 0)
+    times: dict[int, list[float]] = {row: [] for row in held}
     starts = problem.start_s
     for connection, (entry, searched) in enumerate(
         zip(service.entry.tolist(), service.searched.tolist(), strict=True)

@@ -50,7 +50,6 @@ KINDS: Final = {"mpls": "0x8847", "mplsm": "0x8848"}
 WORDS: Final = re.compile(
     r"(?:cookie|duration|n_packets|n_bytes|idle_age|hard_age|idle_timeout|hard_timeout)=\S*?[,\s]+"
 )
-Head = tuple[int, int, int, int]
 
 
 class RuleReader:
