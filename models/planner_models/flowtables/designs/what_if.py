@@ -227,14 +227,15 @@ def _compare_installed(problem: FlowTables, now: dict[str, float | None]) -> Sec
     _, mask_of, masks = list_installed(problem)
     counted: dict[Any, Any] = {} if problem.statistics is None else problem.statistics.iloc[0].to_dict()
     hits, missed, lookups = (counted.get(name) for name in ("hits", "missed", "mask_hits"))
-    per_packet = lookups / (hits + missed) if lookups and hits + missed else None
+    packets = (hits or 0.0) + (missed or 0.0)
+    per_packet = lookups / packets if lookups and packets else None
     rows: list[tuple[str, float | None, float | None]] = [
         ("entries", float(len(mask_of)), now["megaflows"]),
         ("masks", counted.get("masks") or float(len(masks)), now["masks"]),
         ("lookups of a packet", per_packet, now["probes_per_packet"]),
         ("packets that found an entry", hits, None),
         ("upcalls", missed, None),
-        ("hit rate, %", 100 * hits / (hits + missed) if hits else None, now["hit_rate"]),
+        ("hit rate, %", 100 * hits / packets if hits and packets else None, now["hit_rate"]),
         ("packets lost before userspace", counted.get("lost"), None),
     ]
     shown = [row for row in rows if row[1] is not None]

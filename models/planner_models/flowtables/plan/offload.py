@@ -175,7 +175,7 @@ def _fill(candidates: Candidates, limits: Limits, prices: Prices, masks: Ints) -
     if len(fitting) >= limits.entries or len(fitting) == len(order):
         return fitting[: limits.entries]
     remaining = limits.inserts - candidates.inserts[fitting].sum()
-    added = []
+    added: list[int] = []
     for row in order[len(fitting) :].tolist():
         if len(fitting) + len(added) == limits.entries:
             break

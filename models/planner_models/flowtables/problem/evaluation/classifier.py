@@ -345,9 +345,9 @@ def _list_whole(rules: Sequence[Rule]) -> Iterator[int]:
     for rule in rules:
         for clause in rule.clauses:
             bits = met.get(clause.number, 0)
-            if bits >> clause.index & 1:
+            if bits >> clause.clause & 1:
                 continue
-            bits |= 1 << clause.index
+            bits |= 1 << clause.clause
             met[clause.number] = bits
-            if bits == (1 << clause.count) - 1:
+            if bits == (1 << clause.clauses) - 1:
                 yield clause.number

@@ -64,7 +64,8 @@ def evaluate(switch: Switch, flows: pd.DataFrame, where: str) -> Evaluated:
         header: [_format(visit.header & bits, bits) for visit in visits]
         for header, visits in visits_of.items()
     }
-    for header, record in zip(headers, flows[columns].to_dict("records"), strict=True):
+    for row, header in enumerate(headers):
+        record = {name: flows[name].iloc[row] for name in columns}
         rows += [{"header": text, **record} for text in texts[header]]
     made = pd.DataFrame(rows, columns=["header", *columns])
     if len(made) > len(flows):

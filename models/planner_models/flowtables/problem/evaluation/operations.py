@@ -39,11 +39,11 @@ LEARNED_LIMITS: Final = (
 
 
 class Clause(NamedTuple):
-    """A clause of a conjunction: `conjunction(NUMBER,INDEX/COUNT)`, with the index from 0."""
+    """A clause of a conjunction: `conjunction(NUMBER,CLAUSE/CLAUSES)`, with clauses from 0."""
 
     number: int
-    index: int
-    count: int
+    clause: int
+    clauses: int
 
 
 class Track(NamedTuple):
