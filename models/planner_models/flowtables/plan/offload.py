@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Floats, Ints, Ints32
 from planner_models.flowtables.problem.problem import FlowTables
 
 BISECTIONS: Final = 45
@@ -68,7 +68,7 @@ def read_limits(problem: FlowTables) -> Limits | None:
     return Limits(entries, masks or entries, rate * problem.duration_s if rate else np.inf)
 
 
-def list_candidates(problem: FlowTables, entry: Ints, searched: Ints, mask_of: Ints) -> Candidates:
+def list_candidates(problem: FlowTables, entry: Ints, searched: Ints, mask_of: Ints32) -> Candidates:
     """Return the entries of a cache as candidates.
 
     entry, searched  (F,) entry of each connection, -1 for none, and the masks searched for it
@@ -76,7 +76,7 @@ def list_candidates(problem: FlowTables, entry: Ints, searched: Ints, mask_of: I
     """
     is_hit = entry >= 0
     weight = (searched * problem.packets)[is_hit].astype(float)
-    saved = np.bincount(entry[is_hit], weights=weight, minlength=len(mask_of))
+    saved = np.bincount(entry[is_hit], weights=weight, minlength=len(mask_of)).astype(float)
     return Candidates(saved, mask_of.astype(np.int64), count_inserts(problem, entry, len(mask_of)))
 
 
