@@ -61,6 +61,7 @@ HEADLINE: Final = Headline(
         "cpu_per_connection_us",
         "misses",
         "masks",
+        "lookups_saved",
         "probes_per_connection",
         "probes_per_packet",
         "hit_rate",
