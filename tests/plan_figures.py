@@ -161,7 +161,8 @@ def consolidation(problem: Tables, plan: Tables) -> Figures:
         figures["price_per_h"] = float((fleet["hosts"] * fleet["host_type"].map(price)).sum())
     copies = plan["placement"].groupby(["host", "machine", "copy"])
     split = copies["machines"].first()[copies.size() > 1]
-    figures["split_machines"] = float((split * split.index.get_level_values("host").map(hosts)).sum())
+    its_hosts = hosts.reindex(split.index.get_level_values("host")).to_numpy(float)
+    figures["split_machines"] = float(split.to_numpy(float) @ its_hosts)
     return figures
 
 

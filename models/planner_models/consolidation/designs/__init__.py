@@ -18,7 +18,7 @@ from planner_models.consolidation.designs import (
 DESIGNS: Final = (
     Design(
         name="patterns",
-        title="Patterns of hosts",
+        title="Column generation",
         decide=patterns.plan,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,

@@ -28,11 +28,11 @@ METRICS: Final = (
     less("hosts", "hosts", "hosts that are used"),
     more(
         "score",
-        "",
+        "vCPUs",
         "lowest throughput of a machine with vCPUs over its weight, as vCPUs that it is equal to",
         SOURCE,
     ),
-    more("throughput", "", "sum of the throughputs of all machines, as vCPUs that it is equal to"),
+    more("throughput", "vCPUs", "sum of the throughputs of all machines, as vCPUs that it is equal to"),
     less("refused", "machines", "machines without a host"),
     more("restart_share", "", "share of the lost machines that restart, in the worst loss"),
     less("not_restarted", "machines", "machines that do not restart, in the worst loss"),
@@ -40,7 +40,7 @@ METRICS: Final = (
     less("moves", "moves", "machines that move from one present host to another"),
     less("moved_gb", "GB", "memory that moves send"),
     less("move_s", "s", "time until the last move ends"),
-    less("stranded", "", "share of the free threads that are on hosts where no listed machine fits"),
+    less("stranded_share", "", "share of the free threads that are on hosts where no listed machine fits"),
     less("idle_threads", "threads", "threads of used hosts without a vCPU, slot or helper"),
 )
 HEADLINE: Final = Headline(
@@ -102,7 +102,7 @@ def measure(
         "moves": moved[0],
         "moved_gb": moved[1],
         "move_s": moved[2],
-        "stranded": stranded_share(reading),
+        "stranded_share": stranded_share(reading),
         "idle_threads": float(reading.hosts @ free_threads(reading)),
     }
 

@@ -48,7 +48,7 @@ def adjust(
         float | None,
         Field(
             ge=0,
-            le=0.3,
+            le=1,
             description="share of the throughput that each further node costs; default: as in the table",
         ),
     ] = None,

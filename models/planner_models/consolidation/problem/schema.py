@@ -308,7 +308,7 @@ EFFECTS: Final = Table(
         "span_loss": number(
             "share of the throughput that each node beyond the first costs",
             at_least=0,
-            at_most=0.3,
+            at_most=1,
             least=1e-9,
             optional=True,
             default=0.0,

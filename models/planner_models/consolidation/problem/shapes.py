@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
@@ -59,14 +60,17 @@ class Placing:
         """Number of its nodes."""
         return sum(amount > 0 for amount in self.vcpus) or 1
 
+    @cached_property
+    def nodes(self) -> list[int]:
+        """Nodes of which the machine takes anything."""
+        return [index for index, amounts in enumerate(self.node) if any(amounts)]
+
     def fits(self, free_node: list[list[float]], free_whole: list[float]) -> bool:
         """Return whether free amounts of nodes and of the host suffice."""
-        for index, amounts in enumerate(self.node):
-            if self.is_in(index):
-                free = free_node[index]
-                for amount, available in zip(amounts, free, strict=True):
-                    if amount > available + EXACT * (1.0 + amount):
-                        return False
+        for index in self.nodes:
+            for amount, available in zip(self.node[index], free_node[index], strict=True):
+                if amount > available + EXACT * (1.0 + amount):
+                    return False
         return all(
             amount <= available + EXACT * (1.0 + amount)
             for amount, available in zip(self.whole, free_whole, strict=True)
@@ -98,9 +102,13 @@ def make_placing(
     needs = problem.needs[shape]
     whole_cores = bool(problem.has_whole_cores[shape])
     rules = problem.rule_columns
-    by_node = []
+    by_node: list[Amounts] = []
     threads = 0.0
+    nothing = (0.0,) * len(needs)
     for index, amount in enumerate(vcpus):
+        if not amount and (total > 0 or index != node):
+            by_node.append(nothing)
+            continue
         share = amount / total if total > 0 else float(index == node)
         taken = needs * share
         taken[0] = host.threads_of(amount, whole_cores=whole_cores)
