@@ -14,7 +14,8 @@ from planner.entry_points import OWN_DISTRIBUTION
 from planner.errors import InputError
 
 USERS_EXTRAS: Final = (
-    "charts", "dashboard", "documents", "cluster", "pyomo", "pictures", "scip", "gurobi", "cplex", "xpress",
+    "charts", "dashboard", "documents", "cluster", "pyomo", "pictures", "scip", "partition", "gurobi",
+    "cplex", "xpress",
 )  # fmt: skip
 """Extras of setup.cfg for users; `all` has those with a free licence, the others are for developers."""
 IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed", "pptx": "python-pptx"}

@@ -7,7 +7,13 @@ import os
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, requires
+from importlib.metadata import (
+    PackageNotFoundError,
+    distribution,
+    distributions,
+    packages_distributions,
+    requires,
+)
 from pathlib import Path
 
 import pytest
@@ -26,6 +32,7 @@ MODULES_OF_EXTRAS = {
     "pyomo": ("pyomo",),
     "pictures": ("kaleido",),
     "scip": ("pyscipopt",),
+    "partition": ("mtkahypar",),
     **{extra: (module,) for extra, module in PACKAGES.items()},
 }
 WITHOUT_EXTRAS = """
@@ -57,10 +64,20 @@ def modules_outside_the_base() -> frozenset[str]:
             if not line.marker or line.marker.evaluate({"extra": ""})
         }
         new = {name for name in new - needed if is_installed(name)}
-    owners = packages_distributions()
+    owners = {**modules_of_single_files(), **packages_distributions()}
     return frozenset(
         module for module, names in owners.items() if needed.isdisjoint(map(canonicalize_name, names))
     )
+
+
+def modules_of_single_files() -> dict[str, list[str]]:
+    """The compiled modules that are no packages, which Python 3.11 does not map to their distributions."""
+    return {
+        path.name.partition(".")[0]: [installed.metadata["Name"]]
+        for installed in distributions()
+        for path in installed.files or ()
+        if len(path.parts) == 1 and path.suffix in (".so", ".pyd")
+    }
 
 
 def is_installed(name: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from planner.testing.kernels import compare_with_python
 from planner_models.geostore.protocol.checker import IS_EMPTY, check_history
 from planner_models.geostore.protocol.cluster import Operations
+from planner_models.geostore.protocol.examples import add_to_counter
 from planner_models.geostore.protocol.history import History, run, run_many
 from planner_models.geostore.protocol.overheads import transaction_messages
 from planner_models.geostore.protocol.state import ADD, BATCH, READ, TRANSACTION
@@ -112,23 +113,11 @@ def test_last_writer_wins_everywhere() -> None:
 
 def test_counters_contain_one_dependency_of_each_datacenter_and_drop_those_covered() -> None:
     """A read of 7 = 1 + 2 + 4 depends on three adds; after an add of 1, the read of 8 on that one (3.3)."""
-    cluster = replace(full_cluster(keys=2, counters=1), wide_jitter_ms=0.0)
-    count = 200
-    rows = [
-        *((person, ADD, [1]) for person in range(3)),
-        *((3, READ, [1]) for _ in range(count)),  # until all adds have arrived
-        (3, ADD, [1]),
-        (3, READ, [1]),
-        (3, BATCH, [0]),
-    ]
-    operations = operations_of(*rows, datacenters=[0, 1, 2, 0])
-    amount = operations.amount.copy()
-    amount[:3] = 1, 2, 4
-    history = run(cluster, replace(operations, amount=amount))
-    assert history.value[2 + count] == 7
-    assert set(history.depends(3 + count)) == {0, 1, 2}
-    assert history.value[4 + count] == 8
-    assert history.depends(5 + count) == [3 + count]
+    history, first, last = add_to_counter()
+    assert history.value[first - 1] == 7
+    assert set(history.depends(first)) == {0, 1, 2}
+    assert history.value[last - 1] == 8
+    assert history.depends(last) == [first]
 
 
 def test_adds_of_all_datacenters_merge() -> None:
