@@ -21,7 +21,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner_models.consolidation.designs import repack
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
+from planner_models.consolidation.designs.waves import can_move, schedule
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import HostGroup, Packer, pack_all
 from planner_models.consolidation.problem.problem import Consolidation
@@ -183,6 +185,8 @@ def plan(
 
     source  kubernetes-sigs/karpenter (scheduling and consolidation); issues 1962, 2150 and 2434 there
     """
+    if problem.has_present and problem.now is not None and len(problem.now) and not problem.bundles:
+        return _plan_present(problem, consolidate, Deadline.of(options, default_s=60.0))
     if problem.rules_of_areas or problem.has_present:
         packer = pack_all(problem, Packer(problem, rule="first"), Cluster(problem).order)
         return decide(problem, packer.groups, packer.refused)
@@ -195,6 +199,22 @@ def plan(
     if consolidate:
         claims = cluster.consolidate(claims, Deadline.of(options, default_s=60.0))
     return decide(problem, *_settle(problem, claims))
+
+
+def _plan_present(
+    problem: Consolidation, consolidate: bool, deadline: Deadline
+) -> Decision[ConsolidationPlan]:
+    """Return the present nodes without those with pods that fit on others, those with fewest pods first."""
+    today, hosts, refused = repack.begin(problem)
+    if consolidate:
+        pods = repack.machines_on(problem, hosts)
+        is_fixed = (pods[:, ~can_move(problem, today.hosts)] > 0).any(axis=1)
+        rows = np.flatnonzero(~is_fixed & (pods.sum(axis=1) > 0))
+        order = rows[np.argsort(pods[rows].sum(axis=1), kind="stable")][:MAX_CANDIDATES]
+        repack.empty_hosts(problem, hosts, order, np.inf, deadline)
+    groups = [group for group in hosts.groups if group.content]
+    moves = schedule(problem, repack.list_moves(problem, today, groups), today.hosts)
+    return decide(problem, groups, refused, moves=moves)
 
 
 def _settle(problem: Consolidation, claims: Claims) -> tuple[list[HostGroup], dict[int, int]]:

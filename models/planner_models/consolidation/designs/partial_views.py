@@ -164,6 +164,12 @@ class Scheduler(Packer):
         )  # fmt: skip
         return min(fitting, key=lambda row: (-self.free_share(self.groups[row]), row), default=None)
 
+    def _batch(self, supply: int, shape: int, hosts: int) -> int:
+        """Return one host where a full one still has the free sums of a machine, which it then refuses."""
+        group = empty_group(self.problem, supply, 1)
+        self._fill_host(group, shape, max(int(self.problem.count[shape]), 1))
+        return 1 if self._fits_by_size(group, shape) else hosts
+
     def _fits_by_size(self, group: HostGroup, shape: int) -> bool:
         """Return whether the free sums of a host suffice for a machine."""
         needs = self.problem.needs[shape]

@@ -20,6 +20,7 @@ from planner.search.deadline import Deadline
 from planner.search.judged import feasible, gap_of, judged
 from planner.search.tolerances import STATED_GAP
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
+from planner_models.consolidation.designs.one_host import count_of
 from planner_models.consolidation.designs.slots import add_all_slots
 from planner_models.consolidation.designs.waves import Move, can_move, schedule
 from planner_models.consolidation.plan.metrics import measure
@@ -123,15 +124,16 @@ def plan(
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         return decide(problem, packer.groups, packer.refused)
     deadline = Deadline.of(options)
-    today = read_today(problem)
-    hosts = Hosts(problem, today.groups)
-    refused = _settle(problem, hosts, today.homeless)
-    before = np.array([_machines_on(problem, group) for group in hosts.groups]).reshape(len(hosts.groups), -1)
-    settled_price = float(problem.price[hosts.host_type] @ (before.sum(axis=1) > 0))
-    movable = can_move(problem, today.hosts)
+    today, hosts, refused = begin(problem)
+    machines = machines_on(problem, hosts)
+    stays = _machines_that_stay(problem, today, hosts)
+    in_use = machines.sum(axis=1) > 0
     limit = budget * float(problem.memory_gb @ problem.count)
-    bound = settled_price - bound_saving(problem, hosts, before, movable, limit)
-    _empty_hosts(problem, hosts, before, movable, limit, deadline)
+    movable = can_move(problem, today.hosts)
+    saving = bound_saving(problem, hosts, stays, in_use, movable, limit)
+    bound = float(problem.price[hosts.host_type] @ in_use) - saving
+    rows = _candidates(problem, hosts, stays, movable, in_use)
+    empty_hosts(problem, hosts, rows, limit, deadline)
     groups = [group for group in hosts.groups if group.content]
     if problem.survive is not None and len(problem.survive):
         groups = add_all_slots(problem, groups, refused)
@@ -153,11 +155,25 @@ def plan(
     return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
 
 
-def _machines_on(problem: Consolidation, group: HostGroup) -> Ints:
-    count = np.zeros(len(problem.machines), dtype=np.int64)
-    for (shape, _, _), times in group.content.items():
-        count[shape] += times
-    return count
+def begin(problem: Consolidation) -> tuple[Today, Hosts, dict[int, int]]:
+    """Return today's placement, its hosts with machines that had none, and those that are refused."""
+    today = read_today(problem)
+    hosts = Hosts(problem, today.groups)
+    return today, hosts, _settle(problem, hosts, today.homeless)
+
+
+def machines_on(problem: Consolidation, hosts: Hosts) -> Ints:
+    """Return the machines of each shape on each host, (hosts, M)."""
+    counts = [count_of(problem, group) for group in hosts.groups]
+    return np.array(counts, dtype=np.int64).reshape(len(hosts.groups), len(problem.machines))
+
+
+def _machines_that_stay(problem: Consolidation, today: Today, hosts: Hosts) -> Ints:
+    """Return the machines of today on each host that need not leave it, (hosts, M)."""
+    position = {name: row for row, name in enumerate(today.hosts)}
+    rows = [position[group.name] for group in hosts.groups]
+    present = today.machines[rows] if rows else np.zeros((0, len(problem.machines)), dtype=np.int64)
+    return np.minimum(present, machines_on(problem, hosts))
 
 
 def _settle(problem: Consolidation, hosts: Hosts, homeless: Ints) -> dict[int, int]:
@@ -178,23 +194,24 @@ def _memory_of(problem: Consolidation, machines: Ints) -> Floats:
     return np.asarray(machines @ problem.memory_gb)
 
 
-def _candidates(problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools) -> Ints:
-    """Return the hosts that can be emptied, those with least memory for their price first."""
-    memory = _memory_of(problem, machines)
+def _candidates(problem: Consolidation, hosts: Hosts, stays: Ints, movable: Bools, in_use: Bools) -> Ints:
+    """Return the hosts that can be emptied, those with least memory of today for their price first."""
+    memory = _memory_of(problem, stays)
     price = problem.price[hosts.host_type]
-    fixed = (machines[:, ~movable] > 0).any(axis=1)
-    rows = np.flatnonzero((machines.sum(axis=1) > 0) & ~fixed & (price > 0))
+    fixed = (stays[:, ~movable] > 0).any(axis=1)
+    rows = np.flatnonzero(in_use & ~fixed & (price > 0))
     return rows[np.argsort(memory[rows] / price[rows], kind="stable")]
 
 
-def _empty_hosts(
-    problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools, limit_gb: float, deadline: Deadline
+def empty_hosts(
+    problem: Consolidation, hosts: Hosts, rows: Ints, limit_gb: float, deadline: Deadline
 ) -> None:
-    """Empty hosts one by one while their memory is within the limit."""
+    """Empty hosts in an order, one by one, while the memory of their machines is within a limit."""
     spent = 0.0
+    machines = machines_on(problem, hosts)
     memory = _memory_of(problem, machines)
     received = np.zeros(len(hosts.groups), dtype=bool)
-    for row in _candidates(problem, hosts, machines, movable).tolist():
+    for row in rows.tolist():
         if deadline.is_over:
             return
         if received[row] or spent + memory[row] > limit_gb * (1 + 1e-9):
@@ -252,21 +269,20 @@ def _take_back(problem: Consolidation, hosts: Hosts, row: int, shape: int, way_i
 
 
 def bound_saving(
-    problem: Consolidation, hosts: Hosts, machines: Ints, movable: Bools, limit_gb: float
+    problem: Consolidation, hosts: Hosts, stays: Ints, in_use: Bools, movable: Bools, limit_gb: float
 ) -> float:
     """Return the price in an hour that no set of emptied hosts saves more than.
 
-    The memory of emptied hosts is within the limit, and in each dimension the hosts in use hold all machines,
-    those that are empty today too. Both are knapsacks without whole numbers.
+    The memory of today on emptied hosts is within the limit, and in each dimension the hosts in use hold all
+    machines, those that are empty today too. Both are knapsacks without whole numbers.
     """
-    rows = _candidates(problem, hosts, machines, movable)
+    rows = _candidates(problem, hosts, stays, movable, in_use)
     price = problem.price[hosts.host_type]
-    best = _fractional(price[rows], _memory_of(problem, machines)[rows], limit_gb)
+    best = _fractional(price[rows], _memory_of(problem, stays)[rows], limit_gb)
     capacity = np.array([np.minimum(shape.node.sum(axis=0), shape.whole) for shape in problem.host_shapes])[
         hosts.host_type
     ]
-    needed = machines.sum(axis=0) @ problem.needs
-    in_use = machines.sum(axis=1) > 0
+    needed = machines_on(problem, hosts).sum(axis=0) @ problem.needs
     is_fixed = in_use.copy()
     is_fixed[rows] = False
     for column in range(2 + len(problem.resources)):
@@ -308,7 +324,7 @@ def list_moves(problem: Consolidation, today: Today, groups: list[HostGroup]) ->
     position = {name: row for row, name in enumerate(today.hosts)}
     after = np.zeros(today.machines.shape, dtype=np.int64)
     for group in groups:
-        after[position[group.name]] += _machines_on(problem, group)
+        after[position[group.name]] += count_of(problem, group)
     moves = []
     for shape in range(len(problem.machines)):
         difference = after[:, shape] - today.machines[:, shape]

@@ -62,11 +62,11 @@ def _say_price(reading: Reading, decided: Decided, metrics: dict[str, float | No
     proof = decided.decision.proof
     if proof.metric == "price_per_h" and proof.bound is not None and price > 0:
         gap = max(0.0, 1 - proof.bound / price)
+        which = f"no plan with {proof.bound_scope}" if proof.bound_scope else "no plan"
         if gap <= SAME:
-            return words + "; no plan costs less."
-        return (
-            words + f"; no plan costs less than {amount(proof.bound, f'{MONEY}/h')}, {percent(gap, 3)} below."
-        )
+            return f"{words}; {which} costs less."
+        bound = amount(proof.bound, f"{MONEY}/h")
+        return f"{words}; {which} costs less than {bound}, {percent(gap, 3)} below."
     return words + "."
 
 

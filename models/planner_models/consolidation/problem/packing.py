@@ -179,12 +179,12 @@ class Packer:
         sign = 1.0 if self.rule == "best" else -1.0
         return min(fitting, key=lambda row: (sign * self.free_share(self.groups[row]), row), default=None)
 
-    def _fill(self, row: int, shape: int, remaining: int) -> int:
-        """Place machines of a shape on hosts of a group; return their number."""
+    def _fill(self, row: int, shape: int, remaining: int, *, is_new: bool = False) -> int:
+        """Place machines of a shape on hosts of a group, which may be new; return their number."""
         group = self.groups[row]
         allowed = min(remaining, self.capacity_of_domains(group, shape))
         trial = group.split_off(0)
-        limit = 1 if self.rule == "spread" else allowed
+        limit = 1 if self.rule == "spread" and not is_new else allowed
         copies = self._fill_host(trial, shape, limit)
         if not copies:
             return 0
@@ -288,14 +288,17 @@ class Packer:
         if not options:
             return 0
         _, _, _, row, copies, available = min(options)
-        copies = 1 if self.rule == "spread" else copies
         needed = max(1, remaining // copies)
         equals = sum(option[0] == min(options)[0] for option in options)
-        hosts = int(min(available, max(1, -(-needed // equals))))
+        hosts = int(min(available, self._batch(row, shape, max(1, -(-needed // equals)))))
         self._used[row] += hosts
         self.groups.append(empty_group(problem, row, hosts, self.reserve))
         allowed = min(remaining, hosts * copies)
-        return self._fill(len(self.groups) - 1, shape, allowed)
+        return self._fill(len(self.groups) - 1, shape, allowed, is_new=True)
+
+    def _batch(self, supply: int, shape: int, hosts: int) -> int:  # noqa: ARG002 - for other rules
+        """Return the number of hosts that are opened together: each is filled before the next is opened."""
+        return hosts
 
     def hosts_in_zone(self, zone: str) -> float:
         """Return the number of hosts in use in a zone."""
