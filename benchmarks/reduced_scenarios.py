@@ -148,6 +148,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "multicast/headers": FABRIC,
     "multicast/limited_changes": {**FABRIC, "problem.windows": 1, "problem.events": 20},
     "multicast/uniform": FABRIC,
+    "consolidation/arrivals": {"problem.machines": 60, "problem.hours": 3},
     "consolidation/catalogue_3_types": {"problem.machines": 60},
     "consolidation/coordination": {"problem.machines": 60},
     "consolidation/drain_rack": {"problem.hosts": 20, "problem.machines": 120, "problem.hosts_per_rack": 2},

@@ -54,6 +54,7 @@ from planner_models.consolidation.plan.metrics import HEADLINE, LIMITS, METRICS,
 from planner_models.consolidation.plan.plan import PLAN_TABLES, ConsolidationPlan, from_tables
 from planner_models.consolidation.plan.presentation import ELEMENTS, draw
 from planner_models.consolidation.problem.adjustments import adjust
+from planner_models.consolidation.problem.arrivals import arrivals
 from planner_models.consolidation.problem.drawing import draw as draw_problem
 from planner_models.consolidation.problem.generators import PRESETS, small
 from planner_models.consolidation.problem.problem import Consolidation
@@ -73,6 +74,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Consolidation.from_tables,
         sources=SOURCES,
+        series={"arrivals": arrivals},
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.errors import InputError, did_you_mean
+from planner_models.consolidation.problem.arrivals import after_events
 from planner_models.consolidation.problem.problem import Consolidation
 
 Factor = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -52,6 +53,10 @@ def adjust(
             description="share of the throughput that each further node costs; default: as in the table",
         ),
     ] = None,
+    at_s: Annotated[
+        float | None,
+        Field(ge=0, le=1e9, description="time up to which events have happened, s; default: none have"),
+    ] = None,
     without_rules: Annotated[bool, Field(description="whether rules are left out")] = False,
     without_losses: Annotated[bool, Field(description="whether no loss need be survived")] = False,
 ) -> Consolidation:
@@ -59,7 +64,7 @@ def adjust(
 
     raises  InputError for names that are no host type, zone, rack or host
     """
-    changed = _change_machines(problem, scale, split)
+    changed = _change_machines(problem if at_s is None else after_events(problem, at_s), scale, split)
     changed = _multiply_nodes(changed, "memory_gb", memory, memory_factors, "memory_factors")
     changed = _multiply_nodes(changed, "threads", threads, thread_factors, "thread_factors")
     if resources != 1 and changed.capacities is not None:
