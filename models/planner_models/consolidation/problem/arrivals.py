@@ -28,7 +28,7 @@ def count_at(problem: Consolidation, at_s: float) -> Ints:
         sign = np.where(past["what"].to_numpy() == "arrives", 1.0, -1.0)
         shape = find_names(problem.machine_index, past["machine"])
         np.add.at(count, shape, sign * past["machines"].to_numpy(float))
-    return np.maximum(np.rint(count), 0.0).astype(np.int64)
+    return np.asarray(np.maximum(np.rint(count), 0.0), dtype=np.int64)
 
 
 def after_events(problem: Consolidation, at_s: float) -> Consolidation:
