@@ -30,6 +30,7 @@ from planner.kernel_packs import PACK
 SCENARIOS: Final = {
     "brokering": ("brokering/own_data",),
     "capacity": ("capacity/own_data",),
+    "geostore": ("geostore/own_data", "--designs", "optimum,near_users"),
     "cdnrouting": ("cdnrouting/own_data", "--designs", "joint,separate"),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "consolidation": ("consolidation/own_data", "--designs", "patterns,best_fit"),

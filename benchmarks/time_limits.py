@@ -41,6 +41,7 @@ SCENARIOS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("contracts/switching", {}),
     ("fairshare/zipf_1000", {}),
     ("flowtables/acl_1k", {}),
+    ("geostore/world_60", {}),
     ("livevideo/average_day_2k_edges", {}),
     ("multicast/figure_5a", {}),
     ("rotors/urgent", {}),

@@ -55,6 +55,7 @@ EXAMPLES: Final = {
     "contracts": Example("contracts/own_data"),
     "fairshare": Example("fairshare/own_data"),
     "flowtables": Example("flowtables/own_data"),
+    "geostore": Example("geostore/own_data"),
     "livevideo": Example("livevideo/session_window", "cdn"),
     "multicast": Example("multicast/own_data"),
     "rotors": Example("rotors/own_data"),

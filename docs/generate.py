@@ -40,6 +40,7 @@ EXAMPLES = {
     "consolidation": "own_data",
     "fairshare": "own_data",
     "flowtables": "own_data",
+    "geostore": "own_data",
     "livevideo": "session_window",
     "multicast": "own_data",
     "rotors": "crossover",

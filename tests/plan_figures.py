@@ -242,6 +242,23 @@ def fairshare(problem: Tables, plan: Tables) -> Figures:
     return figures | ({"throughput_kops": float(served.sum())} if len(served) else {})
 
 
+def geostore(problem: Tables, plan: Tables) -> Figures:
+    regions = problem["regions"].set_index("region")
+    users = problem["access"].merge(plan["routes"], on=["group", "region"])
+    keys = users.get("keys_per_op", 1.0)
+    month = 30 * 24 * 3600
+    replicas = plan["replicas"]
+    put = (replicas["region"].map(regions["put_usd"]) * replicas["copies"]).groupby(replicas["group"]).sum()
+    get = [sum(regions["get_usd"][name] for name in cell.split(" + ")) for cell in users["read_from"]]
+    reads, writes = users["reads_per_s"], users["writes_per_s"]
+    requests = (reads * keys * np.array(get) + writes * keys * users["group"].map(put)).sum() * month
+    return {
+        "replicas": replicas["copies"].sum(),
+        "request_usd": requests,
+        "read_ms": (users["read_ms"] * reads).sum() / reads.sum(),
+    }
+
+
 def flowtables(problem: Tables, plan: Tables) -> Figures:
     costs = problem["costs"].iloc[0] if "costs" in problem and len(problem["costs"]) else {}
     probe_us = float(costs.get("probe_ns", PROBE_NS)) / 1000
@@ -438,6 +455,7 @@ FIGURES: Final[Mapping[str, Callable[[Tables, Tables], Figures]]] = {
     "contracts": contracts,
     "fairshare": fairshare,
     "flowtables": flowtables,
+    "geostore": geostore,
     "livevideo": livevideo,
     "multicast": multicast,
     "rotors": rotors,

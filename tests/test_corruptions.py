@@ -32,6 +32,7 @@ DECISIONS = {
     "coflows": {"circuits", "priorities", "settings"},
     "consolidation": {"fleet", "placement", "slots", "helpers", "moves"},
     "flowtables": {"megaflows", "masks"},
+    "geostore": {"replicas", "routes", "propagation", "classes", "servers"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
     "rotors": {"period", "circuits", "routes", "expander"},

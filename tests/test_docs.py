@@ -53,6 +53,7 @@ LONG = (
     "contracts",
     "fairshare",
     "flowtables",
+    "geostore",
     "multicast",
     "rotors",
     "routers",

@@ -32,6 +32,7 @@ OVERLOADED = {
     "consolidation/own_data": {"problem.most": 1},
     "contracts/own_data": {"problem.scale": 3.0},
     "fairshare/own_data": {"problem.scale": 5.0},
+    "geostore/own_data": {"problem.fail_regions": ["ireland", "tokyo"]},
     "topology/own_data": {"problem.scale": 3.0},
     "traffic/abilene": {"problem.scale": 5.0},
     "traffic/germany50": {"problem.fail_nodes": ["Koblenz"]},

@@ -60,6 +60,9 @@ OVERLOADS = {
     "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),
     "fairshare": Overload("fairshare/own_data", {"problem.memory_scale": 0.3}, "fq", "unplaced_replicas"),
     "flowtables": Overload("flowtables/own_data", {"problem.flow_limit": 8}, "all", "uncached"),
+    "geostore": Overload(
+        "geostore/own_data", {"problem.fail_regions": ["ireland", "tokyo"]}, "near_users", "missed_per_s"
+    ),
     "topology": Overload("topology/own_data", {"problem.scale": 3.0}, "uniform", "unserved_mbps"),
     "updates": Overload(
         "updates/germany50_links", {"problem.count": 60}, "two_phase_changed", "overflow_rules"

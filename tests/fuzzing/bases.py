@@ -111,6 +111,7 @@ def documents() -> list[dict[str, Any]]:
     capacity = {"cities": 5}
     cdnrouting = {"clusters": 2}
     consolidation = {"shapes": 4, "machines": 12}
+    geostore = {"regions": 6, "groups": 4}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
     coflows = {"coflows": 8}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
@@ -133,7 +134,7 @@ def documents() -> list[dict[str, Any]]:
         **traffic,
     }
     small |= {**contracts, **fairshare, **topology, **rotors, **analytics, **flowtables, **updates}
-    small |= {**cdnrouting, **consolidation}
+    small |= {**cdnrouting, **consolidation, **geostore}
     result = []
     for base in bases():
         system = base.system

@@ -45,6 +45,7 @@ OWN_FOLDERS: Final = {
     "fairshare": ["fairshare/own_data"],
     "topology": ["topology/own_data"],
     "flowtables": ["flowtables/own_data"],
+    "geostore": ["geostore/own_data"],
     "updates": ["updates/diamond", "updates/repeater"],
 }
 """Folders that shipped scenarios read."""

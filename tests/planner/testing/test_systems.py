@@ -43,6 +43,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "consolidation": lambda presets: presets["small"](),
     "contracts": lambda presets: presets["small"](),
     "flowtables": lambda presets: presets["small"](),
+    "geostore": lambda presets: presets["small"](),
     "topology": lambda presets: presets["small"](),
     "traffic": lambda presets: presets["fat_tree"](k=4, seed=1),
     "updates": lambda presets: presets["small"](),

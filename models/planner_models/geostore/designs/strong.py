@@ -1,0 +1,227 @@
+"""Strongly consistent groups: quorums by a multi-cover program, and leaders, each with a bound.
+
+Quorums (Gifford 1979; Wu et al. 2013, 4.3): n replicas, of which a read waits for r and a write for w, with
+r + w > n and 2 w > n. Each user needs r replicas within its limit of reads and w within that of writes.
+Leader: users read at the leader, and a write waits for a majority of the voters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner.search.deadline import Deadline
+from planner_models.geostore.designs.assembly import leader_plan, quorum_plan
+from planner_models.geostore.designs.component import Component, Costs
+from planner_models.geostore.designs.placement import solve_component
+from planner_models.geostore.plan.plan import GroupPlan
+from planner_models.geostore.problem.costs import month_gb, payload_bytes
+from planner_models.geostore.problem.problem import Geostore
+
+MOST_REPLICAS: Final = 7
+SLOWER: Final = (1.0, 1.5, 2.0, 4.0, 8.0, np.inf)
+"""Factors of limits that are tried in turn where no replicas keep them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrongChoice:
+    """The cheapest strongly consistent plan of a group.
+
+    cost, bound  USD a month
+    in_limits    whether it keeps the limits of all users
+    """
+
+    plan: GroupPlan
+    cost: float
+    bound: float
+    in_limits: bool
+
+
+def place_strong(
+    problem: Geostore, group: int, costs: Costs, *, gap: float, deadline: Deadline
+) -> StrongChoice:
+    """Return the cheapest quorums or leader of a group; where limits are too tight, with slower pages."""
+    for factor in SLOWER:
+        choices = _place_leader(problem, group, costs, factor)
+        if problem.group_class[group] != "leader":
+            choices += _place_quorums(problem, group, costs, factor, gap=gap, deadline=deadline)
+        if choices:
+            best = min(choices, key=lambda choice: choice.cost)
+            bound = min(choice.bound for choice in choices)
+            return replace(best, bound=bound, in_limits=factor == 1.0)
+    raise AssertionError("a leader without limits is always possible")
+
+
+def _direct_opening(problem: Geostore, group: int, costs: Costs) -> Floats:
+    """Return the cost of a replica that gets every write straight from its user's region, (N,)."""
+    users = problem.users_of[group]
+    sent = costs.volume[users] @ problem.usd_per_gb[problem.user_region[users]]
+    return np.asarray(costs.opening[group] + sent)
+
+
+def _trip_ms(problem: Geostore, group: int) -> Floats:
+    """Return the time of a page with one round trip to a region for each operation, (users, N)."""
+    users = problem.users_of[group]
+    trip = problem.rtt_ms[problem.user_region[users]] + problem.service_ms
+    return np.asarray(problem.use("operations_per_page")[users][:, None] * trip)
+
+
+def _limits(problem: Geostore, group: int, column: str, factor: float) -> Floats:
+    """Return the limit of each user that has such operations, (users,); inf for others."""
+    users = problem.users_of[group]
+    limit = float(problem.limit_ms(column)[group]) * factor
+    rate = problem.use("reads_per_s" if column == "read_ms" else "writes_per_s")[users]
+    return np.where(rate > 0, limit, np.inf)
+
+
+def most_replicas(failures: int) -> int:
+    """Return the largest number of voters that is tried: seven, or as many as failures need."""
+    return max(MOST_REPLICAS, 2 * failures + 1)
+
+
+def combinations(failures: int) -> list[tuple[int, int, int]]:
+    """Return all n, r and w that survive so many failures."""
+    return [
+        (n, n + 1 - w, w)
+        for n in range(1, most_replicas(failures) + 1)
+        for w in range(n // 2 + 1, n + 1)
+        if n - failures >= max(w, n + 1 - w)
+    ]
+
+
+def _place_quorums(
+    problem: Geostore, group: int, costs: Costs, factor: float, *, gap: float, deadline: Deadline
+) -> list[StrongChoice]:
+    """Return the best placement for each n, r and w that has one."""
+    users = problem.users_of[group]
+    time, free = _trip_ms(problem, group), ~problem.is_forbidden[group]
+    opening = _direct_opening(problem, group, costs)
+    # attachment without the part that is another load of writes at their entry
+    attachment = read_costs(problem, group, costs)
+    near_read = (time <= _limits(problem, group, "read_ms", factor)[:, None]) & free
+    near_write = (time <= _limits(problem, group, "write_ms", factor)[:, None]) & free
+    state = np.where(free, -1, 0).astype(np.int64)
+    state[problem.is_pinned[group]] = 1
+    choices: list[StrongChoice] = []
+    for n, r, w in combinations(int(problem.failures[group])):
+        if free.sum() < n or problem.is_pinned[group].sum() > n or _loses_provider(problem, group):
+            continue
+        if (near_read.sum(axis=1) < r).any() or (near_write.sum(axis=1) < w).any():
+            continue
+        component = Component(
+            opening=opening[None],
+            attachment=np.where(near_read, attachment, np.inf),
+            volume=np.zeros((1, len(users))),
+            uses=np.ones((1, len(users)), dtype=bool),
+            price=np.zeros((1, len(free), len(free))),
+            region=problem.user_region[users],
+            count=np.full(len(users), r),
+            least=np.array([n]),
+            most=np.array([n]),
+            state=state[None],
+            cover=np.concatenate([near_read, near_write]),
+            cover_group=np.zeros(2 * len(users), dtype=np.int64),
+            need=np.repeat([r, w], len(users)),
+            child=np.zeros(0, np.int64),
+            parent=np.zeros(0, np.int64),
+        )
+        solved = solve_component(component, gap=gap, deadline=deadline)
+        if solved.opened is None:
+            continue
+        plan = quorum_plan(problem, group, solved.opened[0], component.attachment, w)
+        choices.append(StrongChoice(plan=plan, cost=solved.cost, bound=solved.bound, in_limits=True))
+    return choices
+
+
+def _loses_provider(problem: Geostore, group: int) -> bool:
+    """Return whether the group must survive a provider, for which quorums are not planned."""
+    return problem.survive[group] == "provider"
+
+
+def read_costs(problem: Geostore, group: int, costs: Costs) -> Floats:
+    """Return the cost of each user's reads at each region, (users, N)."""
+    users = problem.users_of[group]
+    region = problem.user_region[users]
+    writes = problem.use("writes_per_s")[users]
+    cost = costs.attachment[users].copy()
+    if not problem.is_colocated:
+        sent = month_gb(writes, payload_bytes(problem)[users])
+        cost -= sent[:, None] * problem.usd_per_gb[region]
+    load = 1 - problem.term("replication_load")
+    return np.asarray(cost - np.outer(load * writes, server_price(problem)))
+
+
+def server_price(problem: Geostore) -> Floats:
+    """Return the price of an operation a second for a month, (N,), without the overhead of causality."""
+    return np.asarray(problem.price("server_usd_month") / (1000.0 * problem.price("server_kops")))
+
+
+def _place_leader(problem: Geostore, group: int, costs: Costs, factor: float) -> list[StrongChoice]:
+    """Return the best leader with its voters; exact, as voters are chosen one by one by cost."""
+    users = problem.users_of[group]
+    writes, operations = problem.use("writes_per_s")[users], problem.use("operations_per_page")[users]
+    free, pinned = ~problem.is_forbidden[group], problem.is_pinned[group]
+    time = _trip_ms(problem, group)
+    read_limit, write_limit = (_limits(problem, group, name, factor) for name in ("read_ms", "write_ms"))
+    reading = read_costs(problem, group, costs).sum(axis=0)
+    sent = costs.volume[users] @ problem.usd_per_gb[problem.user_region[users]]
+    volume = float(costs.volume[users].sum())
+    trip = problem.rtt_ms + problem.service_ms
+    entry = (1 - problem.term("replication_load")) * writes.sum() * server_price(problem)
+    best: StrongChoice | None = None
+    for leader in np.flatnonzero(free).tolist():
+        if (time[:, leader] > read_limit).any():
+            continue
+        wait = float(((write_limit - time[:, leader]) / operations).min(initial=np.inf))
+        cost = costs.opening[group] + volume * problem.usd_per_gb[leader]
+        fixed = cost[leader] + reading[leader] + sent[leader] + entry[leader]
+        for n in range(1, most_replicas(int(problem.failures[group])) + 1, 2):
+            voters = _cheapest_voters(problem, group, n, leader, cost, (trip[leader] <= wait) & free)
+            if voters is None or pinned.sum() > n:
+                continue
+            total = float(fixed + cost[voters].sum())
+            if best is None or total < best.cost:
+                votes = np.zeros(len(free), dtype=np.int64)
+                votes[[leader, *voters]] = 1
+                plan = leader_plan(problem, group, leader, votes, None)
+                best = StrongChoice(plan=plan, cost=total, bound=total, in_limits=True)
+    return [] if best is None else [best]
+
+
+def _cheapest_voters(
+    problem: Geostore, group: int, n: int, leader: int, cost: Floats, near: Bools
+) -> list[int] | None:
+    """Return the n - 1 cheapest regions beside the leader, a majority of all near enough; None for none.
+
+    Where a provider may be lost, no provider may have more voters than may fail.
+    """
+    majority, failures = n // 2 + 1, int(problem.failures[group])
+    if n - failures < majority:
+        return None
+    free = ~problem.is_forbidden[group]
+    per_provider = n - majority if problem.survive[group] == "provider" else n
+    used = {int(problem.provider[leader]): 1}
+    selected: list[int] = []
+
+    def take(rows: Ints, number: int) -> None:
+        for row in rows.tolist():
+            provider = int(problem.provider[row])
+            if len(selected) >= number:
+                return
+            if row == leader or row in selected or used.get(provider, 0) >= per_provider:
+                continue
+            used[provider] = used.get(provider, 0) + 1
+            selected.append(row)
+
+    order = np.argsort(np.where(problem.is_pinned[group], -np.inf, cost), kind="stable")
+    take(order[problem.is_pinned[group][order]], n - 1)
+    count = sum(bool(near[row]) for row in selected)
+    missing = majority - 1 - count
+    take(order[near[order]], len(selected) + max(missing, 0))
+    if sum(bool(near[row]) for row in selected) < majority - 1:
+        return None
+    take(order[free[order]], n - 1)
+    return selected if len(selected) == n - 1 else None

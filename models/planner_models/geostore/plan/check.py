@@ -1,0 +1,164 @@
+"""Check of a plan: rules of placement, survival, limits, consistency, order, and servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from planner.arrays import Bools
+from planner.contract.plan import Violations
+from planner.contract.tolerances import differs, falls_short
+from planner.errors import PlanRejected
+from planner_models.geostore.plan.evaluation import Evaluation, evaluate, find_users
+from planner_models.geostore.plan.plan import StorePlan
+from planner_models.geostore.problem.problem import Geostore
+
+
+def check(problem: Geostore, plan: StorePlan) -> Violations:
+    """Return the constraint violations of the plan, by name.
+
+    rules     a group has no replica where it is pinned, or one where that is forbidden
+    class     a group has a weaker consistency than it asks for
+    survival  a group does not survive what it must
+    limits    a page takes longer than the limit of its group, where some region keeps it
+    stale     a write becomes visible later than the group may wait, somewhere
+    order     a replica holds a group without one that it depends on, so that order cannot be checked there
+    servers   a region has fewer servers than its load needs
+
+    raises    PlanRejected where it is no plan, or states times of pages that it does not have
+    """
+    state = evaluate(problem, plan)
+    _require_times(state)
+    return (
+        _check_rules(state)
+        + _check_goals(state)
+        + _check_limits(state)
+        + _check_order(state)
+        + _check_servers(state)
+    )
+
+
+def _require_times(state: Evaluation) -> None:
+    """Raise PlanRejected where the times of the routes are not those of their regions."""
+    problem, frame = state.problem, state.plan.routes
+    user = find_users(problem, frame)
+    for column, times in (("read_ms", state.read_ms), ("write_ms", state.write_ms)):
+        for row in np.flatnonzero(differs(frame[column].to_numpy(float), times[user]))[:1].tolist():
+            raise PlanRejected(
+                f"routes row {row + 1}: {column} is {frame[column].iloc[row]:.6g}, "
+                f"must be {times[user[row]]:.6g}"
+            )
+
+
+def _violations(limit: str, where: Iterable[str]) -> Violations:
+    """Return violations of something that must not be at all."""
+    return Violations.of(limit, where=list(where), amount=1.0, allowed=0.0, unit="")
+
+
+def _check_rules(state: Evaluation) -> Violations:
+    problem, held = state.problem, state.copies > 0
+    names = problem.group_index, problem.region_index
+    missing = np.argwhere(problem.is_pinned & ~held).tolist()
+    extra = np.argwhere(problem.is_forbidden & held).tolist()
+    return _violations(
+        "rules",
+        [
+            *(
+                f"group '{names[0][g]}' has no replica in '{names[1][j]}', where it is pinned"
+                for g, j in missing
+            ),
+            *(
+                f"group '{names[0][g]}' has a replica in '{names[1][j]}', which is forbidden"
+                for g, j in extra
+            ),
+        ],
+    )
+
+
+def _check_goals(state: Evaluation) -> Violations:
+    names = state.problem.group_index
+    limit = state.problem.limit_ms("stale_ms")
+    late = np.flatnonzero(~state.stale_kept).tolist()
+    return (
+        _violations(
+            "class",
+            [
+                f"group '{names[row]}' is {state.kind[row]}, asks for {state.problem.group_class[row]}"
+                + (" and has an invariant" if state.problem.has_invariant[row] else "")
+                for row in np.flatnonzero(~state.class_kept).tolist()
+            ],
+        )
+        + _violations(
+            "survival",
+            [f"group '{names[row]}'" for row in np.flatnonzero(~state.survived).tolist()],
+        )
+        + Violations.of(
+            "stale",
+            where=[f"group '{names[row]}'" for row in late],
+            amount=state.stale_ms[late],
+            allowed=limit[late],
+            unit="ms",
+        )
+    )
+
+
+def can_keep_limits(problem: Geostore) -> Bools:
+    """Return whether a region that may hold a user's group keeps its limits, (A,)."""
+    group = problem.user_group
+    limit = np.minimum(problem.limit_ms("read_ms"), problem.limit_ms("write_ms"))[group]
+    latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms)
+    return np.asarray((latency <= limit[:, None]).any(axis=1))
+
+
+def _check_limits(state: Evaluation) -> Violations:
+    problem = state.problem
+    read, write = state.in_limits
+    possible = can_keep_limits(problem)
+    violations = Violations()
+    for is_kept, column, times, rate in (
+        (read, "read_ms", state.read_ms, problem.use("reads_per_s")),
+        (write, "write_ms", state.write_ms, problem.use("writes_per_s")),
+    ):
+        rows = np.flatnonzero(possible & ~is_kept & (rate > 0))
+        frame = problem.access.iloc[rows]
+        violations += Violations.of(
+            "limits",
+            where=[
+                f"{column[:-3]}s of group '{group}' from region '{region}'"
+                for group, region in zip(frame["group"], frame["region"], strict=True)
+            ],
+            amount=times[rows],
+            allowed=problem.limit_ms(column)[problem.user_group[rows]],
+            unit="ms",
+        )
+    return violations
+
+
+def _check_order(state: Evaluation) -> Violations:
+    problem = state.problem
+    names = problem.group_index
+    return _violations(
+        "order",
+        [
+            f"group '{names[group]}' is in region '{problem.region_index[region]}' without group "
+            f"'{names[on]}', "
+            "which it depends on"
+            for group, on, region in state.unchecked
+        ],
+    )
+
+
+def _check_servers(state: Evaluation) -> Violations:
+    problem = state.problem
+    if not problem.price("server_usd_month").any():
+        return Violations()
+    needed = state.needed_servers
+    short = np.flatnonzero(falls_short(state.servers, needed, needed.sum())).tolist()
+    return Violations.of(
+        "servers",
+        where=[f"region '{problem.region_index[row]}'" for row in short],
+        amount=state.servers[short],
+        allowed=needed[short],
+        unit="servers",
+    )

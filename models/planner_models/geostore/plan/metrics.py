@@ -1,0 +1,234 @@
+"""Metrics of system `geostore`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.contract.metrics import Headline, less, more
+from planner.formatting import amount
+from planner_models.geostore.plan.check import can_keep_limits
+from planner_models.geostore.plan.evaluation import Evaluation, evaluate
+from planner_models.geostore.plan.plan import StorePlan
+from planner_models.geostore.problem import costs
+from planner_models.geostore.problem.problem import MONTH_S, Geostore
+
+MILLION: Final = 1e6
+UNLOST: Final = 1e-9
+
+METRICS: Final = (
+    less(
+        "usd_per_million_good",
+        "USD",
+        "cost of a month over its requests, in millions, that keep limits, consistency and survival",
+        title="cost of a million good requests",
+    ),
+    less(
+        "missed_per_s",
+        "requests/s",
+        "requests that miss a limit, their group's consistency or its survival goal",
+        title="requests that miss a goal",
+    ),
+    less(
+        "usd_per_month", "USD", "storage, requests, traffic and servers of a month", title="cost of a month"
+    ),
+    less("storage_usd", "USD", "storage of a month", title="storage cost"),
+    less("request_usd", "USD", "read and write requests of a month", title="request cost"),
+    less("egress_usd", "USD", "traffic between regions of a month", title="traffic cost"),
+    less("server_usd", "USD", "servers of a month", title="server cost"),
+    less("read_ms", "ms", "mean time of a page's reads, by read operations", title="read time"),
+    less("read_ms_p99", "ms", "99th percentile of the time of a page's reads", title="99% read time"),
+    less("write_ms", "ms", "mean time of a page's writes, by write operations", title="write time"),
+    less("write_ms_p99", "ms", "99th percentile of the time of a page's writes", title="99% write time"),
+    more(
+        "within_limit", "", "share of requests within the limits of their group", title="share within limits"
+    ),
+    less("stale_ms", "ms", "longest time until a write is visible at every replica", title="staleness"),
+    more("survives", "", "share of groups that survive what they must", title="share of groups that survive"),
+    less(
+        "lost_writes",
+        "writes",
+        "acknowledged writes that no other region has yet when the worst region is lost for good",
+        title="writes lost with a region",
+    ),
+    less(
+        "lost_groups",
+        "groups",
+        "groups without a replica in any other region than the worst one to lose",
+        title="groups lost with a region",
+    ),
+    less(
+        "causality_lost_per_s",
+        "requests/s",
+        "requests of users that are redirected with an empty context when the worst region is lost",
+        title="requests that lose their causal past",
+    ),
+    less(
+        "metadata_overhead",
+        "",
+        "bytes of dependencies and time stamps over those of values, in requests of users",
+    ),
+    less("replicas", "replicas", "replicas of all groups"),
+    less("moved_gb", "GB", "data copied to replicas that are not in place yet", title="data moved"),
+)
+HEADLINE_TABLE: Final = (
+    "usd_per_million_good",
+    "usd_per_month",
+    "missed_per_s",
+    "read_ms",
+    "write_ms",
+    "stale_ms",
+    "lost_writes",
+    "causality_lost_per_s",
+    "replicas",
+)
+
+
+def say_unreachable(problem: Geostore) -> str:
+    """Return the sentence on requests for which no region keeps the limits; "" where there are none."""
+    lost = measure_unreachable(problem)["missed_per_s"]
+    if lost <= UNLOST * float(problem.requests_per_s.sum()):
+        return ""
+    rows = np.flatnonzero(~can_keep_limits(problem) & (problem.requests_per_s > 0))
+    first = problem.access.iloc[int(rows[0])]
+    return (
+        f"No region keeps the limits of {amount(lost, 'requests/s')}, such as group {first['group']} for "
+        "users "
+        f"of {first['region']}."
+    )
+
+
+def measure_unreachable(problem: Geostore) -> dict[str, float]:
+    """Return the requests a second for which no region keeps the limits, as part of `missed_per_s`."""
+    group = problem.user_group
+    latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms).min(axis=1)
+    missed = 0.0
+    for column, rate in (("read_ms", "reads_per_s"), ("write_ms", "writes_per_s")):
+        missed += float(problem.use(rate)[latency > problem.limit_ms(column)[group]].sum())
+    return {"missed_per_s": missed}
+
+
+HEADLINE: Final = Headline(
+    metric="usd_per_million_good",
+    verb="costs {} for a million requests that keep every goal",
+    losses={"missed_per_s": "misses the goals of"},
+    worst=("missed_per_s",),
+    table=HEADLINE_TABLE,
+    unservable=say_unreachable,
+    unservable_losses=measure_unreachable,
+    required={
+        "limits": "missed_per_s",
+        "survival": "missed_per_s",
+        "class": "missed_per_s",
+        "order": "missed_per_s",
+        "stale": "missed_per_s",
+        "rules": "missed_per_s",
+    },
+)
+LIMITS: Final = {
+    "rules": "replicas against a rule",
+    "class": "groups with a weaker consistency than they ask for",
+    "survival": "groups that do not survive what they must",
+    "limits": "users beyond the limit of a group",
+    "stale": "groups whose writes are visible too late",
+    "order": "replicas that cannot check the order of writes",
+    "servers": "regions with too few servers",
+}
+
+
+def measure(
+    problem: Geostore,
+    plan: StorePlan,
+    previous: StorePlan | None,
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    state = evaluate(problem, plan)
+    good = float(state.good_per_s.sum())
+    total = float(problem.requests_per_s.sum())
+    reads, writes = problem.use("reads_per_s"), problem.use("writes_per_s")
+    read_kept, write_kept = state.in_limits
+    within = float((reads * read_kept + writes * write_kept).sum())
+    worst = measure_losses(state)
+    return {
+        "usd_per_million_good": state.usd / (good * MONTH_S / MILLION) if good > 0 else None,
+        "missed_per_s": max(total - good, 0.0),
+        "usd_per_month": state.usd,
+        "storage_usd": state.storage_usd,
+        "request_usd": state.request_usd,
+        "egress_usd": state.egress_usd,
+        "server_usd": state.server_usd,
+        "read_ms": _mean(state.read_ms, reads),
+        "read_ms_p99": _quantile(state.read_ms, reads, 0.99),
+        "write_ms": _mean(state.write_ms, writes),
+        "write_ms_p99": _quantile(state.write_ms, writes, 0.99),
+        "within_limit": within / total if total > 0 else None,
+        "stale_ms": float(state.stale_ms.max(initial=0.0)),
+        "survives": float(state.survived.mean()),
+        **{name: float(values.max(initial=0.0)) for name, values in worst.items()},
+        "metadata_overhead": _metadata_share(state),
+        "replicas": float(state.copies.sum()),
+        "moved_gb": _moved_gb(state, previous),
+    }
+
+
+def measure_losses(state: Evaluation) -> dict[str, Floats]:
+    """Return the losses of users with each region, (N,) for each metric.
+
+    A lost region loses the writes that it acknowledged and no other region has yet, and groups that only it
+    holds. Users that read causal groups there go elsewhere without their causal past (Lloyd et al. 2013, 6).
+    """
+    problem, held = state.problem, state.copies > 0
+    count = len(problem.regions)
+    writes, group = problem.use("writes_per_s"), problem.user_group
+    entering = np.zeros(held.shape)
+    np.add.at(entering, (group, state.origin), writes)
+    first = np.full(held.shape, np.inf)
+    np.minimum.at(first, (state.edges[:, 0], state.edges[:, 1]), state.copy_ms)
+    waits = np.where(state.is_strong[:, None] | ~held | ~np.isfinite(first), 0.0, first)
+    alone = held & (held.sum(axis=1) == 1)[:, None]
+    causal = np.zeros(count)
+    rows = state.is_causal[group]
+    datacenter = np.argmax(state.reads, axis=1)
+    np.add.at(causal, datacenter[rows], problem.requests_per_s[rows])
+    return {
+        "lost_writes": np.asarray((entering * waits / 1000.0).sum(axis=0)),
+        "lost_groups": alone.sum(axis=0).astype(float),
+        "causality_lost_per_s": causal,
+    }
+
+
+def _mean(values: Floats, weights: Floats) -> float | None:
+    total = float(weights.sum())
+    return float(values @ weights) / total if total > 0 else None
+
+
+def _quantile(values: Floats, weights: Floats, share: float) -> float | None:
+    """Return the smallest value that a share of the weights does not exceed."""
+    total = float(weights.sum())
+    if total <= 0:
+        return None
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(int(np.searchsorted(reached, share * total)), len(order) - 1)]])
+
+
+def _metadata_share(state: Evaluation) -> float | None:
+    problem = state.problem
+    reads, writes = problem.use("reads_per_s"), problem.use("writes_per_s")
+    causal = state.is_causal[problem.user_group]
+    payload = float((problem.requests_per_s * costs.payload_bytes(problem)).sum())
+    extra = reads * costs.read_metadata(problem) + writes * costs.write_metadata(problem)
+    return float((extra * causal).sum()) / payload if payload > 0 else None
+
+
+def _moved_gb(state: Evaluation, previous: StorePlan | None) -> float:
+    """Return the data that new replicas copy, from the plan before or the table `placed`."""
+    problem = state.problem
+    before = problem.is_placed
+    if previous is not None:
+        before = evaluate(problem, previous).copies > 0
+    if not before.any():
+        return 0.0
+    return float(problem.groups["size_gb"].to_numpy(float) @ ((state.copies > 0) & ~before).sum(axis=1))

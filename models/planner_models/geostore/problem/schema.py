@@ -1,0 +1,304 @@
+"""Tables of the problem: regions with prices, routes between them, groups of data, and who uses them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.table import Table, choice, label, number
+
+MAX_USD: Final = 1e9
+MAX_RATE: Final = 1e12
+MAX_MS: Final = 1e7
+CLASSES: Final = ("eventual", "causal", "quorum", "leader", "any")
+STRONG: Final = ("quorum", "leader")
+"""Classes that can keep a global invariant."""
+SURVIVALS: Final = ("none", "zone", "region", "provider")
+COLOCATED: Final = "colocated"
+EVERY_REGION: Final = "every_region"
+FRONTENDS: Final = (COLOCATED, EVERY_REGION)
+FILLS: Final = ("error", "relay")
+DEFAULT_PROTOCOL: Final[dict[str, float | str]] = {
+    "frontends": COLOCATED,
+    "fill": "error",
+    "dependency_bytes": 16.0,
+    "evt_bytes": 8.0,
+    "read_metadata_bytes": 16.0,
+    "overhead": 0.066,
+    "local_rtt_ms": 0.5,
+    "service_ms": 0.0,
+    "read_timeout_s": 5.0,
+    "replication_load": 1.0,
+}
+"""Protocol of problems without the table, or without one of its columns."""
+
+REGIONS: Final = Table(
+    name="regions",
+    other_names=("datacenters", "data centers", "zones", "price list", "prices"),
+    about="a region of a cloud that may hold replicas, with its prices",
+    columns={
+        "region": label("name of the region", other_names=("datacenter", "location", "dc")),
+        "storage_usd_gb_month": number(
+            "price of storage, USD for a GB and month", at_least=0, at_most=MAX_USD
+        ),
+        "put_usd": number(
+            "price of a write request, USD", at_least=0, at_most=MAX_USD, optional=True, default=0.0
+        ),
+        "get_usd": number(
+            "price of a read request, USD", at_least=0, at_most=MAX_USD, optional=True, default=0.0
+        ),
+        "server_usd_month": number(
+            "price of a server, USD a month",
+            at_least=0,
+            at_most=MAX_USD,
+            optional=True,
+            default=0.0,
+            when_absent="servers cost nothing: storage is billed by request",
+        ),
+        "server_kops": number(
+            "operations that a server carries, thousands a second",
+            more_than=0,
+            at_most=MAX_RATE,
+            least=1e-9,
+            optional=True,
+            default=1e9,
+            when_absent="servers carry any load",
+        ),
+        "least_servers": number(
+            "servers of a region that is used; above 0, servers are whole numbers",
+            at_least=0,
+            at_most=1e9,
+            whole=True,
+            optional=True,
+            default=0.0,
+            when_absent="servers are billed by use",
+        ),
+        "zones": number(
+            "availability zones", at_least=1, at_most=100, whole=True, optional=True, default=3.0
+        ),
+        "provider": label("provider of the cloud", optional=True),
+        "latitude": number(
+            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
+        ),
+        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    },
+    key=("region",),
+)
+LINKS: Final = Table(
+    name="links",
+    other_names=("routes", "latencies", "rtt"),
+    about="the way from one region to another: round-trip time, and price of traffic",
+    columns={
+        "source": label("region that sends"),
+        "target": label("region that receives"),
+        "rtt_ms": number(
+            "round-trip time, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            least=1e-6,
+            usual=(0.1, 1000),
+            other_names=("latency", "ping"),
+        ),
+        "usd_per_gb": number(
+            "price of traffic, USD/GB",
+            at_least=0,
+            at_most=MAX_USD,
+            optional=True,
+            default=0.0,
+            when_absent="traffic costs nothing",
+        ),
+    },
+    key=("source", "target"),
+    may_be_empty=True,
+)
+GROUPS: Final = Table(
+    name="groups",
+    other_names=("tables", "buckets", "data sets", "keyspaces"),
+    about="a group of data that is placed as one, with its consistency and goals",
+    columns={
+        "group": label("name of the group", other_names=("table", "bucket", "keyspace")),
+        "size_gb": number("size of one replica, GB", at_least=0, at_most=1e12, other_names=("gb", "size")),
+        "object_bytes": number("size of a column's value, bytes", more_than=0, at_most=1e12, least=1e-3),
+        "class": choice("consistency", CLASSES, optional=True, other_names=("consistency",)),
+        "invariant": choice(
+            "whether a rule over all its data must hold at any time, such as a balance of at least 0",
+            ("yes", "no"),
+            optional=True,
+        ),
+        "counter": number(
+            "share of writes that add to a counter",
+            at_least=0,
+            at_most=1,
+            optional=True,
+            default=0.0,
+            share=True,
+        ),
+        "survive": choice("what may be lost without loss of the data", SURVIVALS, optional=True),
+        "failures": number(
+            "regions with a replica that may fail at once",
+            at_least=0,
+            at_most=1000,
+            whole=True,
+            optional=True,
+            default=0.0,
+        ),
+        "read_ms": number(
+            "limit of a page's reads, ms", more_than=0, at_most=MAX_MS, optional=True, may_be_blank=True
+        ),
+        "write_ms": number(
+            "limit of a page's writes, ms", more_than=0, at_most=MAX_MS, optional=True, may_be_blank=True
+        ),
+        "failover_ms": number(
+            "limit of a page at the replicas that remain after failures, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "stale_ms": number(
+            "limit of the time until a write is visible at every replica, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("group",),
+)
+ACCESS: Final = Table(
+    name="access",
+    other_names=("access log", "workload", "usage"),
+    about="how users of a region use a group",
+    columns={
+        "group": label("name of the group"),
+        "region": label("region of the users"),
+        "reads_per_s": number("read operations a second", at_least=0, at_most=MAX_RATE),
+        "writes_per_s": number("write operations a second", at_least=0, at_most=MAX_RATE),
+        "keys_per_op": number("keys of an operation", at_least=1, at_most=1e6, optional=True, default=1.0),
+        "columns_per_key": number("columns of a key", at_least=1, at_most=1e6, optional=True, default=1.0),
+        "write_transactions": number(
+            "share of writes that are transactions",
+            at_least=0,
+            at_most=1,
+            optional=True,
+            default=0.0,
+            share=True,
+        ),
+        "operations_per_page": number(
+            "operations that a page waits for, one after another",
+            at_least=1,
+            at_most=1e6,
+            optional=True,
+            default=1.0,
+        ),
+    },
+    key=("group", "region"),
+)
+DEPENDS: Final = Table(
+    name="depends",
+    other_names=("dependencies",),
+    about="writes of a group that follow operations on another group, and must not be visible before them",
+    columns={
+        "group": label("group that is written"),
+        "on": label("group that it depends on"),
+        "share": number(
+            "share of its writes that depend there",
+            at_least=0,
+            at_most=1,
+            optional=True,
+            default=1.0,
+            share=True,
+        ),
+        "per_write": number(
+            "dependencies of such a write", more_than=0, at_most=1e6, optional=True, default=1.0
+        ),
+    },
+    key=("group", "on"),
+    may_be_empty=True,
+)
+PROTOCOL: Final = Table(
+    name="protocol",
+    about="one row: where front-end servers are, and what the protocol costs",
+    columns={
+        "frontends": choice(
+            "colocated: users call a front-end server in a datacenter, whose operations are local; "
+            "every_region: servers in the users' region call the store for each operation",
+            FRONTENDS,
+            optional=True,
+        ),
+        "fill": choice(
+            "ways between regions that links do not have: error, or relay: the fastest over other regions",
+            FILLS,
+            optional=True,
+        ),
+        "dependency_bytes": number(
+            "bytes of a dependency", at_least=0, at_most=1e6, optional=True, default=16.0
+        ),
+        "evt_bytes": number(
+            "bytes of time stamps with a write", at_least=0, at_most=1e6, optional=True, default=8.0
+        ),
+        "read_metadata_bytes": number(
+            "bytes of time stamps with each column that is read",
+            at_least=0,
+            at_most=1e6,
+            optional=True,
+            default=16.0,
+        ),
+        "overhead": number(
+            "share of a server's operations that causal consistency costs",
+            at_least=0,
+            at_most=0.99,
+            optional=True,
+            default=0.066,
+            share=True,
+        ),
+        "local_rtt_ms": number(
+            "round-trip time within a datacenter, ms",
+            more_than=0,
+            at_most=MAX_MS,
+            least=1e-6,
+            optional=True,
+            default=0.5,
+        ),
+        "service_ms": number(
+            "time of a server for an operation, ms", at_least=0, at_most=MAX_MS, optional=True, default=0.0
+        ),
+        "read_timeout_s": number(
+            "time for which old versions are kept for transactions, s",
+            at_least=0,
+            at_most=1e6,
+            optional=True,
+            default=5.0,
+        ),
+        "replication_load": number(
+            "load of a write from elsewhere over that of a local one",
+            at_least=0,
+            at_most=1e3,
+            optional=True,
+            default=1.0,
+        ),
+    },
+    may_be_empty=True,
+)
+PLACED: Final = Table(
+    name="placed",
+    about="a replica that is in place already; moving it costs traffic",
+    columns={"group": label("name of the group"), "region": label("region of the replica")},
+    key=("group", "region"),
+    may_be_empty=True,
+)
+PINNED: Final = Table(
+    name="pinned",
+    about="a replica that every plan must have, such as by law",
+    columns={"group": label("name of the group"), "region": label("region of the replica")},
+    key=("group", "region"),
+    may_be_empty=True,
+)
+FORBIDDEN: Final = Table(
+    name="forbidden",
+    about="a region in which a group must not be stored",
+    columns={"group": label("name of the group"), "region": label("region without replica")},
+    key=("group", "region"),
+    may_be_empty=True,
+)
+TABLES: Final = (REGIONS, LINKS, GROUPS, ACCESS, DEPENDS, PROTOCOL, PLACED, PINNED, FORBIDDEN)
+OPTIONAL_TABLES: Final = ("depends", "protocol", "placed", "pinned", "forbidden")
