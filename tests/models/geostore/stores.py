@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ def store(
     )
 
 
-def with_groups(problem: Geostore, **columns: object) -> Geostore:
+def with_groups(problem: Geostore, **columns: Any) -> Geostore:
     """Return the problem with other columns of groups."""
     return replace(problem, groups=problem.groups.assign(**columns))
 

@@ -129,4 +129,4 @@ def place_survive_region(
 
 def _followers(problem: Geostore, group: int, voters: Ints) -> Ints:
     """Return a follower in each region without voters that may hold the group, (N,)."""
-    return (~problem.is_forbidden[group] & (voters == 0)).astype(np.int64)
+    return np.asarray(~problem.is_forbidden[group] & (voters == 0), dtype=np.int64)

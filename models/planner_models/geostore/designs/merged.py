@@ -31,8 +31,9 @@ def place(
 
 def _place_component(problem: Geostore, members: Ints) -> list[GroupPlan]:
     """Return the plans of the groups of a component; a user reads all of them in one region."""
-    free = ~problem.is_forbidden[members].any(axis=0)
-    union: Bools = np.any([using_regions(problem, group) for group in members.tolist()], axis=0)
+    free: Bools = np.asarray(~problem.is_forbidden[members].any(axis=0))
+    used = [using_regions(problem, group) for group in members.tolist()]
+    union: Bools = np.logical_or.reduce(used)
     shared = union & free
     if not shared.any():
         shared = free if free.any() else union

@@ -205,8 +205,8 @@ class Evaluation:
         is_ordered = np.ones(len(self.copies), dtype=bool)
         for group, _, _ in self.unchecked:
             is_ordered[group] = False
-        group, on = self.problem.causal_edges
-        for child, parent in zip(group.tolist(), on.tolist(), strict=True):
+        children, parents = self.problem.causal_edges
+        for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
             if self.kind[child] == "eventual" or self.kind[parent] == "eventual":
                 is_ordered[child] = False
         return is_ordered

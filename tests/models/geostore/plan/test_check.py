@@ -117,8 +117,9 @@ def test_violations_are_named(columns: dict[str, Any], limit: str, words: str | 
 def test_a_slow_page_violates_a_limit_that_some_region_keeps() -> None:
     routes = plan_of().routes.assign(read_from=["b", "b"], read_ms=[100.5, 1.0])
     frame = check(pair(read_ms=[50.0]), plan_of(routes=routes)).frame
-    assert frame.loc[0, ["limit", "where"]].tolist() == ["limits", "reads of group 'g' from region 'a'"]
-    assert frame.loc[0, ["amount", "allowed"]].tolist() == [100.5, 50.0]
+    assert frame["limit"].tolist() == ["limits"]
+    assert frame["where"].tolist() == ["reads of group 'g' from region 'a'"]
+    assert (frame["amount"].iloc[0], frame["allowed"].iloc[0]) == (100.5, 50.0)
 
 
 def test_order_cannot_be_checked_where_a_dependency_is_not() -> None:
