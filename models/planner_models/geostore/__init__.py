@@ -66,6 +66,7 @@ from planner_models.geostore.problem.generators import PRESETS, small
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.geostore.problem.sources import SOURCES
+from planner_models.geostore.published import TARGETS
 
 SYSTEM = System(
     name="geostore",
@@ -106,6 +107,7 @@ SYSTEM = System(
         practice="near_users",
         practice_name="a replica in each region with users",
         trade_off=("usd_per_month", "read_ms"),
+        targets=TARGETS,
         coordination=Coordination(
             scenario="geostore/coordination",
             performance="usd_per_million_good",

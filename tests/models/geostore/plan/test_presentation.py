@@ -36,7 +36,6 @@ def test_a_region_says_what_is_lost_with_it() -> None:
     report = REGIONS.describe(problem, decided(problem), "ireland", Options())
     labels = [fact.label for fact in report.facts]
     assert "Writes lost with it" in labels
-    assert report.sections[0].frame["users_of"].tolist()
 
 
 def test_explanations_name_the_cost_of_constraints() -> None:
