@@ -31,6 +31,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "cdnrouting/own_data": {},
     "geostore/own_data": {},
     "geostore/vicci_3": {},
+    "geostore/protocol": {},
     "geostore/survival": {},
     "cdnrouting/abilene": {},
     "consolidation/own_data": {},

@@ -144,6 +144,7 @@ DURATIONS: dict[str, dict[str, Any]] = {
     "cdnrouting": {"duration_s": 600.0, "isp_period_s": 300.0},
     "fairshare": {"duration_s": 21.0, "measured_from_s": 10.0},
     "flowtables": {},
+    "geostore": {"histories": 2, "operations": 5},
     "livevideo": {"until_s": 6.0},
     "multicast": {"duration_s": 5.0},
     "traffic": {"until_s": 0.05, "warm_up_s": 0.02},

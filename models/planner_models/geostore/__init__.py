@@ -67,6 +67,7 @@ from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.geostore.problem.sources import SOURCES
 from planner_models.geostore.published import TARGETS
+from planner_models.geostore.simulation import SIMULATION
 
 SYSTEM = System(
     name="geostore",
@@ -108,6 +109,7 @@ SYSTEM = System(
         practice_name="a replica in each region with users",
         trade_off=("usd_per_month", "read_ms"),
         targets=TARGETS,
+        simulation=SIMULATION,
         coordination=Coordination(
             scenario="geostore/coordination",
             performance="usd_per_million_good",
