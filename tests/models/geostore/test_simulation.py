@@ -16,7 +16,9 @@ from tests.models.geostore.stores import store, with_groups
 def breaches(problem: Geostore, design: str, **parameters: Any) -> float:
     """Return the operations of a simulated plan that break causal order."""
     result = planner.simulate(problem, designs=[design], **parameters)
-    value = result.runs[0].metrics["breaches"]
+    simulated = result.runs[0].result
+    assert simulated is not None
+    value = simulated.metrics["breaches"]
     assert value is not None
     return value
 
