@@ -32,6 +32,8 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "geostore/own_data": {},
     "geostore/vicci_3": {},
     "geostore/protocol": {},
+    "geostore/lost_region": {},
+    "geostore/orders": {},
     "geostore/survival": {},
     "cdnrouting/abilene": {},
     "consolidation/own_data": {},
