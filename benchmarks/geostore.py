@@ -26,6 +26,7 @@ from planner_models.geostore import Geostore, formulation
 from planner_models.geostore.designs import optimum
 from planner_models.geostore.designs.component import allowed_attachments, costs_of, joint, single
 from planner_models.geostore.designs.placement import solve_component
+from planner_models.geostore.designs.program import solve_program
 from planner_models.geostore.problem.generators import world
 from planner_models.geostore.problem.sources import read_cloud
 
@@ -74,7 +75,7 @@ def time_components(problem: Geostore) -> None:
     costs, allowed = costs_of(problem, causal=True), allowed_attachments(problem)
     for members in problem.components:
         component = joint(problem, members, costs, allowed)
-        solved, seconds = timed(partial(solve_component, component, gap=GAP, max_nodes=50))
+        solved, seconds = timed(partial(solve_program, component, gap=GAP))
         gap = 1 - solved.bound / solved.cost
         print(f"component of {len(members)}: gap {gap:.3%}, {seconds:.2f} s, goal {GOALS['20 x 8']} s")
 

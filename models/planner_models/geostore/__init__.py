@@ -17,8 +17,9 @@ y_{Bj} \le y_{Aj}$$
 where $x_{ia}$ is possible within the user's limits only, and the last row holds for each group $B$ that
 depends on $A$. Each group has more replicas than regions that may fail, and enough of them near its users.
 Prices of attachments and copies leave one term for each replica and each user: design `optimum` is branch
-and bound with these Lagrangian bounds. A strongly consistent group has $n$ replicas, of which reads wait
-for $r$ and writes for $w$, with $r + w > n$ and $2 w > n$, or a leader whose writes wait for a majority.
+and bound with these Lagrangian bounds, and an integer program for groups that depend on each other. A
+strongly consistent group has $n$ replicas, of which reads wait for $r$ and writes for $w$, with $r + w > n$
+and $2 w > n$, or a leader whose writes wait for a majority.
 
 Designs: `everywhere` has full replicas, as Eiger; `near_users` a replica in each region with users;
 `spanstore` and `skypie` place each group alone, with one more replica within the limit of each user than

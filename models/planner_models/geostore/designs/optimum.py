@@ -1,4 +1,4 @@
-"""The least cost that keeps every goal: Lagrangian bounds and branching for each component of groups."""
+"""The least cost that keeps every goal, component by component of groups, with a bound."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from planner_models.geostore.designs.component import (
     without_stale_limits,
 )
 from planner_models.geostore.designs.placement import MAX_NODES, solve_component
+from planner_models.geostore.designs.program import solve_program
 from planner_models.geostore.designs.strong import place_strong
 from planner_models.geostore.plan.metrics import measure
 from planner_models.geostore.plan.plan import GroupPlan, StorePlan
@@ -99,7 +100,12 @@ class Placer:
 
     def _place_weak(self, members: Ints, component: Component) -> None:
         """Place groups that users read and write in one datacenter."""
-        solved = solve_component(component, gap=self.gap, max_nodes=self.max_nodes, deadline=self.deadline)
+        if len(members) == 1:
+            solved = solve_component(
+                component, gap=self.gap, max_nodes=self.max_nodes, deadline=self.deadline
+            )
+        else:
+            solved = solve_program(component, gap=self.gap, deadline=self.deadline)
         if solved.opened is None:
             relaxed = without_stale_limits(self.problem, component)
             if relaxed is not None:
@@ -143,8 +149,9 @@ def place(problem: Geostore, *, options: Options = Options()) -> Decision[StoreP
     """Place all groups at the least cost of a month that keeps limits, consistency, survival and order.
 
     Groups that depend on each other are placed together: a replica of one needs replicas of those that it
-    depends on, and users read them in one datacenter. Each component is solved by branch and bound; bounds
-    add up. Where servers are whole numbers, the bound counts them by use.
+    depends on, and users read them in one datacenter. A group alone is solved by branch and bound with
+    Lagrangian bounds, several by an integer program; bounds add up. Where servers are whole numbers, the
+    bound counts them by use.
     """
     default = 1e-4 if len(problem.groups) <= SMALL else 1e-3
     placer = Placer(problem=problem, gap=gap_of(options, default=default), deadline=Deadline.of(options))
