@@ -135,16 +135,16 @@ def placement_of(state: Evaluation, most_groups: int) -> Placement:
 
 def summarize(tables: Mapping[str, pd.DataFrame]) -> dict[str, float | None]:
     """Return the metrics of the tables of a run."""
-    operations = tables["operations"].set_index("operation")
-    writes = operations[operations.index.isin(WRITES)]
+    operations = tables["operations"]
+    reads = operations[operations["operation"] == READ]
+    writes = operations[operations["operation"].isin(WRITES)]
     visible = tables["copies"]["p99_ms"].dropna()
-    has_reads = READ in operations.index
     return {
         "breaches": float(tables["rules"]["operations"].sum()),
-        "read_p50_ms": float(operations.loc[READ, "p50_ms"]) if has_reads else None,
-        "read_p99_ms": float(operations.loc[READ, "p99_ms"]) if has_reads else None,
+        "read_p50_ms": float(reads["p50_ms"].iloc[0]) if len(reads) else None,
+        "read_p99_ms": float(reads["p99_ms"].iloc[0]) if len(reads) else None,
         "write_p99_ms": float(writes["p99_ms"].max()) if len(writes) else None,
-        "two_rounds": float(operations.loc[READ, "two_rounds"]) if has_reads else None,
+        "two_rounds": float(reads["two_rounds"].iloc[0]) if len(reads) else None,
         "visible_p99_ms": float(visible.max()) if len(visible) else None,
         "gaps": float(len(tables["gaps"])),
     }
