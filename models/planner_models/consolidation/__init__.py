@@ -18,8 +18,14 @@ score. `formulation` is the direct integer program of single hosts in Pyomo; col
 fleet, and the dual prices of each round bound the price of all plans.
 
 Designs: `spread`, `first_fit` and `best_fit` place one machine at a time; `percentage` keeps a share of all
-capacity free; `patterns` finds the cheapest hosts with a bound, with slots for losses; `max_min` and
-`max_sum` find vCPUs and nodes on each host exactly.
+capacity free; `karpenter` narrows types as pods join, and lets nodes go; `topology_manager` schedules by
+size, and hosts admit or refuse; `per_host` plans sizes first, then the nodes of each host; `big_first` plans
+large machines first; `patterns` finds the cheapest hosts with a bound, with slots for losses; `repack`
+empties hosts of today within a budget of moves; `max_min` and `max_sum` find vCPUs and nodes on each host
+exactly.
+
+Sources: `kubectl` reads nodes, pods and disruption budgets, `virsh` and `openstack` hypervisors; the series
+`arrivals` is a day of machines that come and go.
 
 Tables: `hosts(host_type, price_per_h, most?, helper_share?, threads_per_core?)`, `nodes(host_type, node,
 threads, memory_gb)`, `machines(machine, count?, vcpus_min, vcpus_max?, memory_gb, split?, client?, weight?,
