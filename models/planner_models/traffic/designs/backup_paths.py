@@ -21,7 +21,6 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible
 from planner_models.flows.path_flow_program import CandidatePaths, route_table
-from planner_models.traffic.designs.cspf import signal_all
 from planner_models.traffic.designs.failure_robust.surviving_paths import add_guarantees, resolve_source
 from planner_models.traffic.designs.reserved_paths import (
     FITS,
@@ -31,6 +30,7 @@ from planner_models.traffic.designs.reserved_paths import (
     Tie,
     admit_paths,
     list_paths,
+    signal_all,
 )
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan.plan import Routing

@@ -7,28 +7,21 @@ its path over links with enough of it, and preempts weaker ones that then have t
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Annotated, Literal
-
-import numpy as np
-from pydantic import Field
-
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible
-from planner_models.traffic.designs.reserved_paths import PathSearch, Reservations, Tie, admit_paths
+from planner_models.traffic.designs.reserved_paths import (
+    Order,
+    PathSearch,
+    Reservations,
+    Tie,
+    admit_paths,
+    signal_all,
+)
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-
-Order = Annotated[
-    Literal["priority", "table"],
-    Field(
-        description="in which reservations are signalled: by setup priority and then as in the table, so "
-        "that none is preempted; or as in the table, so that later ones of a stronger priority preempt"
-    ),
-]
 
 
 @shed_unreachable_by_demand
@@ -47,27 +40,3 @@ def route(
     signal_all(problem, reservations, PathSearch(problem, tie), order, Deadline.of(options))
     plan = admit_paths(problem, reservations.path)
     return Decision(plan=plan, proof=feasible(), guarantees=frozenset({"capacity"}))
-
-
-def signal_all(
-    problem: Traffic, reservations: Reservations, search: PathSearch, order: Order, deadline: Deadline
-) -> None:
-    """Signal all reservations, and those that are preempted or were refused again until nothing changes.
-
-    Each admission adds to the reservations of its hold priority and takes away weaker ones only: it ends.
-    """
-    rows = np.flatnonzero(problem.rate_mbps > 0)
-    if order == "priority":
-        rows = rows[np.argsort(reservations.setup[rows], kind="stable")]
-    waiting, refused = deque(rows.tolist()), []
-    while waiting and not deadline.is_over:
-        demand = waiting.popleft()
-        available = reservations.available(int(reservations.setup[demand]))
-        path = search.find(demand, available, problem.weight)
-        if path is None:
-            refused.append(demand)
-            continue
-        preempted = reservations.admit(demand, path)
-        if preempted:  # their bandwidth on other links may admit what was refused
-            waiting.extend(sorted([*preempted, *refused], key=reservations.rank))
-            refused = []

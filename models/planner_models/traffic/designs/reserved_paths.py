@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
@@ -10,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
 from planner_models.flows.constrained_paths import ConstrainedPathSearch
 from planner_models.flows.path_flow_program import CandidatePaths
@@ -28,6 +30,13 @@ Tie = Annotated[
     Field(
         description="which of equal shortest paths: at each hop the first link of the table, or the path "
         "whose fullest link has the largest, or the smallest, share of its capacity available"
+    ),
+]
+Order = Annotated[
+    Literal["priority", "table"],
+    Field(
+        description="in which reservations are signalled: by setup priority and then as in the table, so "
+        "that none is preempted; or as in the table, so that later ones of a stronger priority preempt"
     ),
 ]
 FITS: Final = 1 - ROUNDING
@@ -223,6 +232,30 @@ class PathSearch:
                     reached.add(node)
                     waiting.append(node)
         return sorted(reached, key=lambda node: int(self._rank[node]))
+
+
+def signal_all(
+    problem: Traffic, reservations: Reservations, search: PathSearch, order: Order, deadline: Deadline
+) -> None:
+    """Signal all reservations, and those that are preempted or were refused again until nothing changes.
+
+    Each admission adds to the reservations of its hold priority and takes away weaker ones only: it ends.
+    """
+    rows = np.flatnonzero(problem.rate_mbps > 0)
+    if order == "priority":
+        rows = rows[np.argsort(reservations.setup[rows], kind="stable")]
+    waiting, refused = deque(rows.tolist()), []
+    while waiting and not deadline.is_over:
+        demand = waiting.popleft()
+        available = reservations.available(int(reservations.setup[demand]))
+        path = search.find(demand, available, problem.weight)
+        if path is None:
+            refused.append(demand)
+            continue
+        preempted = reservations.admit(demand, path)
+        if preempted:  # their bandwidth on other links may admit what was refused
+            waiting.extend(sorted([*preempted, *refused], key=reservations.rank))
+            refused = []
 
 
 def admit_paths(problem: Traffic, path_of: list[Path | None]) -> Routing:

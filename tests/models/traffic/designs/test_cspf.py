@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs.cspf import Order, route
-from planner_models.traffic.designs.reserved_paths import Tie
+from planner_models.traffic.designs.cspf import route
+from planner_models.traffic.designs.reserved_paths import Order, Tie
 from planner_models.traffic.plan.plan import Routing
 from tests.models.traffic.networks import network, problems
 
