@@ -421,6 +421,9 @@ class NodePricer:
         best = -1.0
         states: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
         steps = [range(int(limit) + 1) for limit in host_steps]
+        # a node takes no more of the host than it gains by; of nodes that are alike, the first takes less
+        gainful = {state for state in product(*steps) if _is_new(remaining[0], state, lead)}
+        is_same = np.array_equal(sizes[0], sizes[1])
         for used in product(*steps):
             # split machines use `used` of the host; the nodes share the rest
             unused = tuple(int(limit) - amount for limit, amount in zip(host_steps, used, strict=True))
@@ -429,6 +432,8 @@ class NodePricer:
                 continue
             for first in product(*(range(limit + 1) for limit in unused)):
                 second = tuple(limit - amount for limit, amount in zip(unused, first, strict=True))
+                if first not in gainful or (is_same and first > second):
+                    continue
                 total = gain + remaining[0][_last(first)] + remaining[1][_last(second)]
                 index = int(total.argmax())
                 value = float(total.reshape(-1)[index])
