@@ -35,6 +35,9 @@ Granularity = Annotated[
 INTERVAL_MS: Final = 10.0
 """Least time between changes of rates in the packet switch, where a plan did not use it."""
 
+LEAST_MS: Final = 1e-6
+"""Time that is left until a deadline that is over when a coflow becomes known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reports:
@@ -50,7 +53,10 @@ def observe_arrivals(problem: CoflowsInTime, *, age_ms: Age = 0.0) -> CoflowsInT
     """Return the coflows as they become known, some time after they arrive."""
     if age_ms == 0:
         return problem
-    return replace(problem, coflows=problem.coflows.assign(arrival_ms=problem.coflows["arrival_ms"] + age_ms))
+    later = {"arrival_ms": problem.coflows["arrival_ms"] + age_ms}
+    if "deadline_ms" in problem.coflows:
+        later["deadline_ms"] = np.maximum(problem.coflows["deadline_ms"] - age_ms, LEAST_MS)
+    return replace(problem, coflows=problem.coflows.assign(**later))
 
 
 @spread(reports=Reports())

@@ -10,7 +10,7 @@ from planner.formatting import counted
 from planner.options import Options
 from planner.search.judged import infeasible, judged, undecided
 from planner.search.tolerances import OPTIMALITY
-from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.completion import mean_completion_ms, replay
 from planner_models.coflows.plan.lower_bounds import Fabric, mean_completion_bound_ms
 from planner_models.coflows.plan.plan import TIME_STEPS, Service
 from planner_models.coflows.problem.problem import CoflowsInTime
@@ -40,7 +40,7 @@ def decide(
         return Decision(plan=None, proof=proof)
     taken = replay(problem, plan).coflow_ms[problem.can_complete]
     is_complete = bool(len(taken)) and not np.isnan(taken).any()
-    objective = float(taken.mean()) if is_complete else None
+    objective = mean_completion_ms(problem, replay(problem, plan).coflow_ms) if is_complete else None
     bound = mean_completion_bound_ms(problem, fabric)
     if proven is not None:
         bound = proven if bound is None else max(bound, proven)

@@ -20,7 +20,7 @@ DEFAULT_PARTS = 1
 def formulation(problem: CoflowsInTime, *, parts: int = DEFAULT_PARTS) -> pyo.ConcreteModel:
     """Return the ordering program of circuits, each flow over at most `parts` of them, on circuits alone.
 
-    minimize    mean of C_c - r_c
+    minimize    mean of v_c (C_c - r_c)                 v_c: weight of coflow c over the mean one
     subject to  C_c >= s_a + l_a                        for circuits a of coflow c
                 s_a >= r_c,  s_a >= setup
                 sum of l_a over circuits a of flow f = time that f needs
@@ -44,8 +44,9 @@ def formulation(problem: CoflowsInTime, *, parts: int = DEFAULT_PARTS) -> pyo.Co
     _add_services(m, circuits)
     _add_order(m, problem, circuits)
     _add_kept(m, circuits)
-    arrival = circuits.arrival
-    m.goal = pyo.Objective(expr=sum(m.end[c] - arrival[c] for c in m.C) / len(arrival), sense=pyo.minimize)
+    arrival, weight = circuits.arrival, problem.relative_weight.tolist()
+    total = sum(weight[c] * (m.end[c] - arrival[c]) for c in m.C)
+    m.goal = pyo.Objective(expr=total / len(arrival), sense=pyo.minimize)
     return m
 
 

@@ -27,7 +27,7 @@ from planner.search.judged import undecided
 from planner_models.coflows.designs import hybrid, ordering_program, sebf, windows
 from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
 from planner_models.coflows.designs.sunflow import run_windows
-from planner_models.coflows.plan.completion import complete_by_circuits, replay
+from planner_models.coflows.plan.completion import complete_by_circuits, mean_completion_ms, replay
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.lower_bounds import mean_completion_bound_ms
 from planner_models.coflows.plan.plan import Service, Services, join_services, tabulate_services
@@ -165,8 +165,8 @@ class _Search:
             self._take(circuits, coflow_ms)
 
     def _mean(self, coflow_ms: Floats) -> float:
-        """Return the mean completion time of the coflows that can be complete, ms; NaN where one is not."""
-        return float(coflow_ms[self.problem.can_complete].mean())
+        """Return the mean completion time, by weights, ms; NaN where a coflow is not complete."""
+        return mean_completion_ms(self.problem, coflow_ms)
 
     def _is_better(self, coflow_ms: Floats) -> bool:
         return self._mean(coflow_ms) < self.mean_ms

@@ -108,15 +108,16 @@ def build_program(
     _add_order(task, rows)
     _add_kept(task, rows)
     if most_ms is not None:
-        limit = most_ms * len(task.arrival) * (1 + 1e-9) + float(task.arrival.sum())
-        rows.add("incumbent", [("end", c, 1.0) for c in range(len(task.arrival))], upper=limit)
+        limit = most_ms * len(task.arrival) * (1 + 1e-9) + float((task.weight * task.arrival).sum())
+        terms = [("end", c, float(weight)) for c, weight in enumerate(task.weight)]
+        rows.add("incumbent", terms, upper=limit)
     rows.finish()
     binary = [name for name in ("before", "kept", "switch") if name in task.program.widths]
     flow = circuits.flow[circuits.pairs]
     return task.program.build(
         name="coflows on circuits",
-        cost={"end": 1.0 / len(task.arrival)},
-        offset=-float(task.arrival.mean()),
+        cost={"end": task.weight / len(task.arrival)},
+        offset=-float((task.weight * task.arrival).mean()),
         lower={
             "start": np.maximum(task.arrival[task.coflow[circuits.flow]], problem.setup_ms),
             "end": task.least,
@@ -131,7 +132,7 @@ class _Task:
     """Coflows and circuits of a program, in places from 0, and its columns.
 
     coflow   (F,) of each flow in `groups`
-    arrival, least  (C,) of coflows whose racks work: arrival, and the earliest end, ms
+    arrival, least, weight  (C,) of coflows whose racks work: arrival, the earliest end, ms, relative weight
     saved    place among `kept` of each pair of circuits with the same ports: the first kept for the second,
              then the second for the first
     """
@@ -142,14 +143,15 @@ class _Task:
         index_of = np.full(len(problem.coflows), -1)
         index_of[works] = np.arange(len(works))
         self.coflow = index_of[problem.coflow[groups.flow]]
-        self.arrival = problem.arrival_ms[works]
+        self.arrival, self.weight = problem.arrival_ms[works], problem.relative_weight[works]
         self.need = groups.bits / problem.circuit_rate[groups.flow]
         self.least = self.arrival + alone_ms(problem, "circuits")[works]
         count = len(circuits.flow)
         self.horizon = float(self.arrival.max() + self.need.sum() + (count + 1) * self.setup)
         if most_ms is not None:  # no coflow takes longer than the incumbent's sum leaves it
-            spare = most_ms * len(works) - float((self.least - self.arrival).sum())
-            self.horizon = min(self.horizon, float(self.least.max()) + max(spare, 0.0) + self.setup)
+            spare = most_ms * len(works) - float((self.weight * (self.least - self.arrival)).sum())
+            longest = max(spare, 0.0) / float(self.weight.min())
+            self.horizon = min(self.horizon, float(self.least.max()) + longest + self.setup)
         self.big = self.horizon + self.setup
         pairs = circuits.pairs.tolist()
         self.number = {(a, b): rank for rank, (a, b) in enumerate(pairs)}

@@ -29,7 +29,7 @@ def schedule(
 ) -> Decision[Service]:
     """Send the coflow first with the least remaining data on its busiest link, on the packet switch.
 
-    Priorities are set when a coflow arrives or is complete. A coflow's flows have rates in proportion to what
+    What remains counts over the coflow's weight, as in Smith's rule for one machine. Priorities are set when a coflow arrives or is complete. A coflow's flows have rates in proportion to what
     is left of them, so that they end together, as fast as the links allow that coflows before it leave;
     what is left of links then goes to flows in the same order.
 
@@ -61,7 +61,7 @@ def prioritize(problem: CoflowsInTime, groups: FlowGroups, interval_ms: float) -
             continue
         np.divide(switch.state.left, link, out=need, where=link > 0)
         length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
-        length = np.where(np.isfinite(length), length, 1e300)
+        length = np.where(np.isfinite(length), length / problem.relative_weight[active], 1e300)
         priority[active] = length
         rows.append((now, active, length))
         order = order_by_priority(priority, problem.arrival_ms, switch.state.unsent, now)

@@ -148,7 +148,8 @@ def run_windows(
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Return the services: places of flows in `groups`, start and end in ms, and switch from 0.
 
-    rank  (C,) coflows of lower numbers are first; None: those whose busiest port has the least left to do
+    rank  (C,) coflows of lower numbers are first; None: those whose busiest port has the least left to do,
+          over their weight
     """
     rate = problem.circuit_rate[groups.flow]
     coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
@@ -176,7 +177,7 @@ def run_windows(
         active = np.flatnonzero(problem.can_complete & (problem.arrival_ms <= now))
         length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
         active, length = active[length > 0], length[length > 0]
-        key = length if rank is None else rank[active]
+        key = length / problem.relative_weight[active] if rank is None else rank[active]
         windows.append(
             _schedule_window(window._replace(now=now, end=end), active[np.lexsort((active, key))], need)
         )

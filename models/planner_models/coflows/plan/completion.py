@@ -53,6 +53,35 @@ def replay(problem: CoflowsInTime, plan: Service) -> Completion:
     )
 
 
+def mean_completion_ms(problem: CoflowsInTime, coflow_ms: Floats) -> float:
+    """Return the mean completion time, by weights, of coflows whose racks work; NaN where one has none.
+
+    coflow_ms  (C,) from their arrivals
+    """
+    works = problem.can_complete
+    return float((problem.relative_weight * coflow_ms)[works].mean())
+
+
+def find_met(problem: CoflowsInTime, coflow_ms: Floats) -> np.ndarray:
+    """Return (C,) whether each coflow has a deadline and is complete by then, but for rounding.
+
+    coflow_ms  (C,) from their arrivals; NaN where a coflow is not complete
+    """
+    deadline = problem.due_ms - problem.arrival_ms
+    rounding = ROUNDING * deadline + TIME_STEPS * np.spacing(problem.arrival_ms)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(problem.due_ms) & (coflow_ms <= deadline + rounding))
+
+
+def met_share(problem: CoflowsInTime, is_met: np.ndarray) -> float | None:
+    """Return the share of deadlines that are met, by weights; None without deadlines.
+
+    is_met  (C,)
+    """
+    total = float(problem.weight[np.isfinite(problem.due_ms)].sum())
+    return float(problem.weight[is_met].sum()) / total if total > 0 else None
+
+
 def complete_by_circuits(problem: CoflowsInTime, services: Services) -> Floats:
     """Return (C,) when each coflow is complete by circuits alone, ms from its arrival; NaN where it is not.
 
@@ -148,7 +177,10 @@ def _replay_packets(problem: CoflowsInTime, plan: Service, remaining: Floats) ->
     coflow = find_coflows(problem, plan.priorities, "priorities")
     times_ms = plan.priorities["at_ms"].to_numpy(float)
     value = plan.priorities["priority"].to_numpy(float)
-    priority = np.full(len(problem.coflows), np.inf)
+    priority, due_ms = np.full(len(problem.coflows), np.inf), np.full(len(problem.coflows), np.inf)
+    due_of = np.full(len(coflow), np.inf)
+    if "due_ms" in plan.priorities:
+        due_of = plan.priorities["due_ms"].fillna(np.inf).to_numpy(float)
     rows = np.argsort(times_ms, kind="stable")
     times, begins = np.unique(times_ms[rows], return_index=True)
     arrivals = np.unique(problem.arrival_ms)
@@ -159,13 +191,14 @@ def _replay_packets(problem: CoflowsInTime, plan: Service, remaining: Floats) ->
             end = begins[step + 1] if step + 1 < len(times) else len(rows)
             current_rows = rows[begins[step] : end]
             priority[coflow[current_rows]] = value[current_rows]
+            due_ms[coflow[current_rows]] = due_of[current_rows]
             step += 1
         until = float(stops[number + 1]) if number + 1 < len(stops) else np.inf
         while now < until:
             order = order_by_priority(priority, problem.arrival_ms, switch.state.unsent, now)
             if not len(order):
                 break
-            now = switch.run(now, until, order)
+            now = switch.run(now, until, order, due_ms=due_ms)
     packet_bits, packet_ms = np.zeros(len(remaining)), np.full(len(remaining), np.nan)
     packet_bits[groups.flow] = groups.bits - switch.state.left
     packet_ms[groups.flow] = switch.state.end_ms

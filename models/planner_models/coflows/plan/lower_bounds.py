@@ -5,7 +5,7 @@ switches a rack with $m$ peers sets up at least $m - k$ circuits while the coflo
 $\delta$; with a packet switch beside them it sets up none.
 
 Mean: on each port p, coflows with port times $t_{cp}$ and arrivals $r_c$ are jobs of one machine. With
-weights $w_{cp} \ge 0$ that sum to 1 for each coflow (place 0: the bound alone, $a_c$),
+weights $w_{cp} \ge 0$ that sum to 1 (or the coflow's own weight) for each coflow (place 0: the bound alone, $a_c$),
 
 $$\sum_c C_c \ge \sum_c w_{c0} (r_c + a_c) + \sum_p \min \sum_c w_{cp} \left(M_{cp} + t_{cp} / 2\right)$$
 
@@ -93,7 +93,7 @@ def alone_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> Floats:
 
 
 def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> float | None:
-    """Return a lower bound on the mean completion time of coflows with working racks, ms.
+    """Return a lower bound on the mean completion time, by weights, of coflows with working racks, ms.
 
     None where there is none, or where a rack has no link that it needs.
     """
@@ -104,7 +104,7 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
         return None
     lower = np.zeros(len(problem.coflows))
     np.maximum.at(lower, coflow, time + setups)
-    arrival = problem.arrival_ms
+    arrival, value_of = problem.arrival_ms, problem.relative_weight
     by_order = 0.0
     if count <= MOST_COFLOWS:
         by_order = _bound_by_order(problem, relevant, (coflow, port, time), lower)
@@ -112,13 +112,14 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
     coflow, port, time = coflow[order], port[order], time[order]
     first = np.concatenate([[0], np.flatnonzero(np.diff(port)) + 1, [len(port)]])
     works = problem.can_complete
-    weight_alone, weight = np.full(len(lower), 0.5), 0.5 / np.bincount(coflow, minlength=len(lower))[coflow]
+    weight_alone = 0.5 * value_of
+    weight = (0.5 * value_of / np.maximum(np.bincount(coflow, minlength=len(lower)), 1))[coflow]
     alone = arrival + lower
     best = 0.0
     for number in range(PASSES):
         reached = mean_busy_times(first, arrival[coflow], time, weight) + time / 2
         value = float((weight_alone * alone)[works].sum() + (weight * reached).sum())
-        best = max(best, value - float(arrival[works].sum()))
+        best = max(best, value - float((value_of * arrival)[works].sum()))
         latest = alone.copy()
         np.maximum.at(latest, coflow, reached)
         scale = np.maximum(latest - arrival, 1e-12)
@@ -126,14 +127,15 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
         weight_alone = weight_alone * np.exp(step * (alone - latest) / scale)
         weight = weight * np.exp(step * (reached - latest[coflow]) / scale[coflow])
         total = weight_alone + np.bincount(coflow, weights=weight, minlength=len(weight_alone))
-        weight_alone, weight = weight_alone / total, weight / total[coflow]
-    return max(best, by_order, float(lower[works].sum())) / count
+        share = value_of / total
+        weight_alone, weight = weight_alone * share, weight * share[coflow]
+    return max(best, by_order, float((value_of * lower)[works].sum())) / count
 
 
 def _bound_by_order(
     problem: CoflowsInTime, fabric: Fabric, of_port: tuple[Ints, Ints, Floats], lower: Floats
 ) -> float:
-    """Return a lower bound on the sum of completion times over all orders of coflows, ms.
+    """Return a lower bound on the sum of completion times, by weights, over all orders of coflows, ms.
 
     of_port  coflow, port and time as `port_times_ms` returns them; least  (C,) times alone
     """
@@ -160,9 +162,15 @@ def _bound_by_order(
             np.bitwise_or.at(peers, (row[end[seen]], of[seen]), np.left_shift(1, bit[seen]))
     arrival = problem.arrival_ms[works]
     total = least_sum_ms(
-        arrival, arrival + lower[works], times, peers, float(problem.setup_ms), problem.switches
+        arrival,
+        arrival + lower[works],
+        times,
+        peers,
+        float(problem.setup_ms),
+        problem.switches,
+        problem.relative_weight[works],
     )
-    return float(total - arrival.sum())
+    return float(total - (problem.relative_weight[works] * arrival).sum())
 
 
 @run_small_in_python(max_elements=1_000)
@@ -201,13 +209,20 @@ def mean_busy_times(first: Ints, arrival: Floats, time: Floats, weight: Floats) 
 @run_small_in_python(max_elements=300)
 @kernel
 def least_sum_ms(  # noqa: C901
-    arrival: Floats, alone: Floats, time: Floats, peers: Ints, setup_ms: float, switches: int
+    arrival: Floats,
+    alone: Floats,
+    time: Floats,
+    peers: Ints,
+    setup_ms: float,
+    switches: int,
+    weight: Floats,
 ) -> float:
-    """Return a lower bound on the sum of the times at which all coflows are complete, ms.
+    """Return a lower bound on the sum, by weights, of the times at which all coflows are complete, ms.
 
     arrival, alone  (C,) of each coflow, and the earliest time at which it can be complete
     time            (ports, C) time of each port for each coflow, over all switches
     peers           (ports, C) sets of peers, as bits
+    weight          (C,) of each coflow
     """
     count, ports = len(arrival), len(time)
     sets = 1 << count
@@ -244,6 +259,6 @@ def least_sum_ms(  # noqa: C901
         best = np.inf
         for coflow in range(count):
             if (subset >> coflow) & 1:
-                best = min(best, sums[subset ^ (1 << coflow)])
-        sums[subset] = best + end[subset]
+                best = min(best, sums[subset ^ (1 << coflow)] + weight[coflow] * end[subset])
+        sums[subset] = best
     return float(sums[sets - 1])

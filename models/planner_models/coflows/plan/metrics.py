@@ -8,15 +8,15 @@ import numpy as np
 
 from planner_models.circuits.plan.metrics import metric
 from planner_models.coflows.plan.check import find_setups, switch_numbers
-from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.completion import find_met, mean_completion_ms, met_share, replay
 from planner_models.coflows.plan.lower_bounds import alone_ms
 from planner_models.coflows.plan.plan import Service, find_flows
 from planner_models.coflows.problem.problem import CoflowsInTime
 
 GB_BITS: Final = 8e9
 MEAN: Final = (
-    "mean time from the arrival of a coflow until its last flow is complete, over coflows whose racks work; "
-    "unknown where one is not complete"
+    "mean time from the arrival of a coflow until its last flow is complete, over coflows whose racks work, by "
+    "their weights; unknown where one is not complete"
 )
 SLOWDOWN: Final = "completion time of a coflow over the least that it takes alone, which no plan beats"
 CARRIES: Final = (
@@ -32,6 +32,14 @@ METRICS: Final = (
     metric("mean_slowdown", "times", "less", f"mean {SLOWDOWN}", SUNFLOW),
     metric("p95_slowdown", "times", "less", f"95th percentile of the {SLOWDOWN}", SUNFLOW),
     metric("least_p95_ms", "ms", "more", "95th percentile of the least times alone: no plan's is less"),
+    metric(
+        "deadlines_met",
+        "",
+        "more",
+        "share of deadlines, by weights, by which their coflows are complete; none without deadlines",
+        VARYS,
+    ),
+    metric("missed_deadlines", "coflows", "less", "coflows that are not complete by their deadline"),
     metric("done_ms", "ms", "less", "time until the last coflow is complete; unknown where one is not"),
     metric("complete_coflows", "coflows", "more", "coflows that are complete"),
     metric(
@@ -69,7 +77,7 @@ def measure(
         span_ms = last - float(problem.arrival_ms[problem.can_complete].min())
         ports = len(problem.racks) * problem.switches
         values |= {
-            "mean_completion_ms": float(taken.mean()),
+            "mean_completion_ms": mean_completion_ms(problem, completion.coflow_ms),
             "median_completion_ms": float(np.median(taken)),
             "p95_completion_ms": float(np.quantile(taken, 0.95)),
             "longest_completion_ms": float(taken.max()),
@@ -78,7 +86,10 @@ def measure(
             "done_ms": last,
             "duty_cycle": float((end - start).sum()) / (ports * span_ms) if span_ms > 0 else None,
         }
+    is_met = find_met(problem, completion.coflow_ms)
     return values | {
+        "deadlines_met": met_share(problem, is_met),
+        "missed_deadlines": float(np.isfinite(problem.due_ms).sum() - is_met.sum()),
         "least_p95_ms": float(np.quantile(alone, 0.95)) if len(alone) else None,
         "complete_coflows": float(complete),
         "incomplete_coflows": float(len(problem.coflows) - complete),

@@ -110,27 +110,44 @@ class PacketSwitch:
             state=state,
         )
 
-    def run(self, now: float, until: float, order: Ints, most_sent: Floats | None = None) -> float:
+    def run(
+        self,
+        now: float,
+        until: float,
+        order: Ints,
+        most_sent: Floats | None = None,
+        *,
+        due_ms: Floats | None = None,
+    ) -> float:
         """Send flows until a time, the end of a coflow, or until a coflow has sent its most.
 
         order      coflows that have arrived, the highest priority first
         most_sent  (C,) bits; default: no limit
+        due_ms     (C,) time at which a coflow's rates complete it, and no sooner, but for what others leave;
+                   infinite: as soon as links allow; default: all
         returns    the time reached; infinite where nothing more is ever sent
         """
         limits = np.full(len(self.state.unsent), np.inf) if most_sent is None else most_sent
+        due = np.full(len(self.state.unsent), np.inf) if due_ms is None else due_ms
         return float(
             _run(
-                now, until, order, limits, _Rules(self.is_fair, self.interval_ms, self.link_rate), self.state
+                now,
+                until,
+                order,
+                limits,
+                _Rules(self.is_fair, self.interval_ms, self.link_rate, due),
+                self.state,
             )
         )
 
 
 class _Rules(NamedTuple):
-    """Rules by which the switch shares its links, as in `PacketSwitch`."""
+    """Rules by which the switch shares its links, as in `PacketSwitch` and its `run`."""
 
     is_fair: bool
     interval_ms: float
     link_rate: Floats
+    due_ms: Floats
 
 
 @run_small_in_python(max_elements=500)
@@ -144,7 +161,7 @@ def _run(
     state: State,
 ) -> float:
     """Send flows as `PacketSwitch.run` does; rates change when a flow ends, but for the least interval."""
-    is_fair, interval_ms, link_rate = rules
+    is_fair, interval_ms, link_rate, due_ms = rules
     racks = len(link_rate)
     links = Links(
         np.append(NO_RATE * link_rate, NO_RATE * link_rate),
@@ -156,7 +173,8 @@ def _run(
     while now < until:
         links.free[:racks], links.free[racks:] = link_rate, link_rate
         for index in range(len(order)):
-            _share(index, is_fair, links, active)
+            spare = due_ms[order[index]] - now
+            _share(index, is_fair, 1.0 / spare if 0.0 < spare < np.inf else np.inf, links, active)
         step, crossing = _share_rest(until - now, interval_ms, order, most_sent, links, active, state)
         if step == np.inf:
             now = step
@@ -198,10 +216,11 @@ def _collect(order: Ints, racks: int, state: State) -> Active:
 
 
 @inner
-def _share(index: int, is_fair: bool, links: Links, active: Active) -> None:  # noqa: C901
+def _share(index: int, is_fair: bool, most_pace: float, links: Links, active: Active) -> None:  # noqa: C901
     """Set the rates of one coflow's flows, in proportion or fair, from the remaining capacity of links.
 
-    index  of the coflow in the order
+    index      of the coflow in the order
+    most_pace  of rates in proportion: the largest rate for each bit that is left, 1/ms
     """
     free, need, threshold = links.free, links.need, links.least
     flows = range(active.first[index], active.first[index] + active.unsent[index])
@@ -224,7 +243,7 @@ def _share(index: int, is_fair: bool, links: Links, active: Active) -> None:  # 
                     used += 1
                 need[link] += weight
         # the rate for each bit that is left, or for each flow
-        pace = np.inf
+        pace = np.inf if is_fair else most_pace
         for link in links.used[:used]:
             pace = min(pace, (free[link] if free[link] > threshold[link] else 0.0) / need[link])
         if is_fair and pace < np.inf:

@@ -40,10 +40,14 @@ PRIORITIES: Final = Table(
         "at_ms": number("time, ms", at_least=0, at_most=MOST_MS * 1e3),
         "coflow": label("name of the coflow"),
         "priority": number("coflows of lower numbers are sent first; of equal ones, the first to arrive"),
+        "due_ms": number(
+            "time at which its own rates complete it, ms, and no sooner: it takes what others leave besides; "
+            "empty: as soon as its links allow", at_least=0, optional=True, may_be_blank=True,
+        ),
     },
     key=("at_ms", "coflow"),
     may_be_empty=True,
-)
+)  # fmt: skip
 SETTINGS: Final = Table(
     name="settings",
     about="the way in which the packet switch shares its links, in one row",
@@ -71,7 +75,7 @@ def no_circuits() -> pd.DataFrame:
 
 def no_priorities() -> pd.DataFrame:
     """Return the table `priorities` without rows."""
-    return pd.DataFrame({name: [] for name in PRIORITIES.columns})
+    return pd.DataFrame({name: [] for name, column in PRIORITIES.columns.items() if column.required})
 
 
 def make_settings(sharing: Sharing = "none", interval_ms: float = 0.0) -> pd.DataFrame:

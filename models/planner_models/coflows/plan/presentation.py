@@ -24,7 +24,7 @@ from planner_models.circuits.plan.presentation import (
     require_rack,
 )
 from planner_models.circuits.problem.drawing import PAIR, RACK, draw_ring
-from planner_models.coflows.plan.completion import Completion, replay
+from planner_models.coflows.plan.completion import Completion, find_met, mean_completion_ms, replay
 from planner_models.coflows.plan.lower_bounds import alone_ms, mean_completion_bound_ms
 from planner_models.coflows.plan.plan import Service
 from planner_models.coflows.problem.drawing import COFLOW, pair_bits
@@ -187,6 +187,13 @@ def describe_coflow(problem: CoflowsInTime, decided: Decided, name: str, options
         Fact(label="Completion time", value=_known(coflow_row["completion_time"]), unit="ms"),
         Fact(label="Least time alone", value=_known(coflow_row["alone"]), unit="ms"),
     ]
+    if "weight" in problem.coflows:
+        facts.append(Fact(label="Weight", value=float(problem.weight[row])))
+    if np.isfinite(problem.due_ms[row]):
+        deadline = float(problem.due_ms[row] - problem.arrival_ms[row])
+        is_met = bool(find_met(problem, completion.coflow_ms)[row])
+        facts.append(Fact(label="Deadline", value=deadline, unit="ms"))
+        facts.append(Fact(label="Deadline is", value="met" if is_met else "missed"))
     if not problem.can_complete[row]:
         facts.insert(0, Fact(label="State", value="cut off by a failed rack"))
     return ElementReport(facts=tuple(facts), sections=(_list_flows(problem, completion, flows),))
@@ -280,7 +287,7 @@ def rank_racks(
     taken, bound = completion.coflow_ms[works], mean_completion_bound_ms(upgraded)
     gain = None
     if bound is not None and len(taken) and not np.isnan(taken).any():
-        gain = max(0.0, float(taken.mean()) - bound)
+        gain = max(0.0, mean_completion_ms(problem, completion.coflow_ms) - bound)
     n = len(problem.racks)
     load = np.bincount(problem.source, weights=problem.bits, minlength=n)
     load += np.bincount(problem.target, weights=problem.bits, minlength=n)

@@ -32,6 +32,8 @@ BITS_PER_MS: Final = 1_000.0
 MOST_MS: Final = 1e10  # almost four months
 MOST_BYTES: Final = 1e15
 MOST_SWITCHES: Final = 64
+MOST_WEIGHT: Final = 1e6
+LEAST_WEIGHT: Final = 1e-6
 
 RACKS: Final = Table(
     name="racks",
@@ -46,9 +48,17 @@ COFLOWS: Final = Table(
     columns={
         "coflow": label("its name"),
         "arrival_ms": number("time from which its flows can be sent, ms", at_least=0, at_most=MOST_MS),
+        "weight": number(
+            "what its completion counts in means, beside others; empty: 1", more_than=0, at_most=MOST_WEIGHT,
+            least=LEAST_WEIGHT, optional=True, may_be_blank=True, other_names=("priority weight", "importance"),
+        ),
+        "deadline_ms": number(
+            "time from its arrival by which it should be complete, ms; empty: none", more_than=0,
+            at_most=MOST_MS, optional=True, may_be_blank=True, other_names=("deadline", "due", "slo"),
+        ),
     },
     key=("coflow",),
-)
+)  # fmt: skip
 FLOWS: Final = Table(
     name="flows",
     about="data that a coflow sends from one rack to another",
@@ -86,7 +96,7 @@ class CoflowsInTime(Racks):
     """Coflows that arrive in time, over circuit switches and a packet switch.
 
     racks    one row a rack: rack, circuit_mbps, packet_mbps, failed?
-    coflows  one row a coflow: coflow, arrival_ms
+    coflows  one row a coflow: coflow, arrival_ms, weight?, deadline_ms?
     flows    one row a flow: coflow, source_rack, target_rack, bytes
     switch   one row: setup_ms, circuit_switches?
 
@@ -171,6 +181,33 @@ class CoflowsInTime(Racks):
     def arrival_ms(self) -> Floats:
         """(C,) times at which coflows arrive."""
         return self.coflows["arrival_ms"].to_numpy(float)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """(C,) weights of coflows; 1 where the table has none."""
+        if "weight" not in self.coflows:
+            return np.ones(len(self.coflows))
+        return self.coflows["weight"].fillna(1.0).to_numpy(float)
+
+    @cached_property
+    def relative_weight(self) -> Floats:
+        """(C,) weights over the mean weight of the coflows whose racks work."""
+        works = self.can_complete
+        mean = float(self.weight[works].mean()) if works.any() else 1.0
+        return self.weight / mean
+
+    @cached_property
+    def due_ms(self) -> Floats:
+        """(C,) times by which coflows should be complete, from time 0; infinite without a deadline."""
+        if "deadline_ms" not in self.coflows:
+            return np.full(len(self.coflows), np.inf)
+        deadline = self.coflows["deadline_ms"].to_numpy(float)
+        return np.where(np.isnan(deadline), np.inf, self.arrival_ms + deadline)
+
+    @cached_property
+    def has_deadlines(self) -> bool:
+        """True where any coflow has a deadline."""
+        return bool(np.isfinite(self.due_ms).any())
 
     @cached_property
     def coflow(self) -> Ints:

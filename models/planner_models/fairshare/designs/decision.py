@@ -14,7 +14,7 @@ from planner.options import Options
 from planner.search.judged import infeasible, judged, undecided
 from planner.search.tolerances import SOLVER
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.metrics import LIMITS, least_share
+from planner_models.fairshare.plan.metrics import LIMITS, keeps_reserved, least_share
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan, place_as
 from planner_models.fairshare.plan.service import Served, fit_rates
 from planner_models.fairshare.problem.problem import SharedStore, find_memory_shortage
@@ -22,6 +22,8 @@ from planner_models.fairshare.problem.tables import add_up
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
+RESERVED: Final = frozenset({"reserved"})
+"""Constraint that holds only where nodes, and the rates of a design, are enough for all reserved rates."""
 EQUAL: Final = SOLVER
 
 Previous = Decision[Sharing] | None
@@ -76,7 +78,10 @@ def decide(
     )
     placed = np.bincount(replicas.partition, minlength=len(problem.partitions))
     is_complete = bool((placed >= problem.wanted_replicas).all())
-    return Decision(plan=plan, proof=proof, guarantees=None if is_complete else frozenset(LIMITS) - PLACES)
+    short = (frozenset() if is_complete else PLACES) | (
+        frozenset() if keeps_reserved(problem, rate) else RESERVED
+    )
+    return Decision(plan=plan, proof=proof, guarantees=frozenset(LIMITS) - short if short else None)
 
 
 def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: float | None) -> Proof | None:

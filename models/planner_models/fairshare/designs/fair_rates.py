@@ -20,7 +20,7 @@ from planner.errors import SolverFailure
 from planner.options import Options
 from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
-from planner_models.fairshare.plan.max_min import MaxMin, share_max_min
+from planner_models.fairshare.plan.max_min import MaxMin, limit_to_reserved, serve_reserved, share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.plan.service import Served, split_evenly
@@ -35,6 +35,10 @@ SAME_SHARE: Final = ROUNDING
 """Relative difference of least shares that counts as none."""
 
 
+LEAST_DUE: Final = 1e-9
+"""Part of its entitlement that a tenant with a fair share of 0 is due where others leave capacity."""
+
+
 class Dominant(NamedTuple):
     """Rates of tenants (T,) and replicas (K,), thousands per second, and the levels with their tenants."""
 
@@ -44,20 +48,28 @@ class Dominant(NamedTuple):
 
 
 def share_dominant(
-    problem: SharedStore, replicas: Replicas, options: Options = Options(), *, due: Floats | None = None
+    problem: SharedStore,
+    replicas: Replicas,
+    options: Options = Options(),
+    *,
+    due: Floats | None = None,
+    reserved_kops: Floats | None = None,
 ) -> Dominant:
     """Return the lexicographic weighted max-min rates for given replicas, a linear program for each level.
 
     With several resources a tenant's rate counts by its dominant one. Each program raises the level of all
     tenants that are not held yet; those with a dual price on it are held there.
 
-    due     (T,) rates at level 1; default: `entitlement`
+    due            (T,) rates at level 1; default: `entitlement`
+    reserved_kops  (T,) rates that all tenants can have together, and do whatever their level; None: no such
     raises  SolverFailure where a program is not solved
     source  Ghodsi et al. 2011 (dominant-resource fairness)
     """
     due, demand = entitlement(problem) if due is None else due, problem.demand_of_tenant
     free = (due > 0) & (demand > 0)
-    lower, upper = np.zeros(len(demand)), np.where(free, demand, 0.0)
+    upper = np.where(free, demand, 0.0)
+    reserved = np.zeros(len(demand)) if reserved_kops is None else reserved_kops
+    lower = np.minimum(reserved * (1 - HELD), upper)
     kops, rate = np.zeros(len(replicas.partition)), np.zeros(len(demand))
     levels: list[tuple[float, Ints]] = []
     while free.any():
@@ -71,7 +83,7 @@ def share_dominant(
         kops, rate = program.values("kops", solution.x), program.values("rate", solution.x)
         levels.append((value, held))
         free[held] = False
-        upper[held] = np.minimum(demand[held], value * due[held])
+        upper[held] = np.clip(value * due[held], reserved[held], demand[held])
         lower[held] = upper[held] * (1 - HELD)
     return Dominant(rate.copy(), np.maximum(kops, 0.0), tuple(levels))
 
@@ -117,8 +129,13 @@ class Exact(NamedTuple):
 
 def place_exactly(problem: SharedStore, options: Options = Options()) -> Exact:
     """Place replicas for the largest least share by an integer program; see `formulation`."""
-    model = build_model(problem)
-    solution = backends.solve(model, options)
+    reserved_share = 1.0
+    if problem.has_reserved:
+        first = backends.solve(build_model(problem, reserved_share=None), options)
+        if first.x is None:
+            return Exact(None, None, first.backend)
+        reserved_share = min(float(first.x[-1]), 1.0)
+    solution = backends.solve(build_model(problem, reserved_share=reserved_share), options)
     if solution.x is None:
         return Exact(None, None, solution.backend)
     partitions, nodes = len(problem.partitions), len(problem.nodes)
@@ -127,13 +144,13 @@ def place_exactly(problem: SharedStore, options: Options = Options()) -> Exact:
 
 
 def place_with_least_moves(
-    problem: SharedStore, least_share: float, options: Options = Options()
+    problem: SharedStore, least_share: float, options: Options = Options(), *, reserved_share: float = 1.0
 ) -> Replicas | None:
     """Return the placement that copies the least data of those with a least share; None where not found.
 
     By the same integer program, with the data that is copied as its objective.
     """
-    built = build_model(problem)
+    built = build_model(problem, reserved_share=reserved_share)
     partitions, nodes = len(problem.partitions), len(problem.nodes)
     here = np.zeros((partitions, nodes), dtype=bool)
     here[problem.placed_replicas] = True
@@ -149,8 +166,11 @@ def place_with_least_moves(
     return Replicas(partition, node)
 
 
-def build_model(problem: SharedStore, **_: object) -> LinearProgram:
+def build_model(problem: SharedStore, *, reserved_share: float | None = 1.0, **_: object) -> LinearProgram:
     """Build the integer program of the placement with the largest least share.
+
+    reserved_share  least rate of each tenant over its reserved one; None: the largest such share is the
+                    objective in place of the least share
 
     Variables: z (P, N) whether a replica is there, y (P, N) its rate, u (T, N) whether a tenant is on a node,
     x (T,) rates, and the least share.
@@ -171,7 +191,9 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     z = m.variables("placed", (P, N), lower=pinned, upper=may, integer=True)
     y = m.variables("kops", (P, N), upper=upper)
     u = m.variables("on", (T, N), upper=1.0, integer=True)
-    x = m.variables("rate", T, upper=demand)
+    reserved = problem.reserved_kops
+    fixed_part = 0.0 if reserved_share is None else reserved_share * (1 - HELD)
+    x = m.variables("rate", T, lower=np.minimum(reserved * fixed_part, demand), upper=demand)
     s = m.variables("least_share", upper=1.0, cost=1.0)
     m.constrain("replicas", z.sum(axis=1), equal=problem.wanted_replicas)
     m.constrain("domains", z @ domain, upper=1.0)
@@ -187,7 +209,7 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     m.constrain("demand", y.sum(axis=1), upper=problem.demand_kops)
     total = y[elastic].sum(axis=1).sum_by(owner[elastic], T)
     m.constrain("sum", total - x[of_sum].sum_by(of_sum, T), equal=0.0)
-    m.constrain("share", x - s * fair, lower=0.0)
+    m.constrain("share", x - s * (fair if reserved_share is not None else reserved), lower=0.0)
     return m.build().describe("the smallest share of its fair rate that any tenant gets", metric="min_share")
 
 
@@ -207,13 +229,33 @@ def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Opt
     """Return the fairest rates of given replicas, with the split of requests over them.
 
     These are the lexicographic max-min rates over weights. Tenants that want little are served first there,
-    which may cost others some of their fair share; where it does, the max-min rates over fair shares.
+    which may cost others some of their fair share; where it does, or where tenants are in groups, the
+    max-min rates over fair shares. Reserved rates come first (`keep_reserved`).
     """
     if problem.capacity.shape[1] > 1:
-        kops = _choose(problem, lambda due: share_dominant(problem, replicas, options, due=due)).kops
+        reserved = keep_reserved(problem, replicas, options)
+        kops = _choose(
+            problem,
+            lambda due: share_dominant(problem, replicas, options, due=due, reserved_kops=reserved),
+        ).kops
     else:
         kops = share_fairly(problem, replicas).kops
     return served_of(problem, replicas, kops)
+
+
+def keep_reserved(
+    problem: SharedStore, replicas: Replicas, options: Options = Options()
+) -> Floats | None:
+    """Return the part of each reserved rate that replicas serve at best, (T,); None where none is reserved.
+
+    See `serve_reserved`; with several resources by linear programs.
+    """
+    if not problem.has_reserved:
+        return None
+    if problem.capacity.shape[1] == 1:
+        return serve_reserved(problem, replicas)
+    reserved = problem.reserved_kops
+    return limit_to_reserved(share_dominant(problem, replicas, options, due=reserved).rate, reserved)
 
 
 def served_of(problem: SharedStore, replicas: Replicas, kops: Floats) -> Served:
@@ -226,12 +268,15 @@ def served_of(problem: SharedStore, replicas: Replicas, kops: Floats) -> Served:
 
 def share_fairly(problem: SharedStore, replicas: Replicas) -> MaxMin:
     """Return the rates of `solve_given` where requests are the only resource; levels are over fair shares."""
-    return _choose(problem, lambda due: _share_max_min(problem, replicas, due))
+    reserved = keep_reserved(problem, replicas)
+    return _choose(problem, lambda due: _share_max_min(problem, replicas, due, reserved))
 
 
-def _share_max_min(problem: SharedStore, replicas: Replicas, due: Floats | None) -> MaxMin:
+def _share_max_min(
+    problem: SharedStore, replicas: Replicas, due: Floats | None, reserved_kops: Floats | None
+) -> MaxMin:
     """Return the max-min rates over fair shares, or over weights: levels are then over those of one pool."""
-    shares = share_max_min(problem, replicas, due=due)
+    shares = share_max_min(problem, replicas, due=due, reserved_kops=reserved_kops)
     if due is not None:
         return shares
     pool = max(pool_level(problem), 1e-300)
@@ -244,10 +289,13 @@ def _choose(problem: SharedStore, solve: Callable[[Floats | None], Rates]) -> Ra
     solve  returns the max-min rates over what tenants are due, (T,), or over weights for None
     """
     fair = fair_share_kops(problem)
+    due = np.where(fair > 0, fair, LEAST_DUE * entitlement(problem))  # none is idle beside free capacity
+    if problem.has_groups:  # weights alone do not say what tenants are due
+        return solve(due)
     solution = solve(None)
     lowest = least_share(solution.rate, fair)
     if lowest < 1 - EQUAL:
-        other = solve(fair)
+        other = solve(due)
         if least_share(other.rate, fair) > lowest * (1 + EQUAL):
             return other
     return solution

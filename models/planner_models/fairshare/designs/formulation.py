@@ -53,6 +53,7 @@ def formulation(problem: SharedStore, *, variant: Variant = "level") -> pyo.Conc
                 sum_n I_tnp = rho_t          (5), at most one in a domain, within memory and most_nodes
                 sum_n Q_tnp <= f_tp          (6); of fixed mix: sum_n Q_tnp = (f_tp / sum_p f_tp) x_t
                 x_t >= z_t s                 z_t: fair share, what t would get if the store were one pool
+                b_t <= x_t <= l_t            reserved rate, limit
 
     Table 1 as printed is not work-conserving: (2) caps a tenant at its fair share also where others leave
     theirs. The text, and Figure 5, let tenants exceed it; so the level is a variable here.
@@ -70,7 +71,7 @@ def formulation(problem: SharedStore, *, variant: Variant = "level") -> pyo.Conc
     m.Q = pyo.Var(m.P, m.N, domain=pyo.NonNegativeReals)
     m.r = pyo.Var(m.T, m.N, domain=pyo.NonNegativeReals)
     m.on = pyo.Var(m.T, m.N, domain=pyo.Binary)
-    m.x = pyo.Var(m.T, bounds=lambda _, t: (0.0, demand[t]))
+    m.x = pyo.Var(m.T, bounds=lambda _, t: (float(problem.reserved_kops[t]), demand[t]))
     m.s = pyo.Var(bounds=(0.0, 1.0))
     owner = problem.tenant.tolist()
     partitions_of = {t: [p for p in m.P if owner[p] == t] for t in m.T}

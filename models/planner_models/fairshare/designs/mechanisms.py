@@ -23,7 +23,7 @@ from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops
 from planner_models.fairshare.designs.moves import move_least
 from planner_models.fairshare.designs.placement import complete, place_by_load, place_uniformly
 from planner_models.fairshare.designs.weights import balance_shares, flow_weights, spread_evenly, swap_weights
-from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_levels
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, flat_weights, pool_levels
 from planner_models.fairshare.plan.plan import (
     EVEN,
     FAIR_QUEUING,
@@ -91,7 +91,7 @@ def queue_by_weight(
     """Share each node by deficit round robin with each tenant's weight, without coordination."""
     problem = start_from(problem, previous)
     replicas = _place_alike(problem, seed)
-    weight = np.where(find_present(problem, replicas), problem.weight[:, None], 0.0)
+    weight = np.where(find_present(problem, replicas), flat_weights(problem)[:, None], 0.0)
     return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
 
 
@@ -218,6 +218,8 @@ def tell_window_time(problem: SharedStore, parameters: Mapping[str, Any], limit_
 def contract_kops(problem: SharedStore) -> Floats:
     """Return the contract of each tenant, (T,): its fair share if all tenants wanted without end."""
     endless = np.full(len(problem.tenants), ENDLESS_KOPS)
+    if problem.has_groups or problem.has_reserved:
+        return fair_share_kops(problem, demand_kops=endless)
     total = problem.capacity.sum(axis=0)
     level = pool_levels(problem, demand_kops=endless, capacity=total)
     return np.where(np.isfinite(level), level, 0.0) * entitlement(problem)

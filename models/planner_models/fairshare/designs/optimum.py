@@ -19,7 +19,13 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.fairshare.designs import fair_rates
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
-from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops, rates_of_tenants, solve_given
+from planner_models.fairshare.designs.fair_rates import (
+    Seed,
+    fair_load_kops,
+    keep_reserved,
+    rates_of_tenants,
+    solve_given,
+)
 from planner_models.fairshare.designs.moves import move_least
 from planner_models.fairshare.designs.placement import complete, place_by_load
 from planner_models.fairshare.designs.placement_rules import (
@@ -32,7 +38,7 @@ from planner_models.fairshare.designs.placement_rules import (
 )
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.max_min import share_max_min
-from planner_models.fairshare.plan.metrics import count_moves, least_share
+from planner_models.fairshare.plan.metrics import count_moves, keeps_reserved, least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly
 from planner_models.fairshare.problem.problem import SharedStore
@@ -75,7 +81,7 @@ def share(
 ) -> Decision[Sharing]:
     """Place replicas and share nodes so that the least share of any tenant is the largest.
 
-    Rates and splits are exact for the replicas (`solve_given`). The bound is on the least share of any plan:
+    Rates and splits are exact for the replicas (`solve_given`). Reserved rates come first. The bound is on the least share of any plan:
     of one pool, and of the nodes that a tenant and a partition can use.
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
@@ -95,16 +101,18 @@ def share(
     if placement == "auto" and problem.placed is not None and len(problem.placed):
         replicas = complete(problem, load)
         solved.append((replicas, solve_given(problem, replicas, options)))
-        if least_share(rates_of_tenants(problem, replicas, solved[0][1].kops), fair) >= bound * (1 - 1e-6):
+        rate = rates_of_tenants(problem, replicas, solved[0][1].kops)
+        if least_share(rate, fair) >= bound * (1 - 1e-6) and keeps_reserved(problem, rate):
             return _decide(problem, *solved[0], options, bound=bound)  # nothing needs to move
     candidates = [place_by_load(problem, load, seed=seed)]
     if solved:  # a placement near the present one may be as fair
         candidates.append(move_least(problem, load, slack=SLACK, seed=seed).replicas)
     solved += [(candidate, solve_given(problem, candidate, options)) for candidate in candidates]
     replicas, served = max(solved, key=lambda pair: rank(problem, pair[0], pair[1], fair))
-    lowest = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
+    rate = rates_of_tenants(problem, replicas, served.kops)
+    is_bound = least_share(rate, fair) >= bound * (1 - 1e-6) and keeps_reserved(problem, rate)
     cells = len(problem.partitions) * len(problem.nodes)
-    if placement == "auto" and cells <= MOST_EXACT and lowest < bound * (1 - 1e-6):
+    if placement == "auto" and cells <= MOST_EXACT and not is_bound:
         return _solve_exactly(problem, options)
     if solved[0][0] is not replicas and len(solved) > 1:
         replicas, served = move_less(problem, replicas, served, options)
@@ -165,6 +173,15 @@ def bound_share(problem: SharedStore) -> float:
 def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> float:
     """Return the largest least share of any rates for given replicas."""
     fair = fair_share_kops(problem)
+    reserved = keep_reserved(problem, replicas, options)
+    if reserved is not None:
+        if problem.capacity.shape[1] > 1:
+            rate = fair_rates.share_dominant(
+                problem, replicas, options, due=fair, reserved_kops=reserved
+            ).rate
+        else:
+            rate = share_max_min(problem, replicas, due=fair, reserved_kops=reserved).rate
+        return least_share(rate, fair)
     if problem.capacity.shape[1] > 1:
         levels = [
             level for level, _ in fair_rates.share_dominant(problem, replicas, options, due=fair).levels
@@ -221,6 +238,7 @@ def divide_partitions(problem: SharedStore, replicas: Replicas) -> tuple[SharedS
         partitions=columns.assign(
             partition=pd.Series(range(len(rows))).astype(str), demand_kops=columns["demand_kops"] * split
         ),
+        groups=problem.groups,
         resources=problem.resources,
         uses=problem.uses,
     )
@@ -228,10 +246,20 @@ def divide_partitions(problem: SharedStore, replicas: Replicas) -> tuple[SharedS
 
 
 def rank(problem: SharedStore, replicas: Replicas, served: Served, fair: Floats) -> tuple[float, ...]:
-    """Return a key of which more is better: the least share, then less data that is copied, then requests."""
-    smallest = least_share(rates_of_tenants(problem, replicas, served.kops), fair)
+    """Return a key of which more is better.
+
+    First reserved rates (`keep_reserved`), then the least share, then less data that is copied, then
+    requests.
+    """
+    rate = rates_of_tenants(problem, replicas, served.kops)
+    reserved, smallest = least_share(rate, problem.reserved_kops), least_share(rate, fair)
     moves = count_moves(problem, replicas)
-    return (float(f"{smallest:.8g}"), -moves[1] if moves else 0.0, float(served.kops.sum()))
+    return (
+        float(f"{reserved:.8g}"),
+        float(f"{smallest:.8g}"),
+        -moves[1] if moves else 0.0,
+        float(served.kops.sum()),
+    )
 
 
 def move_less(
@@ -248,7 +276,7 @@ def move_less(
     fair = fair_share_kops(problem)
     best = rank(problem, replicas, served, fair)
     if len(problem.partitions) * len(problem.nodes) <= MOST_EXACT:
-        placement = fair_rates.place_with_least_moves(problem, best[0], options)
+        placement = fair_rates.place_with_least_moves(problem, best[1], options, reserved_share=best[0])
         if placement is None:
             return replicas, served
         other = solve_given(problem, placement, options)

@@ -10,15 +10,22 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.metrics import more
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import counted, counted_of, few
 from planner.options import Options
-from planner_models.fairshare.designs.fair_rates import share_fairly
+from planner_models.fairshare.designs.fair_rates import (
+    keep_reserved,
+    rates_of_tenants,
+    share_dominant,
+    share_fairly,
+)
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.group_shares import sum_groups
 from planner_models.fairshare.plan.max_min import Level
-from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
+from planner_models.fairshare.plan.metrics import METRICS, find_below_reserved, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.problem import SharedStore
@@ -31,6 +38,9 @@ BUSY: Final = 0.95  # utilization above which a faster node is tried
 MOST_LEVELS: Final = 12
 BELOW: Final = "nodes of lower levels"
 MOST_LEVEL_PARTITIONS: Final = 300_000
+MOST_PROGRAM_PARTITIONS: Final = 2_000
+MOST_GROUPS: Final = 20
+FULL: Final = 1e-6  # of its capacity: a resource with no more than this free is full
 
 
 def explain(
@@ -59,7 +69,7 @@ def explain(
     sentences = [f"{counted_of(len(wants), len(rate), 'tenants', 'want')} more than they get."]
     if len(wants):
         share = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
-        worst = int(wants[share[wants].argmin()])
+        worst = int(wants[np.where(fair[wants] > 0, share[wants], np.inf).argmin()])
         sentences.append(
             f"Tenant {problem.tenant_names[worst]} gets least: {rate[worst]:,.4g} kops, "
             f"{share[worst]:.1%} of its fair share."
@@ -68,8 +78,13 @@ def explain(
         before = measure(problem, decided.baseline, None)["min_share"]
         now = decided.metrics["min_share"]
         sentences.append(f"The least share is {now:.1%}; with {decided.baseline_name} it is {before:.1%}.")
-    levels = _find_levels(problem, content)
-    sections = [*_list_levels(problem, levels), _tabulate(problem, rate, fair)]
+    sentences += _tell_reserved(problem, rate)
+    levels = _find_levels(problem, content, options)
+    sections = [
+        *_list_levels(problem, content, levels),
+        *_list_groups(problem, rate, fair),
+        _tabulate(problem, rate, fair),
+    ]
     again = Reoptimization(
         decided,
         metric=next(metric_of for metric_of in METRICS if metric_of.name == "least_level_kops"),
@@ -109,17 +124,101 @@ def _tabulate(problem: SharedStore, rate: np.ndarray, fair: np.ndarray) -> Secti
     return Section(title="Tenants, the least share first", frame=frame, units=units)
 
 
-def _find_levels(problem: SharedStore, content: Content) -> list[Level]:
+def _tell_reserved(problem: SharedStore, rate: Floats) -> Iterator[str]:
+    """Yield sentences on the reserved rates that hold, and the limits that hold tenants back."""
+    reserved = np.flatnonzero(problem.reserved_kops > 0)
+    if len(reserved):
+        short = find_below_reserved(problem, rate)
+        kept = counted_of(len(reserved) - int(short.sum()), len(reserved), "reserved rates", "are")
+        yield f"{kept} kept" + (
+            f"; not those of {_name(problem.tenant_names, np.flatnonzero(short))}." if short.any() else "."
+        )
+    is_limited = (problem.requested_kops > problem.limit_kops) & ~find_unsatisfied(problem, rate)
+    limited = np.flatnonzero(is_limited)
+    if len(limited):
+        yield (
+            f"{counted(len(limited), 'tenants', 'are')} held back by their own limit: "
+            f"{_name(problem.tenant_names, limited)}."
+        )
+
+
+def _list_groups(problem: SharedStore, rate: Floats, fair: Floats) -> Iterator[Section]:
+    """Yield the groups with what their tenants together get and are due, those with the least share first."""
+    if not problem.has_groups:
+        return
+    sums = sum_groups(problem, np.stack([rate, fair, problem.reserved_kops]))
+    served, due, reserved = sums
+    level = np.divide(served, due, out=np.ones_like(due), where=due > 0)
+    rows = np.argsort(level, kind="stable")[:MOST_GROUPS]
+    parents = problem.parent_of_group[rows]
+    frame = pd.DataFrame(
+        {
+            "group": problem.group_names[rows],
+            "part_of": [str(problem.group_names[row]) if row >= 0 else "" for row in parents],
+            "weight": problem.weight_of_group[rows],
+            "served": served[rows],
+            "fair_share": due[rows],
+            "reserved": reserved[rows],
+            "level": level[rows],
+        }
+    )
+    units = dict.fromkeys(("served", "fair_share", "reserved"), "kops")
+    yield Section(
+        title="Groups, the least share first",
+        frame=frame if problem.has_reserved else frame.drop(columns="reserved"),
+        units=units,
+        note="sums over the tenants of a group and of those in it",
+    )
+
+
+def _find_levels(problem: SharedStore, content: Content, options: Options) -> list[Level]:
     """Return the levels of the fairest rates for the replicas, over fair shares, lowest first.
 
-    There is none of a large problem, and of one with several resources.
+    There is none of a large problem. With several resources they are of linear programs, and the full nodes
+    are those with a full resource that the level's tenants use there.
     """
-    if problem.capacity.shape[1] > 1 or len(problem.partitions) > MOST_LEVEL_PARTITIONS:
+    several = problem.capacity.shape[1] > 1
+    if len(problem.partitions) > (MOST_PROGRAM_PARTITIONS if several else MOST_LEVEL_PARTITIONS):
         return []
+    if several:
+        fair = fair_share_kops(problem)
+        reserved = keep_reserved(problem, content.replicas, options)
+        levels = share_dominant(problem, content.replicas, options, due=fair, reserved_kops=reserved).levels
+        wanting = find_unsatisfied(problem, rates_of_tenants(problem, content.replicas, content.kops))
+        return [
+            Level(value, limited, np.flatnonzero(find_full(problem, content, limited).any(axis=1)))
+            for value, tenants in levels
+            if len(limited := tenants[wanting[tenants]])
+        ]
     return [level for level in share_fairly(problem, content.replicas).levels if len(level.tenants)]
 
 
-def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]:
+def find_full(problem: SharedStore, content: Content, tenants: Ints) -> Bools:
+    """Return the resources of nodes that are full and that these tenants use there, (N, R)."""
+    partition, node = content.replicas
+    owner = problem.tenant[partition]
+    use = problem.per_op[owner]
+    load, asked = np.zeros_like(problem.capacity), np.zeros_like(problem.capacity)
+    np.add.at(load, node, content.kops[:, None] * use)
+    here = np.isin(owner, tenants) & (problem.demand_kops[partition] > 0)
+    np.add.at(asked, node[here], use[here])
+    return np.asarray((asked > 0) & (load >= problem.capacity * (1 - FULL)) & (problem.capacity > 0))
+
+
+def _name_full(problem: SharedStore, content: Content, level: Level) -> str:
+    """Return the names of a level's full nodes; with several resources, those that are full there."""
+    if not len(level.nodes):
+        return BELOW
+    if problem.capacity.shape[1] == 1:
+        return _name(problem.node_names, level.nodes)
+    node, resource = np.nonzero(find_full(problem, content, level.tenants))
+    return few(
+        [f"{problem.node_names[n]} ({problem.resource_names[r]})" for n, r in zip(node, resource, strict=True)],
+        MOST_NAMES,
+    )
+
+
+def _list_levels(problem: SharedStore, content: Content, levels: list[Level]) -> Iterator[Section]:
     """Yield the tenants and the full nodes of each level."""
     rows = [
         (
@@ -127,7 +226,7 @@ def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]
             len(level.tenants),
             _name(problem.tenant_names, level.tenants),
             len(level.nodes),
-            _name(problem.node_names, level.nodes) if len(level.nodes) else BELOW,
+            _name_full(problem, content, level),
         )
         for level in levels[:MOST_LEVELS]
     ]
@@ -137,7 +236,7 @@ def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]
             title="Levels",
             frame=pd.DataFrame(rows, columns=columns),
             note="no plan with these replicas serves a tenant of a level more without serving one below "
-            "less: minimum cuts",
+            "less: " + ("linear programs" if problem.capacity.shape[1] > 1 else "minimum cuts"),
         )
 
 

@@ -30,6 +30,8 @@ def check(problem: SharedStore, plan: Sharing) -> Violations:
     pinned      a partition has no replica where it must have one
     forbidden   a partition has a replica where it must have none
     demand      a partition is served more than its demand
+    limit       a tenant is served more than its limit
+    reserved    a tenant is served less than its reserved rate, up to its demand
     mix         partitions of a tenant of fixed mix are not served in proportion
     rate        a node serves more than its rate, or uses more of a resource than it has
     shares      rates of a tenant at nodes or in all are not what its replicas serve; its fair share or level
@@ -122,6 +124,15 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
         unit="kops",
     )
     total = add_up(problem.tenant, weights=served, minlength=len(problem.tenants))
+    violations += _tenants(problem, "limit", total, problem.limit_kops, "kops")
+    rows = np.flatnonzero(exceeds(problem.reserved_kops, total))
+    violations += Violations.of(
+        "reserved",
+        where=[str(name) for name in problem.tenant_names[rows]],
+        amount=total[rows],
+        allowed=problem.reserved_kops[rows],
+        unit="kops",
+    )
     due = problem.share_of_tenant * total[problem.tenant]
     apart = differs(served, due)
     rows = np.flatnonzero(apart & problem.is_fixed[problem.tenant])

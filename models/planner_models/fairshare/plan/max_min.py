@@ -21,6 +21,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.search.tolerances import ROUNDING, SUM_ROUNDING
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_in_order, order_by_level
+from planner_models.fairshare.plan.group_shares import Division
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import add_up
@@ -166,10 +167,13 @@ class _Solved(NamedTuple):
 class _Search:
     """State of the search: tenants that no level holds yet, pairs and nodes that no region has closed."""
 
-    def __init__(self, network: Network, due: Floats, rate_kops: Floats) -> None:
+    def __init__(
+        self, network: Network, due: Floats, rate_kops: Floats, reserved_kops: Floats | None
+    ) -> None:
         problem = network.problem
         self.network, self.due, self.rate_kops = network, due, rate_kops
         self.demand, self.is_fixed = problem.demand_of_tenant, problem.is_fixed
+        self.reserved = None if reserved_kops is None else np.minimum(reserved_kops, self.demand)
         self.is_free = (self.demand > 0) & (due > 0)
         self.open_pair = self.is_free[network.owner]
         self.open_node = rate_kops > 0
@@ -184,6 +188,8 @@ class _Search:
     def rates(self, level: float) -> Floats:
         """Return the rate of each tenant at a level, (T,); those that a level holds keep theirs."""
         reached = self.demand if np.isinf(level) else np.minimum(self.demand, level * self.due)
+        if self.reserved is not None:
+            reached = np.maximum(reached, self.reserved)
         return np.where(self.is_free, reached, self.rate)
 
     def everything(self, highest: float = np.inf) -> _Region:
@@ -224,6 +230,10 @@ class _Search:
             cost += add_up(network.owner[direct[rises]], network.share[direct[rises]], len(cost))
             capacity -= float(self.direct_kops(direct[~rises], self.rate).sum())
         demand = np.where(self.is_free, self.demand, 0.0)
+        if self.reserved is not None:
+            rows = np.flatnonzero((demand > 0) & (cost > 0))
+            lower, upper = (cost[rows] * rates[rows] for rates in (self.reserved, demand))
+            return Division.of(lower, upper, cost[rows] * self.due[rows]).find_level(max(capacity, 0.0))
         return float(fill_in_order(self.order, cost, demand, self.due, max(capacity, 0.0)))
 
     def solve(self, region: _Region, level: float, pairs: _Pairs) -> _Solved:
@@ -387,6 +397,7 @@ def share_max_min(
     most_levels: int | None = None,
     rate_kops: Floats | None = None,
     network: Network | None = None,
+    reserved_kops: Floats | None = None,
 ) -> MaxMin:
     """Return the lexicographically largest rates over the tenants' fair shares, for given replicas.
 
@@ -396,13 +407,36 @@ def share_max_min(
     most_levels  levels after which the search ends, with rates of their tenants alone; default: all
     rate_kops    (N,) requests that nodes serve; default: those of the problem
     network      of the problem and replicas, where it is made already
+    reserved_kops  (T,) rates that all tenants can have together, and do whatever their level; None: no such
     """
     network = Network(problem, replicas) if network is None else network
     rates = problem.rate_kops if rate_kops is None else rate_kops
-    search = _Search(network, entitlement(problem) if due is None else due, rates)
+    search = _Search(network, entitlement(problem) if due is None else due, rates, reserved_kops)
     search.run(most_levels)
     rate, kops = _match(problem, replicas, search)
     return MaxMin(rate=rate, kops=kops, levels=tuple(search.levels), flows=search.flows)
+
+
+def serve_reserved(
+    problem: SharedStore,
+    replicas: Replicas,
+    *,
+    rate_kops: Floats | None = None,
+    network: Network | None = None,
+) -> Floats:
+    """Return the part of each reserved rate that replicas serve at best, (T,), see `share_max_min`.
+
+    All of them where that is possible; else the max-min fair rates over reserved ones, up to these.
+    """
+    reserved = problem.reserved_kops
+    rate = share_max_min(problem, replicas, due=reserved, rate_kops=rate_kops, network=network).rate
+    return limit_to_reserved(rate, reserved)
+
+
+def limit_to_reserved(rate_kops: Floats, reserved_kops: Floats) -> Floats:
+    """Return rates up to reserved ones, (T,); the reserved one where only rounding is missing."""
+    is_met = rate_kops >= reserved_kops * (1 - EQUAL)
+    return np.where(is_met, reserved_kops, np.minimum(rate_kops, reserved_kops))
 
 
 def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[Floats, Floats]:

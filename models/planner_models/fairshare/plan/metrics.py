@@ -14,7 +14,7 @@ from planner.contract.metrics import Headline, less, more
 from planner.formatting import counted, few
 from planner.search.tolerances import FEASIBILITY, NEGLIGIBLE
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
-from planner_models.fairshare.plan.max_min import Network, share_max_min
+from planner_models.fairshare.plan.max_min import Network, serve_reserved, share_max_min
 from planner_models.fairshare.plan.plan import Content, Replicas, Sharing, place_as, read_plan
 from planner_models.fairshare.plan.service import divide_limits, serve
 from planner_models.fairshare.problem.problem import SharedStore
@@ -65,6 +65,13 @@ METRICS: Final = (
     ),
     more("jain", "", "Jain's index of the rates of tenants, each over its fair share", title="Jain's index"),
     less("max_utilization", "", "load over capacity of the busiest node"),
+    more(
+        "reserved_share",
+        "",
+        "least rate of a tenant over its reserved rate, at most 1; none where no rate is reserved",
+        "Gulati, Merchant, Varman 2010 (mClock)",
+    ),
+    less("below_reserved", "tenants", "tenants that get less than the reserved rate that they demand"),
     less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
     less("starved_tenants", "tenants", "tenants that want something and get nothing"),
     less("unplaced_replicas", "replicas", "replicas without a place"),
@@ -76,19 +83,27 @@ MOST_WORK: Final = 1_000_000  # nodes times replicas up to which the loss of eac
 
 
 def say_without_share(problem: SharedStore) -> str:
-    """Return the sentence on tenants for which no working node has capacity; "" where there is none."""
-    lacking = np.flatnonzero((problem.demand_of_tenant > 0) & (fair_share_kops(problem) <= 0))
-    if not len(lacking):
-        return ""
-    names = problem.tenants["tenant"].astype(str).to_numpy()[lacking].tolist()
-    says = counted(len(lacking), "tenants", "have")
-    return f"{says} a fair share of 0, as no working node has capacity: {few(names, MAX_NAMED)}."
+    """Return the sentences on tenants that are due nothing, with the reason; "" where there is none."""
+    lacking = (problem.demand_of_tenant > 0) & (fair_share_kops(problem) <= 0)
+    can_be_served = entitlement(problem) > 0
+    sentences = []
+    for rows, reason in (
+        (np.flatnonzero(lacking & ~can_be_served), "as no working node has capacity"),
+        (np.flatnonzero(lacking & can_be_served), "as reserved rates of others take all"),
+    ):
+        if len(rows):
+            names = few([str(name) for name in problem.tenant_names[rows]], MAX_NAMED)
+            sentences.append(f"{counted(len(rows), 'tenants', 'have')} a fair share of 0, {reason}: {names}.")
+    return " ".join(sentences)
 
 
 HEADLINE: Final = Headline(
     metric="min_share",
     verb="gives every tenant at least {} of its fair share",
-    losses={"starved_tenants": "gives nothing to", "unplaced_replicas": "leaves {} without a place"},
+    losses={
+        "starved_tenants": "gives nothing to",
+        "unplaced_replicas": "leaves {} without a place",
+    },
     worst=("starved_tenants",),
     unservable=say_without_share,
     cost="least_level_kops",
@@ -113,6 +128,8 @@ LIMITS: Final = {
     "pinned": "partitions that are not where they are pinned",
     "forbidden": "partitions on forbidden nodes",
     "demand": "partitions that are served more than their demand",
+    "limit": "tenants that are served more than their limit",
+    "reserved": "tenants below their reserved rate",
     "mix": "partitions that are not served in proportion",
     "rate": "overloaded nodes",
     "shares": "rates that are not what replicas serve",
@@ -141,6 +158,19 @@ def least_share(rate_kops: Floats, fair_kops: Floats) -> float:
     """
     due = fair_kops > 0
     return min(float((rate_kops[due] / fair_kops[due]).min(initial=1.0)), 1.0)
+
+
+def find_below_reserved(problem: SharedStore, rate_kops: Floats) -> Bools:
+    """Return whether each tenant gets less than the reserved rate that it demands, (T,).
+
+    rate_kops  (T,)
+    """
+    return np.asarray(rate_kops < problem.reserved_kops * (1 - SATISFIED))
+
+
+def keeps_reserved(problem: SharedStore, rate_kops: Floats) -> bool:
+    """Return whether every tenant gets its reserved rate; see `find_below_reserved`."""
+    return not bool(find_below_reserved(problem, rate_kops).any())
 
 
 def count_moves(problem: SharedStore, replicas: Replicas) -> tuple[int, float] | None:
@@ -173,7 +203,7 @@ def measure(problem: SharedStore, plan: Sharing, previous: Sharing | None) -> di
     squares = float((share**2).sum())
     count = np.bincount(partition, minlength=len(problem.partitions))
     moves = count_moves(problem if previous is None else place_as(problem, previous), content.replicas)
-    demand, total = float(problem.demand_kops.sum()), float(served.sum())
+    demand, total = float(problem.demand_of_tenant.sum()), float(served.sum())
     is_even = not len(share) or largest <= 0
     lowest = least_share(served, fair)
     return {
@@ -187,6 +217,8 @@ def measure(problem: SharedStore, plan: Sharing, previous: Sharing | None) -> di
         "n_minus_1_share": least_share_after_loss(problem, content.replicas),
         "jain": 1.0 if is_even else float(share.sum()) ** 2 / (len(share) * squares),
         "max_utilization": float(full.max(initial=0.0)),
+        "reserved_share": least_share(served, problem.reserved_kops) if problem.has_reserved else None,
+        "below_reserved": float(find_below_reserved(problem, served).sum()),
         "tenants_below": float((share < MOST_SHORT).sum()),
         "starved_tenants": float(is_starved(problem, served).sum()),
         "unplaced_replicas": float(np.maximum(problem.wanted_replicas - count, 0).sum()),
@@ -214,7 +246,7 @@ def find_isolation(problem: SharedStore, plan: Sharing, content: Content) -> flo
     retained = 1.0
     for parity in range(2):
         doubles = np.arange(tenants) % 2 == parity
-        demand = problem.demand_of_tenant * np.where(doubles, 2.0, 1.0)
+        demand = problem.requested_kops * np.where(doubles, 2.0, 1.0)
         served = serve(
             problem,
             content.replicas,
@@ -252,6 +284,13 @@ def least_share_after_loss(problem: SharedStore, replicas: Replicas) -> float | 
         fair = fair_share_kops(problem, capacity=np.array([rate.sum()]))
         if fair.sum() <= 0:
             return 0.0
+        if problem.has_reserved:
+            reserved = serve_reserved(problem, replicas, rate_kops=rate, network=network)
+            rates = share_max_min(
+                problem, replicas, due=fair, rate_kops=rate, network=network, reserved_kops=reserved
+            ).rate
+            lowest = min(lowest, least_share(rates, fair))
+            continue
         shares = share_max_min(problem, replicas, due=fair, most_levels=1, rate_kops=rate, network=network)
         lowest = min([lowest, *(level.level for level in shares.levels)])
     return lowest

@@ -146,6 +146,7 @@ def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: 
         Fact(label="Fair share", value=fair, unit="kops"),
         Fact(label="Over its fair share", value=served / fair if fair > 0 else None),
         Fact(label="Weight", value=float(problem.weight[t])),
+        *_list_rules(problem, t),
         Fact(label="Mix", value="fixed" if problem.is_fixed[t] else "elastic"),
     )
     rows = np.unique(node)
@@ -162,6 +163,17 @@ def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: 
     units = {"served": "kops", "weight": "kops", "load_of_node": "%"}
     sections = (Section(title="Nodes", frame=frame, units=units),) if len(frame) else ()
     return ElementReport(facts=facts, sections=sections)
+
+
+def _list_rules(problem: SharedStore, t: int) -> list[Fact]:
+    """Return the group, the reserved rate and the limit of a tenant, as far as it has them."""
+    group, reserved, limit = problem.group_of_tenant[t], problem.reserved_kops[t], problem.limit_kops[t]
+    facts = [Fact(label="Group", value=str(problem.group_names[group]))] if group >= 0 else []
+    if reserved > 0:
+        facts.append(Fact(label="Reserved", value=float(reserved), unit="kops"))
+    if np.isfinite(limit):
+        facts.append(Fact(label="Limit", value=float(limit), unit="kops"))
+    return facts
 
 
 ELEMENTS: Final = (

@@ -459,11 +459,11 @@ def serve(
     split        (K,) where requests do not choose by windows; the first split where they do
     weight       (T, N) local weights; only fair queuing uses them
     most_kops    (K,) rate limits of replicas, for that discipline
-    demand_kops  (P,) requests that are sent; default: those of the problem
+    demand_kops  (P,) requests that are sent, in proportion up to limits; default: those of the problem
     deadline     when windows change no more
     """
     limits = most_kops if queueing == LIMITS else None
-    demand = problem.demand_kops if demand_kops is None else demand_kops
+    demand = problem.admit(problem.demand_kops if demand_kops is None else demand_kops)
     kops = _serve_split(problem, replicas, split, weight, queueing, limits, demand)[0]
     if replica_choice != WINDOWS:
         return Served(kops, split)

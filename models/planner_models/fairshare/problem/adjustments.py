@@ -37,6 +37,9 @@ class Adjustments:
     weight_factors: Annotated[
         dict[str, Positive], Field(description="tenants, and what their weights are multiplied by")
     ] = field(default_factory=dict)
+    group_weights: Annotated[
+        dict[str, Positive], Field(description="groups, and weights that replace those of the table")
+    ] = field(default_factory=dict)
     demand_factors: Annotated[
         dict[str, Factor], Field(description="tenants, and what their demands are multiplied by")
     ] = field(default_factory=dict)
@@ -60,6 +63,7 @@ def adjust(problem: SharedStore, *, adjustments: Adjustments) -> SharedStore:
     tenants, nodes = set(problem.tenant_names.tolist()), set(problem.node_names.tolist())
     _require("weights", adjustments.weights, tenants, "tenant")
     _require("weight_factors", adjustments.weight_factors, tenants, "tenant")
+    _require("group_weights", adjustments.group_weights, set(problem.group_names.tolist()), "group")
     _require("demand_factors", adjustments.demand_factors, tenants, "tenant")
     _require("rate_factors", adjustments.rate_factors, nodes, "node")
     _require("memory_factors", adjustments.memory_factors, nodes, "node")
@@ -73,6 +77,13 @@ def adjust(problem: SharedStore, *, adjustments: Adjustments) -> SharedStore:
             for name, old in zip(problem.tenant_names, problem.weight, strict=True)
         ]
         changed = changed.with_tenants(weight=np.array(weight, dtype=float))
+    if adjustments.group_weights:
+        changed = changed.with_groups(
+            weight=[
+                adjustments.group_weights.get(name, old)
+                for name, old in zip(problem.group_names, problem.weight_of_group, strict=True)
+            ]
+        )
     if adjustments.rate_scale != 1 or adjustments.rate_factors:
         faster = _find_factors(problem.node_names, adjustments.rate_factors) * adjustments.rate_scale
         changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)

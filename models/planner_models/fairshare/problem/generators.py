@@ -287,6 +287,52 @@ def figure_5b(
     return store.with_events(pd.concat(frames, ignore_index=True)[columns])
 
 
+def departments(
+    *,
+    departments: Annotated[int, Field(ge=1, le=1_000, description="departments")] = 3,
+    teams: Annotated[int, Field(ge=1, le=1_000, description="teams of each department")] = 2,
+    tenants: Annotated[int, Field(ge=1, le=1_000, description="tenants of each team")] = 3,
+    partitions: Partitions = 4,
+    nodes: Nodes = 6,
+    replicas: Count = 2,
+    mix: Mix = "elastic",
+    load: Load = 1.3,
+    reserved: Annotated[
+        float, Field(ge=0, le=1, description="part of the store that the first tenants of teams reserve")
+    ] = 0.3,
+    limited: Annotated[
+        float, Field(gt=0, le=1, description="limit of the last tenant of each team, over its demand")
+    ] = 0.7,
+    seed: Seed = 0,
+) -> SharedStore:
+    """Generate tenants in teams of departments: a department or team weighs 1, 2, 3, 1, 2, ... in turn."""
+    count = departments * teams
+    store = zipf(
+        tenants=count * tenants, partitions=partitions, nodes=nodes, replicas=replicas, mix=mix, load=load,
+        weights="equal", seed=seed,
+    )  # fmt: skip
+    names = [f"d{row // teams + 1}.{row % teams + 1}" for row in range(count)]
+    tops = [f"d{row + 1}" for row in range(departments)]
+    place = np.arange(count * tenants)
+    is_first, is_last = place % tenants == 0, (place % tenants == tenants - 1) & (tenants > 1)
+    people = store.tenants.assign(
+        group=np.array(names, dtype=object)[place // tenants],
+        reserved_kops=np.where(is_first, reserved * nodes * RATE_KOPS / count, np.nan).round(6),
+        limit_kops=np.where(is_last, limited * store.requested_kops, np.nan).round(6),
+    )
+    weight = 1.0 + np.concatenate([np.arange(departments), np.arange(count) % teams]) % 3
+    groups = pd.DataFrame(
+        {
+            "group": [*tops, *names],
+            "parent": [*[""] * departments, *np.repeat(tops, teams).tolist()],
+            "weight": weight,
+        }
+    )
+    return SharedStore(
+        nodes=store.nodes, tenants=people, partitions=store.partitions, groups=groups, placed=store.placed
+    )
+
+
 def drf(*, tenants: Tenants = 6, nodes: Nodes = 4, mix: Mix = "elastic", seed: Seed = 0) -> SharedStore:
     """Generate tenants with requests that use CPU and the network in different amounts."""
     store = zipf(
@@ -352,6 +398,7 @@ PRESETS: Final[Mapping[str, Callable[..., SharedStore]]] = {
     "figure_4b": figure_4b,
     "figure_5a": figure_5a,
     "figure_5b": figure_5b,
+    "departments": departments,
     "drf": drf,
     "small": small,
 }

@@ -29,6 +29,7 @@ from planner.io.in_memory import take_tables
 from planner_models.fairshare.problem.schema import (
     ANY,
     MOST_EVENTS,
+    MOST_GROUPS,
     MOST_NODES,
     MOST_PAIRS,
     MOST_PARTITIONS,
@@ -52,8 +53,9 @@ class SharedStore(StoreTables):
     """Nodes of a store, tenants, and their partitions with the requests for them.
 
     nodes       node, rate_kops, memory_gb, domain?, failed
-    tenants     tenant, weight, mix, replicas, most_nodes?
+    tenants     tenant, weight, mix, replicas, most_nodes?, group?, reserved_kops?, limit_kops?
     partitions  tenant, partition, demand_kops, size_gb
+    groups      group, parent?, weight; None: tenants share the store by their own weights alone
     resources   node, resource, capacity; None: requests are the only resource
     uses        tenant, resource, per_op
     placed      tenant, partition, node; None: nothing is placed yet
@@ -112,13 +114,9 @@ class SharedStore(StoreTables):
         """Return the problem with changes of demand in a simulation."""
         return replace(self, events=events)
 
-    # --- nodes ----------------------------------------------------------------------------
-
-    # --- tenants --------------------------------------------------------------------------
-
-    # --- partitions -----------------------------------------------------------------------
-
-    # --- resources ------------------------------------------------------------------------
+    def with_groups(self, **columns: Any) -> SharedStore:
+        """Return the problem with other columns of `groups`."""
+        return self if self.groups is None else replace(self, groups=self.groups.assign(**columns))
 
 
 def find_faults(problem: StoreTables) -> list[str]:
@@ -126,6 +124,7 @@ def find_faults(problem: StoreTables) -> list[str]:
     faults = list(_find_sizes(problem)) or list(_find_unknown(problem))
     if not faults:
         faults += [*_find_tenants(problem), *_find_partitions(problem), *_find_rules(problem)]
+        faults += [*_find_limits(problem), *_find_circles(problem)]
     if not faults:
         shortage = find_memory_shortage(problem)
         if shortage is not None:
@@ -156,6 +155,7 @@ def _find_long_tables(problem: StoreTables) -> Iterator[str]:
         ("tenants", MOST_TENANTS),
         ("partitions", MOST_PARTITIONS),
         ("events", MOST_EVENTS),
+        ("groups", MOST_GROUPS),
     ):
         frame = getattr(problem, name)
         if frame is not None and len(frame) > limit:
@@ -196,6 +196,12 @@ def _find_unknown(problem: StoreTables) -> Iterator[str]:
     tenants, nodes = set(problem.tenants["tenant"].astype(str)), set(problem.nodes["node"].astype(str))
     owners = list(report_unknown_names(problem.partitions, "partitions", "tenant", tenants, "no tenant"))
     yield from owners
+    groups = set(problem.group_names.tolist())
+    for name, column in (("tenants", "group"), ("groups", "parent")):
+        frame = getattr(problem, name)
+        if frame is not None and column in frame:
+            named = frame[frame[column].fillna("").astype(str) != ""]
+            yield from report_unknown_names(named, name, column, groups, "no group of table groups")
     if problem.resources is not None:
         yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
         is_requests = problem.resources["resource"].astype(str) == REQUESTS
@@ -259,6 +265,37 @@ def _find_tenants(problem: StoreTables) -> Iterator[str]:
         yield (
             f"{row_name(frame, 'tenants', row)}: most_nodes is {problem.most_nodes[row]}, must be at least "
             f"replicas, {replicas[row]:g}"
+        )
+
+
+def _find_limits(problem: StoreTables) -> Iterator[str]:
+    """Yield the tenants with a limit below their reserved rate."""
+    frame = problem.tenants
+    if "reserved_kops" not in frame or "limit_kops" not in frame:
+        return
+    reserved = frame["reserved_kops"].fillna(0.0).to_numpy(float)
+    for row in np.flatnonzero(problem.limit_kops < reserved)[:SHOWN_ROWS].tolist():
+        yield (
+            f"{row_name(frame, 'tenants', row)}: limit_kops is {problem.limit_kops[row]:g}, must be at least "
+            f"reserved_kops, {reserved[row]:g}"
+        )
+
+
+def _find_circles(problem: StoreTables) -> Iterator[str]:
+    """Yield a group that is part of itself, by way of its parents."""
+    parent, ancestor = problem.parent_of_group, np.arange(len(problem.group_names))
+    for _ in range(len(parent)):
+        ancestor = np.where(ancestor >= 0, parent[ancestor], -1)
+        if (ancestor < 0).all():
+            return
+    for row in np.flatnonzero(ancestor >= 0)[:1].tolist():
+        circle = [row]
+        while parent[circle[-1]] not in circle:
+            circle.append(int(parent[circle[-1]]))
+        row = int(parent[circle[-1]])
+        yield (
+            f"{row_name(problem.groups, 'groups', row)}: group '{problem.group_names[row]}' is part of "
+            "itself by way of its parents, must not be"
         )
 
 

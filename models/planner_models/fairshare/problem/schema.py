@@ -14,6 +14,7 @@ MOST_NODES: Final = 10_000
 MOST_TENANTS: Final = 1_000_000
 MOST_PARTITIONS: Final = 2_000_000
 MOST_EVENTS: Final = 100_000
+MOST_GROUPS: Final = 10_000
 MOST_REPLICAS: Final = 20_000_000
 """Of all partitions, if each had as many as the one with most."""
 MOST_PAIRS: Final = 20_000_000
@@ -24,6 +25,7 @@ MOST_OUTSTANDING: Final = 1_000_000
 MOST_S: Final = 1e9
 NODE_NAMES: Final = ("server", "host", "machine", "instance", "hostname")
 TENANT_NAMES: Final = ("customer", "user", "client", "account", "application")
+GROUP_NAMES: Final = ("queue", "department", "team", "folder", "project")
 PARTITION_NAMES: Final = ("shard", "key range", "slice", "bucket", "tablet")
 MOST_KOPS: Final = 1e9
 LEAST_KOPS: Final = 1e-6
@@ -77,12 +79,43 @@ TENANTS: Final = Table(
             "nodes that its partitions may be on; empty: any number", at_least=1, at_most=MOST_NODES,
             whole=True, optional=True, may_be_blank=True,
         ),
+        "group": label(
+            "group of tenants that it shares with, of table groups; empty: none", optional=True,
+            may_be_blank=True, other_names=GROUP_NAMES,
+        ),
+        "reserved_kops": number(
+            "requests that it is served before others get more than theirs, as far as it demands them; empty: "
+            "none", at_least=0, at_most=MOST_KOPS, optional=True, may_be_blank=True,
+            other_names=("reservation", "reservation kops", "floor", "guaranteed kops"),
+        ),
+        "limit_kops": number(
+            "requests that it is served at most; empty: any number", more_than=0, at_most=MOST_KOPS,
+            least=LEAST_KOPS, optional=True, may_be_blank=True, other_names=("limit", "cap", "ceiling"),
+        ),
         "outstanding": number(
             "requests that it keeps waiting, of all its clients; empty: by the simulation", at_least=1,
             at_most=MOST_OUTSTANDING, whole=True, optional=True, may_be_blank=True,
         ),
     },
     key=("tenant",),
+)  # fmt: skip
+GROUPS: Final = Table(
+    name="groups",
+    other_names=("queues", "cohorts", "departments", "folders"),
+    about="groups of tenants, and of other groups, that share what their group is due",
+    columns={
+        "group": label("group", other_names=GROUP_NAMES),
+        "parent": label(
+            "group that it is part of; empty: none", optional=True, may_be_blank=True,
+            other_names=("parent queue", "parent group", "cohort"),
+        ),
+        "weight": number(
+            "part that it is due, relative to the weights of the groups and tenants beside it", more_than=0,
+            at_most=MOST_WEIGHT, least=LEAST_WEIGHT,
+        ),
+    },
+    key=("group",),
+    may_be_empty=True,
 )  # fmt: skip
 PARTITIONS: Final = Table(
     name="partitions",
@@ -178,5 +211,5 @@ EVENTS: Final = Table(
     key=("at_s", "tenant", "partition"),
     may_be_empty=True,
 )
-TABLES: Final = (NODES, TENANTS, PARTITIONS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN, EVENTS)
-OPTIONAL_TABLES: Final = ("resources", "uses", "placed", "pinned", "forbidden", "events")
+TABLES: Final = (NODES, TENANTS, PARTITIONS, GROUPS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN, EVENTS)
+OPTIONAL_TABLES: Final = ("groups", "resources", "uses", "placed", "pinned", "forbidden", "events")

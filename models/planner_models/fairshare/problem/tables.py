@@ -31,6 +31,7 @@ class StoreTables:
     nodes: pd.DataFrame
     tenants: pd.DataFrame
     partitions: pd.DataFrame
+    groups: pd.DataFrame | None = None
     resources: pd.DataFrame | None = None
     uses: pd.DataFrame | None = None
     placed: pd.DataFrame | None = None
@@ -93,9 +94,75 @@ class StoreTables:
         return np.where(np.isnan(limit), len(self.nodes), limit).astype(np.int64)
 
     @cached_property
-    def demand_of_tenant(self) -> Floats:
-        """(T,) requests of each tenant."""
+    def requested_kops(self) -> Floats:
+        """(T,) requests of each tenant, whatever its limit."""
         return add_up(self.tenant, self.demand_kops, len(self.tenants))
+
+    @cached_property
+    def limit_kops(self) -> Floats:
+        """(T,) requests that each tenant is served at most; infinite without a limit."""
+        if "limit_kops" not in self.tenants:
+            return np.full(len(self.tenants), np.inf)
+        limit = self.tenants["limit_kops"].to_numpy(float)
+        return np.where(np.isnan(limit), np.inf, limit)
+
+    @cached_property
+    def demand_of_tenant(self) -> Floats:
+        """(T,) requests of each tenant, up to its limit."""
+        return np.minimum(self.requested_kops, self.limit_kops)
+
+    @cached_property
+    def reserved_kops(self) -> Floats:
+        """(T,) requests that each tenant is due before weights count: those reserved that it demands."""
+        return self.reserve(self.demand_of_tenant)
+
+    def reserve(self, demand_kops: Floats) -> Floats:
+        """Return the reserved rates of tenants with other demands, up to these, (T,)."""
+        if "reserved_kops" not in self.tenants:
+            return np.zeros(len(self.tenants))
+        return np.minimum(self.tenants["reserved_kops"].fillna(0.0).to_numpy(float), demand_kops)
+
+    @cached_property
+    def has_reserved(self) -> bool:
+        """True where any tenant has a reserved rate."""
+        return bool((self.reserved_kops > 0).any())
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """True where any tenant is in a group."""
+        return bool((self.group_of_tenant >= 0).any())
+
+    @cached_property
+    def group_names(self) -> np.ndarray:
+        """(G,) names of the groups."""
+        if self.groups is None:
+            return np.zeros(0, dtype=object)
+        return self.groups["group"].astype(str).to_numpy(object)
+
+    @cached_property
+    def group_of_tenant(self) -> Ints:
+        """(T,) row of each tenant's group, -1 for none."""
+        if "group" not in self.tenants:
+            return np.full(len(self.tenants), -1)
+        return _find_in(pd.Index(self.group_names), self.tenants["group"].fillna("").astype(str))
+
+    @cached_property
+    def parent_of_group(self) -> Ints:
+        """(G,) row of the group that each group is part of, -1 for none."""
+        if self.groups is None or "parent" not in self.groups:
+            return np.full(len(self.group_names), -1)
+        return _find_in(pd.Index(self.group_names), self.groups["parent"].fillna("").astype(str))
+
+    @cached_property
+    def weight_of_group(self) -> Floats:
+        """(G,) weight of each group."""
+        return np.zeros(0) if self.groups is None else self.groups["weight"].to_numpy(float)
+
+    def admit(self, demand_kops: Floats) -> Floats:
+        """Return demands of partitions (P,), lowered in proportion where a tenant has a limit below them."""
+        total = add_up(self.tenant, demand_kops, len(self.tenants))
+        factor = np.divide(self.limit_kops, total, out=np.ones_like(total), where=total > self.limit_kops)
+        return np.asarray(demand_kops * factor[self.tenant])
 
     @cached_property
     def outstanding(self) -> Floats:
@@ -128,7 +195,7 @@ class StoreTables:
     @cached_property
     def share_of_tenant(self) -> Floats:
         """(P,) part of its tenant's requests that are for a partition; 0 for a tenant without any."""
-        total = self.demand_of_tenant[self.tenant]
+        total = self.requested_kops[self.tenant]
         return np.divide(self.demand_kops, total, out=np.zeros_like(total), where=total > 0)
 
     @cached_property

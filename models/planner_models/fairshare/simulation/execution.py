@@ -94,7 +94,7 @@ class StoreExecution:
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         self._first = np.concatenate([starts, [len(keys)]]).astype(np.int64)
         self._owner = problem.tenant[self._order[starts]].astype(np.int64)
-        self.demand = problem.demand_kops.copy()
+        self.demand = problem.admit(problem.demand_kops)
         self.windows = np.ones_like(weight)
         present = self._present()
         mean = np.divide(weight.sum(axis=1), np.maximum(present.sum(axis=1), 1))
@@ -116,7 +116,7 @@ class StoreExecution:
             interval_end = (np.floor(self.now_s / INTERVAL_S + 1e-9) + 1) * INTERVAL_S
             change = self._changes[0][0] if self._changes else np.inf
             if change <= self.now_s:
-                self.demand = self._changes.pop(0)[1]
+                self.demand = self.problem.admit(self._changes.pop(0)[1])
                 self._refresh()
                 continue
             end = min(until_s, interval_end, change)

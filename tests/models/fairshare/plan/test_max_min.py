@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from planner_models.fairshare import SharedStore
 from planner_models.fairshare.designs.fair_rates import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_level, pool_level
-from planner_models.fairshare.plan.max_min import number_sets, share_max_min
+from planner_models.fairshare.plan.max_min import number_sets, serve_reserved, share_max_min
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem import generators
 from tests.models.fairshare.stores import make, replicas_of, stores
@@ -181,3 +181,47 @@ def test_partitions_are_numbered_by_the_nodes_of_their_replicas() -> None:
     assert numbers[0] == numbers[2]
     assert numbers[1] == numbers[4]
     assert len(set(numbers.tolist())) == 3
+
+
+def reserve(problem: SharedStore, seed: int) -> SharedStore:
+    """Return a store in which some tenants have reserved rates and limits."""
+    rng = np.random.default_rng(seed)
+    count = len(problem.tenants)
+    return problem.with_tenants(
+        reserved_kops=rng.choice([np.nan, 1.0, 4.0], count), limit_kops=rng.choice([np.nan, 4.0, 9.0], count)
+    )
+
+
+@settings(max_examples=25)
+@given(stores(), st.integers(0, 1_000))
+def test_reserved_rates_are_kept_as_far_as_replicas_can(problem: SharedStore, seed: int) -> None:
+    problem = reserve(problem, seed)
+    replicas, reserved = replicas_of(problem), problem.reserved_kops
+    kept = serve_reserved(problem, replicas)
+    assert (kept <= reserved).all()
+    for t in np.flatnonzero(kept < reserved * (1 - 1e-9)):
+        share = np.divide(kept, reserved, out=np.ones_like(kept), where=reserved > 0)
+        lower = np.where(share <= share[t] * (1 + 1e-9), kept, 0.0) * (1 - 1e-9)
+        assert most_of(problem, replicas, int(t), lower) <= kept[t] + 1e-5
+
+
+@settings(max_examples=25)
+@given(stores(), st.integers(0, 1_000))
+def test_no_tenant_rises_above_its_reserved_rate_at_the_cost_of_one_below(
+    problem: SharedStore, seed: int
+) -> None:
+    problem = reserve(problem, seed)
+    replicas, due = replicas_of(problem), entitlement(problem)
+    kept = serve_reserved(problem, replicas)
+    shares = share_max_min(problem, replicas, reserved_kops=kept)
+    rate = shares.rate
+    assert (rate >= kept * (1 - 1e-6) - 1e-9).all()
+    assert (rate <= problem.limit_kops * (1 + 1e-9)).all()
+    assert rate == pytest.approx(
+        share_dominant(problem, replicas, reserved_kops=kept).rate, rel=1e-5, abs=1e-5
+    )
+    level = rate / due
+    for t in range(len(rate)):
+        if rate[t] < problem.demand_of_tenant[t] * (1 - 1e-9):
+            lower = np.maximum(np.where(level <= level[t] * (1 + 1e-9), rate, 0.0), kept) * (1 - 1e-8)
+            assert most_of(problem, replicas, t, lower) <= rate[t] + 1e-5
