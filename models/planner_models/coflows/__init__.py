@@ -25,10 +25,20 @@ over the order of coflows gives a plan and its bound. Where `hybrid` or `sebf` c
 the packet switch, `optimum` takes their plan, with the bound on all plans. Reports of coflows may be late,
 noisy or coarse (`information`); the packet switch then carries what circuits leave.
 
-Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms)`,
+Means are by `weight`, where coflows have weights. Coflows may have a deadline. `admission` admits a coflow
+that can meet it beside those admitted before, and keeps rates for these, as Varys does; `edf` sends the
+earliest deadline first; `most_deadlines` searches for the plan that meets most, by weights, and bounds what
+the packet switch can meet:
+
+$$\max \sum_c w_c z_c \quad\text{s.t.}\quad \sum_{c:\, r_c \ge a,\, d_c \le b} t_{cp} z_c \le b - a
+\quad\forall p, a < b,\qquad z_c \in \{0, 1\}$$
+
+for deadlines $d_c$ and times $t_{cp}$ of coflow c on link p: a necessary condition on each link alone.
+
+Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms, weight?, deadline_ms?)`,
 `flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in one row. A plan
 is `circuits(coflow, source_rack, target_rack, start_ms, end_ms, switch?)`, and for the packet switch
-`priorities(at_ms, coflow, priority)` and `settings(sharing, interval_ms)`, by which it shares its links. The
+`priorities(at_ms, coflow, priority, due_ms?)` and `settings(sharing, interval_ms)`, by which it shares its links. The
 packet switch carries what circuits leave of each flow.
 
 Source: Huang, Sun, Ng 2016 (Sunflow).
@@ -102,6 +112,7 @@ SYSTEM = System(
         from_tables=CoflowsInTime.from_tables,
         sources={
             "trace": readers.read_trace,
+            "htsim": readers.read_htsim,
             "flow_records": recognized_by(flow_records.read_records, needs_network=False),
         },
         presets={"mapreduce": generators.mapreduce},
@@ -121,13 +132,18 @@ SYSTEM = System(
         headline=Headline(
             metric="mean_completion_ms",
             verb="completes coflows in {} in the mean",
-            losses={"incomplete_coflows": "leaves {} incomplete"},
+            losses={
+                "incomplete_coflows": "leaves {} incomplete",
+                "missed_deadlines": "misses the deadlines of",
+            },
             worst=("incomplete_coflows",),
             table=(
                 "mean_completion_ms",
                 "p95_completion_ms",
                 "median_completion_ms",
                 "mean_slowdown",
+                "deadlines_met",
+                "missed_deadlines",
                 "incomplete_coflows",
                 "circuit_gb",
                 "packet_gb",

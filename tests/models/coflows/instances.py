@@ -23,13 +23,17 @@ def problem_of(
     setup_ms: float = 10.0,
     switches: int = 1,
     packet_mbps: float = 1_000.0,
+    **columns: Sequence[float],
 ) -> CoflowsInTime:
-    """Return a problem of coflows (arrival by name) and flows (coflow, source, target, ms on a circuit)."""
+    """Return a problem of coflows (arrival by name) and flows (coflow, source, target, ms on a circuit).
+
+    columns  further columns of `coflows`: weight, deadline_ms
+    """
     racks = sorted({end for _, source, target, _ in flows for end in (source, target)})
     frame = pd.DataFrame(flows, columns=["coflow", "source_rack", "target_rack", "bytes"])
     return CoflowsInTime(
         racks=pd.DataFrame({"rack": racks, "circuit_mbps": 1_000.0, "packet_mbps": packet_mbps}),
-        coflows=pd.DataFrame({"coflow": list(coflows), "arrival_ms": list(coflows.values())}),
+        coflows=pd.DataFrame({"coflow": list(coflows), "arrival_ms": list(coflows.values()), **columns}),
         flows=frame.assign(bytes=frame["bytes"] * MBIT),
         switch=pd.DataFrame({"setup_ms": [setup_ms], "circuit_switches": [float(switches)]}),
     )
@@ -51,6 +55,7 @@ def problems(draw: st.DrawFn, *, most_flows: int = 12, switches: int = 2) -> Cof
         flows,
         setup_ms=float(draw(st.sampled_from([0, 1, 10]))),
         switches=draw(st.integers(1, switches)),
+        weight=[float(draw(st.sampled_from([1, 1, 2, 10]))) for _ in names],
     )
 
 
@@ -66,8 +71,9 @@ def serve_in_order(
     setup: float,
     order: Sequence[int],
     switch: Sequence[int],
+    weight: dict[str, float],
 ) -> tuple[float, list[tuple[Any, ...]]]:
-    """Return the mean completion time where flows get circuits in an order, each whole; and the circuits."""
+    """Return the mean completion time, by weights, where flows get circuits in an order, each whole; and the circuits."""
     free: dict[Any, float] = {}
     last: dict[Any, int] = {}
     rows: list[tuple[Any, ...]] = []
@@ -87,7 +93,8 @@ def serve_in_order(
             free[port], last[port] = end, position
         ends[coflow] = max(ends[coflow], end)
         rows.append((coflow, source, target, start, end, float(switch[position] + 1)))
-    return float(np.mean([ends[name] - arrival[name] for name in arrival])), rows
+    times = [ends[name] - arrival[name] for name in arrival]
+    return float(np.average(times, weights=[weight[name] for name in arrival])), rows
 
 
 def best_by_enumeration(problem: CoflowsInTime) -> tuple[float, list[tuple[Any, ...]]]:
@@ -95,9 +102,12 @@ def best_by_enumeration(problem: CoflowsInTime) -> tuple[float, list[tuple[Any, 
     count, switches = len(problem.flows), int(problem.switch["circuit_switches"].iloc[0])
     flows = list(problem.flows.itertuples(index=False, name=None))
     arrival = dict(zip(problem.coflows["coflow"], problem.coflows["arrival_ms"], strict=True))
+    weight = dict.fromkeys(arrival, 1.0)
+    if "weight" in problem.coflows:
+        weight = dict(zip(problem.coflows["coflow"], problem.coflows["weight"], strict=True))
     return min(
         (
-            serve_in_order(flows, arrival, problem.setup_ms, order, selected)
+            serve_in_order(flows, arrival, problem.setup_ms, order, selected, weight)
             for order in itertools.permutations(range(count))
             for selected in itertools.product(range(switches), repeat=count)
         ),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.coflows.designs import aalo, hybrid, optimum, sebf, sunflow, windows
+from planner_models.coflows.designs import aalo, deadlines, hybrid, optimum, sebf, sunflow, windows
 from planner_models.coflows.information import (
     count_attained_service,
     count_reports,
@@ -74,6 +74,27 @@ DESIGNS: Final = (
         decide=hybrid.schedule,
         messages=CIRCUITS + ", and priorities to racks",
         source="Huang et al. 2016 (Sunflow) beside Chowdhury et al. 2014 (Varys)",
+    ),
+    _on_coflows(
+        name="edf",
+        title="Earliest deadline first",
+        decide=deadlines.send_by_deadline,
+        messages=COFLOW_REPORTS + "the scheduler sends priorities to racks",
+        source="Liu and Layland 1973 (earliest deadline first)",
+    ),
+    _on_coflows(
+        name="admission",
+        title="Admission by deadline",
+        decide=deadlines.admit,
+        messages=COFLOW_REPORTS + "the scheduler sends priorities and rates to racks",
+        source="Chowdhury et al. 2014 (Varys), deadline-sensitive coflows",
+    ),
+    _on_coflows(
+        name="most_deadlines",
+        title="Most deadlines met",
+        decide=deadlines.meet_most,
+        messages=COFLOW_REPORTS + "the scheduler sends priorities and rates to racks",
+        source="Moore 1968 (late jobs); Horn 1974 (demand of intervals)",
     ),
     _on_coflows(
         name="optimum",

@@ -13,7 +13,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount, counted_of
 from planner.options import Options
-from planner_models.coflows.plan.completion import Completion, replay
+from planner_models.coflows.plan.completion import Completion, find_met, replay
 from planner_models.coflows.plan.lower_bounds import alone_ms
 from planner_models.coflows.plan.metrics import METRICS, measure
 from planner_models.coflows.plan.presentation import UNITS, tabulate_coflows
@@ -43,6 +43,7 @@ def explain(
     trials = list(again.solve_all(_changes(problem)))
     others = [METRIC[name] for name in ("p95_completion_ms", "setups")]
     sections = (
+        *_report_deadlines(problem, completion, shown),
         _report_waiting(problem, completion, shown),
         again.section(trials, title="Gains of other switches", others=others),
     )
@@ -60,6 +61,35 @@ def _describe(problem: CoflowsInTime, completion: Completion) -> Iterator[str]:
             f"95% of them take at most {amount(float(np.quantile(taken[ended], 0.95)), 'ms')}; no plan has "
             f"less than {amount(float(np.quantile(alone[ended], 0.95)), 'ms')}."
         )
+    if problem.has_deadlines:
+        is_met, has_due = find_met(problem, taken), np.isfinite(problem.due_ms)
+        says = f"{counted_of(int(is_met.sum()), int(has_due.sum()), 'deadlines', 'are')} met"
+        too_short = int((has_due & (alone_ms(problem) > problem.due_ms - problem.arrival_ms)).sum())
+        yield says + (f"; {too_short} are too short for any plan." if too_short else ".")
+
+
+def _report_deadlines(problem: CoflowsInTime, completion: Completion, shown: int) -> Iterator[Section]:
+    """Report the coflows that miss their deadline, those of most weight first, with the reason.
+
+    A coflow that takes longer alone than its deadline cannot meet it; of the others, its busiest link has
+    more data of coflows that are due by then than it carries in time, or other coflows were sent first.
+    """
+    missed = np.flatnonzero(np.isfinite(problem.due_ms) & ~find_met(problem, completion.coflow_ms))
+    if not len(missed):
+        return
+    alone, deadline = alone_ms(problem), problem.due_ms - problem.arrival_ms
+    rows = missed[np.lexsort((missed, -problem.weight[missed]))][:shown]
+    reasons = [
+        "a rack has failed"
+        if not problem.can_complete[row]
+        else "too short even alone"
+        if alone[row] > deadline[row]
+        else "others are sent first"
+        for row in rows
+    ]
+    frame = tabulate_coflows(problem, completion, rows).drop(columns=["flows"])
+    frame = frame.assign(deadline=deadline[rows], weight=problem.weight[rows], reason=reasons)
+    yield Section(title="Missed deadlines", frame=frame, units={**UNITS, "deadline": "ms"})
 
 
 def _report_waiting(problem: CoflowsInTime, completion: Completion, shown: int) -> Section:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from planner.search.tolerances import ROUNDING
+from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.packet_switch import PacketSwitch
 from planner_models.coflows.plan.plan import TIME_STEPS, Service, Services, find_coflows, find_flows
@@ -68,7 +68,7 @@ def find_met(problem: CoflowsInTime, coflow_ms: Floats) -> np.ndarray:
     coflow_ms  (C,) from their arrivals; NaN where a coflow is not complete
     """
     deadline = problem.due_ms - problem.arrival_ms
-    rounding = ROUNDING * deadline + TIME_STEPS * np.spacing(problem.arrival_ms)
+    rounding = FEASIBILITY * deadline + TIME_STEPS * np.spacing(problem.arrival_ms)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.isfinite(problem.due_ms) & (coflow_ms <= deadline + rounding))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -71,6 +71,18 @@ def mapreduce(
         float,
         Field(gt=0, le=10, description="data that arrives, as a share of what one circuit switch carries"),
     ] = 0.5,
+    deadlines: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=100,
+            description="a coflow is due after its least time alone by packets, times 1 plus a random number "
+            "up to this; 0: no deadlines",
+        ),
+    ] = 0.0,
+    weights: Annotated[
+        Literal["equal", "random"], Field(description="equal; or random, whole numbers from 1 to 10")
+    ] = "equal",
     network: Network,
     seed: Seed = 0,
 ) -> CoflowsInTime:
@@ -79,7 +91,7 @@ def mapreduce(
     Coflows are short or long, narrow or wide; most are short and narrow, and most bytes are in those that are
     long and wide. They arrive as a Poisson process.
 
-    source  made up; the kinds are those of Chowdhury, Zhong, Stoica 2014 (Varys)
+    source  made up; the kinds, and the rule for deadlines, are those of Chowdhury, Zhong, Stoica 2014 (Varys)
     """
     rng = np.random.default_rng(seed)
     names = [f"r{i}" for i in range(racks)]
@@ -113,9 +125,17 @@ def mapreduce(
     table = pd.DataFrame(
         {"coflow": [f"c{index + 1}" for index in range(coflows)], "arrival_ms": arrival.round(3)}
     )
-    return network.problem(names, table, flows.assign(**ends)[["coflow", *ends, "bytes"]])
+    flows = flows.assign(**ends)[["coflow", *ends, "bytes"]]
+    if weights == "random":
+        table["weight"] = rng.integers(1, 11, size=coflows).astype(float)
+    if deadlines:
+        sums = [flows.groupby(["coflow", end])["bytes"].sum().groupby("coflow").max() for end in ends]
+        busiest = pd.concat(sums, axis=1).max(axis=1).reindex(table["coflow"]).to_numpy(float)
+        alone_ms = busiest * 8 / (network.packet_mbps * BITS_PER_MS)
+        table["deadline_ms"] = np.ceil(alone_ms * (1 + rng.uniform(0, deadlines, size=coflows)) * 1e3) / 1e3
+    return network.problem(names, table, flows)
 
 
 def sample() -> CoflowsInTime:
     """Return a tiny problem on which each design reaches all its compiled functions."""
-    return mapreduce(racks=4, coflows=6, seed=1)
+    return mapreduce(racks=4, coflows=6, deadlines=1.0, weights="random", seed=1)

@@ -243,9 +243,7 @@ def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Opt
     return served_of(problem, replicas, kops)
 
 
-def keep_reserved(
-    problem: SharedStore, replicas: Replicas, options: Options = Options()
-) -> Floats | None:
+def keep_reserved(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> Floats | None:
     """Return the part of each reserved rate that replicas serve at best, (T,); None where none is reserved.
 
     See `serve_reserved`; with several resources by linear programs.

@@ -213,7 +213,10 @@ def _name_full(problem: SharedStore, content: Content, level: Level) -> str:
         return _name(problem.node_names, level.nodes)
     node, resource = np.nonzero(find_full(problem, content, level.tenants))
     return few(
-        [f"{problem.node_names[n]} ({problem.resource_names[r]})" for n, r in zip(node, resource, strict=True)],
+        [
+            f"{problem.node_names[n]} ({problem.resource_names[r]})"
+            for n, r in zip(node, resource, strict=True)
+        ],
         MOST_NAMES,
     )
 

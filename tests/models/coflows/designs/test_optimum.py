@@ -97,7 +97,7 @@ def test_the_order_bound_is_the_least_over_all_orders(count: int, switches: int,
     arrival = rng.choice([0.0, 3.0, 10.0], size=count)
     time = rng.integers(0, 9, size=(ports, count)).astype(float)
     peers = rng.integers(1, 8, size=(ports, count)) * (time > 0)
-    alone = arrival + time.max(axis=0)
+    alone, weight = arrival + time.max(axis=0), rng.choice([1.0, 3.0], size=count)
 
     def end(selected: tuple[int, ...]) -> float:
         ends = [alone[list(selected)].max()]
@@ -111,9 +111,11 @@ def test_the_order_bound_is_the_least_over_all_orders(count: int, switches: int,
         return float(max(ends))
 
     lower = min(
-        sum(end(order[: k + 1]) for k in range(count)) for order in itertools.permutations(range(count))
+        sum(weight[order[k]] * end(order[: k + 1]) for k in range(count))
+        for order in itertools.permutations(range(count))
     )
-    assert least_sum_ms(arrival, alone, time, peers.astype(np.int64), 2.0, switches) == pytest.approx(lower)
+    result = least_sum_ms(arrival, alone, time, peers.astype(np.int64), 2.0, switches, weight)
+    assert result == pytest.approx(lower)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.coflows.plan.lower_bounds import alone_ms, mean_busy_times
+from planner_models.coflows.plan.lower_bounds import alone_ms, mean_busy_times, mean_completion_bound_ms
 from tests.models.coflows.instances import problem_of
 
 
@@ -36,3 +36,13 @@ def test_a_coflow_alone_needs_its_busiest_port_with_setups() -> None:
     assert alone_ms(two, "circuits").tolist() == [20.0]
     only = problem_of({"one": 0.0}, flows, packet_mbps=0.0)
     assert alone_ms(only).tolist() == [50.0]
+
+
+def test_equal_weights_change_no_bound_and_a_larger_one_counts_more() -> None:
+    flows = [("one", "a", "b", 10.0), ("two", "a", "b", 30.0)]
+    plain = mean_completion_bound_ms(problem_of({"one": 0.0, "two": 0.0}, flows), "packets")
+    equal = problem_of({"one": 0.0, "two": 0.0}, flows, weight=[4.0, 4.0])
+    assert mean_completion_bound_ms(equal, "packets") == pytest.approx(plain)
+    heavy = problem_of({"one": 0.0, "two": 0.0}, flows, weight=[1.0, 9.0])
+    # the long one first, for 9/30 is more than 1/10: (1 * 40 + 9 * 30) / 10
+    assert mean_completion_bound_ms(heavy, "packets") == pytest.approx(31.0)

@@ -44,6 +44,14 @@ WRONG: dict[str, tuple[dict[str, pd.DataFrame], str]] = {
         changed("coflows", arrival_ms=[-1.0, 0.0]),
         "coflows row 1: arrival_ms is -1.0, must be at least 0",
     ),
+    "a deadline at arrival": (
+        changed("coflows", deadline_ms=[0.0, 5.0]),
+        "coflows row 1: deadline_ms is 0.0, must be greater than 0",
+    ),
+    "no weight": (
+        changed("coflows", weight=[1.0, 0.0]),
+        "coflows row 2: weight is 0.0, must be greater than 0",
+    ),
     "half a switch": (
         changed("switch", circuit_switches=[1.5]),
         "switch row 1: circuit_switches is 1.5, must be a whole number",

@@ -167,9 +167,7 @@ def test_groups_that_change_nothing_leave_the_shares_of_tenants() -> None:
 
 def test_a_queue_shares_within_itself_what_its_tenants_leave() -> None:
     """Of 12, groups a and b are due 6 each; in a, one tenant wants 1 and leaves 5 to the other."""
-    people = pd.DataFrame(
-        {"tenant": ["a1", "a2", "b1"], "weight": [1.0, 1.0, 5.0], "group": ["a", "a", "b"]}
-    )
+    people = pd.DataFrame({"tenant": ["a1", "a2", "b1"], "weight": [1.0, 1.0, 5.0], "group": ["a", "a", "b"]})
     groups = pd.DataFrame({"group": ["a", "b"], "weight": [1.0, 1.0]})
     problem = pool(people, [1.0, 100.0, 100.0], groups, capacity={"requests": 12.0})
     assert fair_share_kops(problem) == pytest.approx([1.0, 5.0, 6.0])
