@@ -35,11 +35,11 @@ $$\max \sum_c w_c z_c \quad\text{s.t.}\quad \sum_{c:\, r_c \ge a,\, d_c \le b} t
 
 for deadlines $d_c$ and times $t_{cp}$ of coflow c on link p: a necessary condition on each link alone.
 
-Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms, weight?, deadline_ms?)`,
-`flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in one row. A plan
-is `circuits(coflow, source_rack, target_rack, start_ms, end_ms, switch?)`, and for the packet switch
-`priorities(at_ms, coflow, priority, due_ms?)` and `settings(sharing, interval_ms)`, by which it shares its links. The
-packet switch carries what circuits leave of each flow.
+Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms, weight?,
+deadline_ms?)`, `flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in
+one row. A plan is `circuits(coflow, source_rack, target_rack, start_ms, end_ms, switch?)`, and for the packet
+switch `priorities(at_ms, coflow, priority, due_ms?)` and `settings(sharing, interval_ms)`, by which it shares
+its links. The packet switch carries what circuits leave of each flow.
 
 Source: Huang, Sun, Ng 2016 (Sunflow).
 

@@ -20,6 +20,12 @@ A tenant's fair share is what it would get if the store were one pool of each re
 until a resource of the pool is full, which holds the tenants that use it; those of the others rise on. A plan
 has its least share as objective value: the least rate of a tenant over its fair share, at most 1.
 
+Tenants may be in groups (table `groups`), and groups in groups: a group is due its weight's part of what the
+group above it has, and shares that among its members. A tenant may have a reserved rate $b_t$ and a limit
+$l_t$, as in mClock: side by side, tenants of a group are due $\min(l_t, \max(b_t, \lambda w_t))$ of the pool,
+up to their demand, where $\lambda$ fills what the group has. Reserved rates come before the least share;
+where replicas cannot keep all of them, rates are max-min fair over reserved ones first. Limits always hold.
+
 `optimum` optimises over every placement within the rules and every split of requests over replicas (with
 `splits = "even"` over even splits, with `placement = "keep"` over the placed replicas): the largest least
 share first, then the least data that is copied, then the requests that are served. Its bound is on the least
@@ -36,8 +42,9 @@ nodes (first come, first served, or deficit round robin), and the controllers of
 period.
 
 Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
-most_nodes?, outstanding?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally
-`resources(node, resource, capacity)`, `uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`,
+most_nodes?, group?, reserved_kops?, limit_kops?, outstanding?)`, `partitions(tenant, partition, demand_kops,
+size_gb)` and optionally `groups(group, parent?, weight)`, `resources(node, resource, capacity)`,
+`uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`,
 `pinned` and `forbidden` with the same columns, `events(at_s, tenant, partition, demand_kops)` in time.
 A plan is `placement(tenant, partition, replica, node)`, `serving(tenant, partition, node, kops, split)`,
 `shares(tenant, node, kops, weight)`, `rates(tenant, kops, fair_share_kops, level)` and `service(queueing,
@@ -116,7 +123,8 @@ SYSTEM = System(
     title="Shared storage",
     area="storage and switches",
     question="Where do partitions lie, and what share of each node does each tenant of a store get?",
-    source="Shue, Freedman, Shaikh 2013 (Pisces); Ghodsi et al. 2011 (dominant-resource fairness)",
+    source="Shue, Freedman, Shaikh 2013 (Pisces); Ghodsi et al. 2011 (dominant-resource fairness); "
+    "Gulati, Merchant, Varman 2010 (mClock)",
     problem=ProblemType(
         type=SharedStore,
         tables=TABLES,

@@ -73,7 +73,7 @@ def serve_in_order(
     switch: Sequence[int],
     weight: dict[str, float],
 ) -> tuple[float, list[tuple[Any, ...]]]:
-    """Return the mean completion time, by weights, where flows get circuits in an order, each whole; and the circuits."""
+    """Return the mean completion time, by weights, of whole flows in an order, and their circuits."""
     free: dict[Any, float] = {}
     last: dict[Any, int] = {}
     rows: list[tuple[Any, ...]] = []

@@ -1,7 +1,7 @@
 """Deadlines of coflows on the packet switch: admission, earliest deadline first, and a bound on those met.
 
-A coflow is *admitted* when it arrives if its links have enough free capacity for it to be complete just at its
-deadline, beside the rates of those admitted before. Each admitted coflow keeps such rates, so that all of them
+A coflow is *admitted* when it arrives if its links have enough free capacity for it to be complete just at
+its deadline, beside the rates of those admitted before. Each admitted coflow keeps such rates, so that all
 meet their deadlines; what is free goes to admitted coflows in the order of deadlines, then to the others.
 
 The bound: on each link, coflows are jobs of one machine that may be interrupted. Those that arrive from a on
@@ -9,8 +9,8 @@ and are due by b need at most b - a of it together. An integer program selects t
 weight that keep these conditions, which are added where a selection breaks them. No schedule meets more
 deadlines, for the conditions of single links are necessary; for several links together they may not suffice.
 
-Source: Chowdhury, Zhong, Stoica 2014 (Varys), deadline-sensitive coflows: admission, rates for the deadline,
-work conservation; Horn 1974 (demand of jobs in an interval of one machine); Moore 1968 (late jobs are left out).
+Source: Chowdhury, Zhong, Stoica 2014 (Varys), deadline-sensitive coflows: admission, rates for deadlines,
+work conservation; Horn 1974 (demand of jobs in an interval of one machine); Moore 1968 (late jobs).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def admit(
 def send_by_deadline(
     problem: CoflowsInTime, *, interval_ms: Interval = 10.0, options: Options = Options()
 ) -> Decision[Service]:
-    """Send the coflow with the earliest deadline first, as fast as its links allow, whether it meets it or not.
+    """Send the coflow with the earliest deadline first, as fast as its links allow, even if it is late.
 
     Coflows without a deadline are last, those with the least data on their busiest link for their weight
     first. Nothing is admitted or refused: too much data makes one coflow after the other late.
@@ -250,13 +250,8 @@ def _build_program(
     sizes = [len(entries) for entries, _ in cuts]
     entries = np.concatenate([entries for entries, _ in cuts]) if cuts else np.zeros(0, dtype=np.int64)
     length = np.repeat([length for _, length in cuts], sizes)
-    needs = sp.csr_array(
-        (
-            demand.time_ms[entries] / length,
-            (np.repeat(np.arange(len(cuts)), sizes), row_of[demand.coflow[entries]]),
-        ),
-        shape=(len(cuts), len(value)),
-    )
+    cells = np.repeat(np.arange(len(cuts)), sizes), row_of[demand.coflow[entries]]
+    needs = sp.csr_array((demand.time_ms[entries] / length, cells), shape=(len(cuts), len(value)))
     m = ProgramBuilder(sense="maximize", name="deadlines met")
     z = m.variables("selected", len(value), upper=may.astype(float), integer=is_integer, cost=value)
     if cuts:
@@ -272,7 +267,7 @@ def _is_integer(values: Floats) -> bool:
 
 
 def order_by_due(problem: CoflowsInTime, first: np.ndarray) -> Schedule:
-    """Return priorities by deadline of some coflows, (C,), at full rates; the others only take what is left."""
+    """Return priorities by deadline of some coflows, (C,), at full rates; others take what these leave."""
     length = _bottleneck_ms(problem, group_flows(problem))
     rows = [
         (
@@ -381,7 +376,7 @@ class _Search:
         return self.bound is not None and self.share >= self.bound * (1 - FEASIBILITY)
 
     def offer(self, schedule: Schedule) -> np.ndarray:
-        """Take a schedule as the incumbent where it meets more; return the coflows that meet deadlines, (C,)."""
+        """Take a schedule as the incumbent where it meets more; return the coflows that are in time, (C,)."""
         plan = _tabulate(self.problem, schedule, self.interval_ms)
         is_met = find_met(self.problem, replay(self.problem, plan).coflow_ms)
         share = met_share(self.problem, is_met) or 0.0
@@ -409,7 +404,7 @@ class _Search:
         return trials
 
     def add_again(self, everyone: np.ndarray, trials: int, deadline: Deadline) -> None:
-        """Try each coflow that misses its deadline beside those that meet theirs, the largest weight first."""
+        """Try each late coflow beside those in time, the largest weight for its need first."""
         missed = np.flatnonzero(everyone & ~self.is_met)
         order = missed[np.argsort(-self.problem.weight[missed] / self._need_ms()[missed], kind="stable")]
         for c in order[:trials].tolist():

@@ -29,9 +29,10 @@ def schedule(
 ) -> Decision[Service]:
     """Send the coflow first with the least remaining data on its busiest link, on the packet switch.
 
-    What remains counts over the coflow's weight, as in Smith's rule for one machine. Priorities are set when a coflow arrives or is complete. A coflow's flows have rates in proportion to what
-    is left of them, so that they end together, as fast as the links allow that coflows before it leave;
-    what is left of links then goes to flows in the same order.
+    What remains counts over the coflow's weight, as in Smith's rule for one machine. Priorities are set when
+    a coflow arrives or is complete. A coflow's flows have rates in proportion to what is left of them, so
+    that they end together, as fast as the links allow that coflows before it leave; what is left of links
+    then goes to flows in the same order.
 
     source  Chowdhury, Zhong, Stoica 2014 (Varys): SEBF with MADD
     """

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import amount, counted_of
+from planner.formatting import amount, counted, counted_of
 from planner.options import Options
 from planner_models.coflows.plan.completion import Completion, find_met, replay
 from planner_models.coflows.plan.lower_bounds import alone_ms
@@ -65,7 +65,9 @@ def _describe(problem: CoflowsInTime, completion: Completion) -> Iterator[str]:
         is_met, has_due = find_met(problem, taken), np.isfinite(problem.due_ms)
         says = f"{counted_of(int(is_met.sum()), int(has_due.sum()), 'deadlines', 'are')} met"
         too_short = int((has_due & (alone_ms(problem) > problem.due_ms - problem.arrival_ms)).sum())
-        yield says + (f"; {too_short} are too short for any plan." if too_short else ".")
+        yield says + (
+            f"; {counted(too_short, 'deadlines', 'are')} too short for any plan." if too_short else "."
+        )
 
 
 def _report_deadlines(problem: CoflowsInTime, completion: Completion, shown: int) -> Iterator[Section]:

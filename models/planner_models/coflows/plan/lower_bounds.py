@@ -5,7 +5,7 @@ switches a rack with $m$ peers sets up at least $m - k$ circuits while the coflo
 $\delta$; with a packet switch beside them it sets up none.
 
 Mean: on each port p, coflows with port times $t_{cp}$ and arrivals $r_c$ are jobs of one machine. With
-weights $w_{cp} \ge 0$ that sum to 1 (or the coflow's own weight) for each coflow (place 0: the bound alone, $a_c$),
+weights $w_{cp} \ge 0$ that sum to 1, or to the coflow's own weight (place 0: the bound alone, $a_c$),
 
 $$\sum_c C_c \ge \sum_c w_{c0} (r_c + a_c) + \sum_p \min \sum_c w_{cp} \left(M_{cp} + t_{cp} / 2\right)$$
 

@@ -15,8 +15,8 @@ from planner_models.coflows.problem.problem import CoflowsInTime
 
 GB_BITS: Final = 8e9
 MEAN: Final = (
-    "mean time from the arrival of a coflow until its last flow is complete, over coflows whose racks work, by "
-    "their weights; unknown where one is not complete"
+    "mean time from the arrival of a coflow until its last flow is complete, over coflows whose racks work, "
+    "by their weights; unknown where one is not complete"
 )
 SLOWDOWN: Final = "completion time of a coflow over the least that it takes alone, which no plan beats"
 CARRIES: Final = (

@@ -50,7 +50,7 @@ COFLOWS: Final = Table(
         "arrival_ms": number("time from which its flows can be sent, ms", at_least=0, at_most=MOST_MS),
         "weight": number(
             "what its completion counts in means, beside others; empty: 1", more_than=0, at_most=MOST_WEIGHT,
-            least=LEAST_WEIGHT, optional=True, may_be_blank=True, other_names=("priority weight", "importance"),
+            least=LEAST_WEIGHT, optional=True, may_be_blank=True, other_names=("importance",),
         ),
         "deadline_ms": number(
             "time from its arrival by which it should be complete, ms; empty: none", more_than=0,

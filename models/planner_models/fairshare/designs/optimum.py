@@ -81,8 +81,8 @@ def share(
 ) -> Decision[Sharing]:
     """Place replicas and share nodes so that the least share of any tenant is the largest.
 
-    Rates and splits are exact for the replicas (`solve_given`). Reserved rates come first. The bound is on the least share of any plan:
-    of one pool, and of the nodes that a tenant and a partition can use.
+    Rates and splits are exact for the replicas (`solve_given`). Reserved rates come first. The bound is on
+    the least share of any plan: of one pool, and of the nodes that a tenant and a partition can use.
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
     raises   InputError for an exact placement with even splits

@@ -211,14 +211,8 @@ def _name_full(problem: SharedStore, content: Content, level: Level) -> str:
         return BELOW
     if problem.capacity.shape[1] == 1:
         return _name(problem.node_names, level.nodes)
-    node, resource = np.nonzero(find_full(problem, content, level.tenants))
-    return few(
-        [
-            f"{problem.node_names[n]} ({problem.resource_names[r]})"
-            for n, r in zip(node, resource, strict=True)
-        ],
-        MOST_NAMES,
-    )
+    pairs = np.argwhere(find_full(problem, content, level.tenants)).tolist()
+    return few([f"{problem.node_names[n]} ({problem.resource_names[r]})" for n, r in pairs], MOST_NAMES)
 
 
 def _list_levels(problem: SharedStore, content: Content, levels: list[Level]) -> Iterator[Section]:

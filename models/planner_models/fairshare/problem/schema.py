@@ -84,8 +84,8 @@ TENANTS: Final = Table(
             may_be_blank=True, other_names=GROUP_NAMES,
         ),
         "reserved_kops": number(
-            "requests that it is served before others get more than theirs, as far as it demands them; empty: "
-            "none", at_least=0, at_most=MOST_KOPS, optional=True, may_be_blank=True,
+            "requests that it is served, as far as it demands them, before weights count; empty: none",
+            at_least=0, at_most=MOST_KOPS, optional=True, may_be_blank=True,
             other_names=("reservation", "reservation kops", "floor", "guaranteed kops"),
         ),
         "limit_kops": number(

@@ -101,7 +101,7 @@ def test_every_admitted_coflow_meets_its_deadline(problem: CoflowsInTime) -> Non
 
 
 def test_earliest_deadline_first_makes_both_late_where_admission_keeps_one() -> None:
-    """The second arrives when 20 of 100 ms are left of the first, and cannot meet its own deadline any more."""
+    """The second arrives when 20 of 100 ms are left of the first, and cannot meet its own deadline."""
     flows = [("one", "a", "b", 100.0), ("two", "a", "b", 30.0)]
     problem = problem_of({"one": 0.0, "two": 80.0}, flows, deadline_ms=[110.0, 29.0])
     assert planner.solve(problem, design="edf").metrics["missed_deadlines"] == 2.0
@@ -136,6 +136,8 @@ def test_explanations_say_why_deadlines_are_missed() -> None:
     flows = [("one", "a", "b", 40.0), ("two", "a", "c", 20.0), ("three", "a", "b", 9.0)]
     problem = problem_of(dict.fromkeys(("one", "two", "three"), 0.0), flows, deadline_ms=[50.0, 25.0, 4.0])
     explained = planner.explain(problem, design="most_deadlines").explanation
-    assert any("1 of 3 deadlines is met; 1 is too short" in sentence for sentence in explained.sentences)
+    assert any(
+        "1 of 3 deadlines is met; 1 deadline is too short" in sentence for sentence in explained.sentences
+    )
     frame = explained.sections[0].frame.set_index("coflow")
     assert frame.loc["three", "reason"] == "too short even alone"

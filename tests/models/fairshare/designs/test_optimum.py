@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,76 @@ def test_a_tenant_that_wants_little_costs_no_other_its_fair_share() -> None:
     (level,) = fair_rates.share_fairly(problem, replicas).levels
     assert level.level == pytest.approx(5 / 6)  # of both, in place of 1 and 8/10
     assert level.tenants.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_placement_keeps_reserved_rates_with_a_larger_least_share(seed: int) -> None:
+    """All placements of one replica each, by linear programs: reserved rates first, then the least share."""
+    rng = np.random.default_rng(seed)
+    names = ["A", "B", "C"]
+    tenants = {
+        name: (
+            1.0,
+            str(rng.choice(["elastic", "fixed"])),
+            {p: (float(rng.integers(2, 12)), "") for p in "pq"},
+        )
+        for name in names
+    }
+    problem = make({"n1": 9.0, "n2": 6.0}, tenants, memory_gb=4.0)
+    problem = replace(
+        problem,
+        tenants=problem.tenants.assign(
+            group=["g", "g", ""],
+            reserved_kops=rng.choice([np.nan, 3.0, 8.0], 3),
+            limit_kops=rng.choice([np.nan, 9.0], 3),
+        ),
+        groups=pd.DataFrame({"group": ["g"], "weight": [2.0]}),
+    )
+    best = max(
+        rank_by_programs(problem, nodes)
+        for nodes in itertools.product(range(2), repeat=6)
+        if max(nodes.count(0), nodes.count(1)) <= 4
+    )
+    run = planner.solve(problem, design="optimum")
+    assert not set(run.violations.frame["limit"]) - {"reserved"}
+    reserved, share = run.metrics["reserved_share"], run.metrics["min_share"]
+    assert (1.0 if reserved is None else reserved) == pytest.approx(best[0], rel=1e-5)
+    assert share == pytest.approx(best[1], rel=1e-5)
+    assert run.proof.bound is not None
+    assert run.proof.bound >= best[1] * (1 - 1e-6)
+
+
+def rank_by_programs(problem: SharedStore, nodes: tuple[int, ...]) -> tuple[float, float]:
+    """Return the largest share of reserved rates, then the largest least share, of partitions on nodes."""
+    count, tenants = len(nodes), len(problem.tenants)
+    fair, reserved, owner = fair_share_kops(problem), problem.reserved_kops, problem.tenant
+    rates = np.zeros((2 + count, count + 1))
+    for p, node in enumerate(nodes):
+        rates[node, p] = rates[2 + p, p] = 1.0
+    sums = np.array([[*(owner == t).astype(float), 0.0] for t in range(tenants)])
+    limits = np.concatenate([problem.rate_kops, problem.demand_kops])
+    mix = [
+        [*(np.arange(count) == p) - problem.share_of_tenant[p] * (owner == owner[p]), 0.0]
+        for p in range(count)
+        if problem.is_fixed[owner[p]]
+    ]
+
+    def solve(due: np.ndarray, lower: np.ndarray) -> float:
+        above = np.vstack([rates, sums, -sums, -sums])
+        above[-tenants:, -1] = due
+        right = np.concatenate([limits, problem.demand_of_tenant, -lower, np.zeros(tenants)])
+        result = linprog(
+            np.append(np.zeros(count), -1.0),
+            A_ub=above,
+            b_ub=right,
+            A_eq=mix or None,
+            b_eq=np.zeros(len(mix)) if mix else None,
+            bounds=[(0, None)] * count + [(0, 1)],
+        )
+        return float(-result.fun)
+
+    kept = solve(reserved, np.zeros(tenants))
+    return round(kept, 7), solve(fair, reserved * kept * (1 - 1e-9))
 
 
 def test_levels_of_weights_are_over_those_of_one_pool() -> None:

@@ -81,8 +81,8 @@ def simulate_filling(problem: SharedStore) -> np.ndarray:
     A group gives to its members that still grow, in proportion to weights. A tenant stops where it has all
     its demand, or where a resource that it uses is full.
     """
-    parent_of = {str(g): str(p or "") for g, p in zip(problem.groups["group"], problem.groups["parent"])}
-    weight_of = dict(zip(problem.groups["group"].astype(str), problem.groups["weight"]))
+    parent_of = {str(g): str(p or "") for g, p in problem.groups[["group", "parent"]].to_numpy()}
+    weight_of = dict(zip(problem.group_names, problem.weight_of_group, strict=True))
     groups = problem.tenants["group"].astype(str).tolist()
     total = problem.capacity.sum(axis=0)
     dominant = (problem.per_op / total).max(axis=1)

@@ -73,7 +73,26 @@ def both(*changes: Callable[[Tables], None]) -> Callable[[Tables], None]:
     return change
 
 
+def grouped(group: str, parent: str = "") -> Callable[[Tables], None]:
+    """Return a change after which tenant B is in a group, and group g is part of another."""
+
+    def change(inputs: Tables) -> None:
+        inputs["tenants"] = inputs["tenants"].assign(group=["", group])
+        inputs["groups"] = pd.DataFrame({"group": ["g", "h"], "parent": [parent, "g"], "weight": 1.0})
+
+    return change
+
+
 FAULTS = {
+    "tenants row 2: group 'k' is no group of table groups; valid: g, h": grouped("k"),
+    "groups row 1: parent 'k' is no group of table groups; valid: g, h": grouped("g", "k"),
+    "groups row 1: group 'g' is part of itself by way of its parents, must not be": grouped("g", "h"),
+    "tenants row 2: limit_kops is 3, must be at least reserved_kops, 4": lambda inputs: inputs.update(
+        tenants=inputs["tenants"].assign(reserved_kops=[np.nan, 4.0], limit_kops=[np.nan, 3.0])
+    ),
+    "tenants row 1: limit_kops is 0.0, must be greater than 0": lambda inputs: inputs.update(
+        tenants=inputs["tenants"].assign(limit_kops=[0.0, 3.0])
+    ),
     "tenants row 1: weight is 0.0, must be greater than 0": cell("tenants", 0, "weight", 0.0),
     "tenants row 1: weight is empty": cell("tenants", 0, "weight", float("nan")),
     "tenants row 2: replicas is 3, must be at most 2, the number of domains": cell(
