@@ -53,6 +53,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "fairshare/departments": {},
     "fairshare/drf": {},
     "fairshare/n_minus_1": {},
+    "fairshare/shifted_40": {},
     "topology/own_data": {},
     "topology/jupiter": {},
     "topology/training": {},

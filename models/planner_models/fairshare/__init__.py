@@ -35,11 +35,11 @@ For given replicas, `optimum` is exact: maximum flows at the levels of ever smal
 which minimum cuts find, name the nodes that hold tenants back. Placement is by greedy insertion and local
 search, and its bound is that of a store in one piece; a small problem is solved by an integer program. Where
 table `resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance`
-moves the least data. The other designs are the mechanisms of Pisces, one after the other: `fq` (fair
-queuing), `pp` (partition placement), `wa` (weight allocation), `rs` (replica selection). Their rates are
-those of the steady state. `planner simulate` runs the requests themselves: closed-loop tenants, queues of
-nodes (first come, first served, or deficit round robin), and the controllers of a design, each at its own
-period.
+moves the least data for a load of nodes, `least_moves` for the least share of `optimum`, both with a bound.
+The other designs are the mechanisms of Pisces, one after the other: `fq` (fair queuing), `pp` (partition
+placement), `wa` (weight allocation), `rs` (replica selection). Their rates are those of the steady state.
+`planner simulate` runs the requests themselves: closed-loop tenants, queues of nodes (first come, first
+served, or deficit round robin), and the controllers of a design, each at its own period.
 
 Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
 most_nodes?, group?, reserved_kops?, limit_kops?, outstanding?)`, `partitions(tenant, partition, demand_kops,
@@ -148,7 +148,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
-    best=("optimum", "rebalance", "pisces", "fq_pp_wa_flow"),
+    best=("optimum", "least_moves", "rebalance", "pisces", "fq_pp_wa_flow"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

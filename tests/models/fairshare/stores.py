@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from planner_models.fairshare import SharedStore
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Replicas
 
 
@@ -74,3 +76,36 @@ def stores(
     name, (demand, on) = next(iter(first.items()))
     first[name] = (demand + 1.0, on)
     return make(rates, people)
+
+
+def rank_by_programs(problem: SharedStore, nodes: tuple[int, ...]) -> tuple[float, float]:
+    """Return the largest share of reserved rates, then the largest least share, of partitions on nodes."""
+    count, tenants = len(nodes), len(problem.tenants)
+    fair, reserved, owner = fair_share_kops(problem), problem.reserved_kops, problem.tenant
+    rates = np.zeros((2 + count, count + 1))
+    for p, node in enumerate(nodes):
+        rates[node, p] = rates[2 + p, p] = 1.0
+    sums = np.array([[*(owner == t).astype(float), 0.0] for t in range(tenants)])
+    limits = np.concatenate([problem.rate_kops, problem.demand_kops])
+    mix = [
+        [*(np.arange(count) == p) - problem.share_of_tenant[p] * (owner == owner[p]), 0.0]
+        for p in range(count)
+        if problem.is_fixed[owner[p]]
+    ]
+
+    def solve(due: np.ndarray, lower: np.ndarray) -> float:
+        above = np.vstack([rates, sums, -sums, -sums])
+        above[-tenants:, -1] = due
+        right = np.concatenate([limits, problem.demand_of_tenant, -lower, np.zeros(tenants)])
+        result = linprog(
+            np.append(np.zeros(count), -1.0),
+            A_ub=above,
+            b_ub=right,
+            A_eq=mix or None,
+            b_eq=np.zeros(len(mix)) if mix else None,
+            bounds=[(0, None)] * count + [(0, 1)],
+        )
+        return float(-result.fun)
+
+    kept = solve(reserved, np.zeros(tenants))
+    return round(kept, 7), solve(fair, reserved * kept * (1 - 1e-9))

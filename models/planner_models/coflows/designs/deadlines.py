@@ -61,7 +61,7 @@ class Schedule(NamedTuple):
 def admit(
     problem: CoflowsInTime, *, interval_ms: Interval = 10.0, options: Options = Options()
 ) -> Decision[Service]:
-    """Admit coflows whose deadlines can be kept beside those admitted before, and serve the others behind.
+    """Admit coflows with enough free capacity for their deadlines, and serve the others behind.
 
     Coflows without a deadline, or that are not admitted, take what admitted ones leave, those with the least
     data on their busiest link for their weight first. Arrivals are not known in advance.
@@ -97,7 +97,7 @@ def meet_most(
     ] = MAX_TRIALS,
     options: Options = Options(),
 ) -> Decision[Service]:
-    """Meet the largest weight of deadlines that a search finds, and bound what is possible.
+    """Meet the largest weight of deadlines that a search finds, with a bound on that of any plan.
 
     All arrivals are known. The integer program of the bound selects coflows; those are sent by deadline, and
     the ones that are late are left out one by one (Moore 1968). Then coflows that are left out are tried
@@ -107,13 +107,13 @@ def meet_most(
     deadline = Deadline.of(options)
     if not problem.has_deadlines:
         return send_by_deadline(problem, interval_ms=interval_ms, options=options)
-    chosen, bound = select_coflows(problem, deadline, options)
+    selection, bound = select_coflows(problem, deadline, options)
     search = _Search(problem, interval_ms, bound, options)
     everyone = np.isfinite(problem.due_ms) & problem.can_complete
     search.offer(run_admission(problem, everyone, interval_ms))
     search.offer(order_by_due(problem, everyone))
     limit = min(trials, TRIED_FLOWS // max(1, len(problem.flows)))
-    for start in (chosen, search.is_met):
+    for start in (selection, search.is_met):
         limit = search.leave_out(start, limit, deadline)
     search.add_again(everyone, limit, deadline)
     return _decide(problem, search.plan, options, bound=bound)
@@ -163,17 +163,17 @@ def list_demand(problem: CoflowsInTime) -> Demand:
     return Demand(coflow[rows], time[rows], np.append(starts, len(rows)))
 
 
-def find_overloads(problem: CoflowsInTime, demand: Demand, chosen: Floats) -> list[tuple[Ints, float]]:
+def find_overloads(problem: CoflowsInTime, demand: Demand, selection: Floats) -> list[tuple[Ints, float]]:
     """Return conditions that a selection breaks: entries of `demand` in an interval, and its length, ms.
 
-    chosen  (C,) part of each coflow that is selected
+    selection  (C,) part of each coflow that is selected
     """
     overloads: list[tuple[Ints, float]] = []
     for link in range(len(demand.first) - 1):
         entries = np.arange(demand.first[link], demand.first[link + 1])
         coflow = demand.coflow[entries]
         arrival, due = problem.arrival_ms[coflow], problem.due_ms[coflow]
-        need = demand.time_ms[entries] * chosen[coflow]
+        need = demand.time_ms[entries] * selection[coflow]
         starts = np.unique(arrival)
         inside = arrival[None, :] >= starts[:, None]
         work = np.cumsum(inside * need[None, :], axis=1)
@@ -209,13 +209,13 @@ def select_coflows(
     np.maximum.at(alone, demand.coflow, demand.time_ms)
     can_meet = alone[rows] <= (problem.due_ms - problem.arrival_ms)[rows] * (1 + FEASIBILITY)
     cuts: list[tuple[Ints, float]] = []
-    chosen, bound = np.where(can_meet, 1.0, 0.0), float(value[can_meet].sum())
+    selection, bound = np.where(can_meet, 1.0, 0.0), float(value[can_meet].sum())
     is_integer = False
     for _ in range(MAX_ROUNDS):
         every = np.zeros(count)
-        every[rows] = chosen
+        every[rows] = selection
         more = find_overloads(problem, demand, every)
-        if not more and (is_integer or _is_integer(chosen)):
+        if not more and (is_integer or _is_integer(selection)):
             break
         if deadline.is_over:
             break
@@ -227,9 +227,9 @@ def select_coflows(
             bound = min(bound, solution.bound)
         if solution.x is None:
             break
-        chosen = np.clip(solution.x[: len(rows)], 0.0, 1.0)
+        selection = np.clip(solution.x[: len(rows)], 0.0, 1.0)
     result = np.zeros(count, dtype=bool)
-    result[rows] = chosen > 0.5
+    result[rows] = selection > 0.5
     return result, bound
 
 
@@ -267,7 +267,7 @@ def _is_integer(values: Floats) -> bool:
 
 
 def order_by_due(problem: CoflowsInTime, first: np.ndarray) -> Schedule:
-    """Return priorities by deadline of some coflows, (C,), at full rates; others take what these leave."""
+    """Return priorities by deadline of some coflows, (C,), at full rates, and of the others behind."""
     length = _bottleneck_ms(problem, group_flows(problem))
     rows = [
         (
@@ -328,9 +328,9 @@ def _has_room(
     rate = switch.state.left[flows] / spare
     used = np.bincount(groups.source[flows], weights=rate, minlength=racks)
     taken = np.bincount(groups.target[flows], weights=rate, minlength=racks)
-    own = slice(groups.first[coflow], groups.first[coflow + 1])
+    flows_of = slice(groups.first[coflow], groups.first[coflow + 1])
     limit = switch.link_rate * (1 + ROUNDING)
-    sources, targets = groups.source[own], groups.target[own]
+    sources, targets = groups.source[flows_of], groups.target[flows_of]
     return bool((used[sources] <= limit[sources]).all() and (taken[targets] <= limit[targets]).all())
 
 
@@ -384,12 +384,12 @@ class _Search:
             self.plan, self.share, self.is_met = plan, share, is_met
         return is_met
 
-    def leave_out(self, chosen: np.ndarray, trials: int, deadline: Deadline) -> int:
+    def leave_out(self, selection: np.ndarray, trials: int, deadline: Deadline) -> int:
         """Send a selection by deadline, and leave out a coflow at the first late one, until none is late.
 
         returns  the trials that are left
         """
-        selected = chosen.copy()
+        selected = selection.copy()
         need = self._need_ms()
         while trials > 0 and selected.any() and not self.is_optimal and not deadline.is_over:
             trials -= 1

@@ -54,7 +54,7 @@ def replay(problem: CoflowsInTime, plan: Service) -> Completion:
 
 
 def mean_completion_ms(problem: CoflowsInTime, coflow_ms: Floats) -> float:
-    """Return the mean completion time, by weights, of coflows whose racks work; NaN where one has none.
+    """Return the mean completion time, by weights, of coflows with working racks; NaN without one.
 
     coflow_ms  (C,) from their arrivals
     """

@@ -191,7 +191,7 @@ class CoflowsInTime(Racks):
 
     @cached_property
     def relative_weight(self) -> Floats:
-        """(C,) weights over the mean weight of the coflows whose racks work."""
+        """(C,) weights over the mean weight of coflows with working racks."""
         works = self.can_complete
         mean = float(self.weight[works].mean()) if works.any() else 1.0
         return self.weight / mean

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
-from planner_models.fairshare.designs import fair_rates, mechanisms, moves, optimum
+from planner_models.fairshare.designs import fair_rates, least_moves, mechanisms, moves, optimum
 from planner_models.fairshare.designs.formulation import open_model
 from planner_models.fairshare.information import (
     count_everything,
@@ -103,6 +103,16 @@ DESIGNS: Final = (
         outgrows=mechanisms.tell_window_time,
         source=PISCES,
         signalling=count_flow_weights,
+    ),
+    _of_store(
+        name="least_moves",
+        title="Least moves for fair shares",
+        decide=least_moves.share,
+        observe=observe_demand,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="nodes report demand; the controller sends moves, weights and splits",
+        source=f"{PISCES}, 3.1; Fisher 1981 (relaxations)",
+        signalling=count_everything,
     ),
     _of_store(
         name="rebalance",

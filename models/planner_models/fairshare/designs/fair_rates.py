@@ -120,7 +120,7 @@ def _level_program(
 
 
 class Exact(NamedTuple):
-    """Replicas of the integer program, None without a solution; bound on the least share; solver."""
+    """Replicas of the integer program, None without a solution; bound on its objective; solver."""
 
     replicas: Replicas | None
     bound: float | None
@@ -145,8 +145,8 @@ def place_exactly(problem: SharedStore, options: Options = Options()) -> Exact:
 
 def place_with_least_moves(
     problem: SharedStore, least_share: float, options: Options = Options(), *, reserved_share: float = 1.0
-) -> Replicas | None:
-    """Return the placement that copies the least data of those with a least share; None where not found.
+) -> Exact:
+    """Return the placement that copies the least data of those with a least share, and the bound on that, GB.
 
     By the same integer program, with the data that is copied as its objective.
     """
@@ -161,9 +161,9 @@ def place_with_least_moves(
     model = replace(built, sense="min", cost=cost, lower=lower)
     solution = backends.solve(model, options)
     if solution.x is None:
-        return None
+        return Exact(None, solution.bound, solution.backend)
     partition, node = np.nonzero(solution.x[: partitions * nodes].reshape(partitions, nodes) > 0.5)
-    return Replicas(partition, node)
+    return Exact(Replicas(partition, node), solution.bound, solution.backend)
 
 
 def build_model(problem: SharedStore, *, reserved_share: float | None = 1.0, **_: object) -> LinearProgram:

@@ -276,7 +276,9 @@ def move_less(
     fair = fair_share_kops(problem)
     best = rank(problem, replicas, served, fair)
     if len(problem.partitions) * len(problem.nodes) <= MOST_EXACT:
-        placement = fair_rates.place_with_least_moves(problem, best[1], options, reserved_share=best[0])
+        placement = fair_rates.place_with_least_moves(
+            problem, best[1], options, reserved_share=best[0]
+        ).replicas
         if placement is None:
             return replicas, served
         other = solve_given(problem, placement, options)
@@ -284,8 +286,8 @@ def move_less(
         return (placement, other) if is_better else (replicas, served)
     if len(replicas.node) > MOST_RETURNED:
         return replicas, served
-    for partition, home in _list_homes(problem, replicas)[:MOST_RETURNS]:
-        changed = _return_home(problem, replicas, partition, home)
+    for partition, home in list_homes(problem, replicas)[:MOST_RETURNS]:
+        changed = return_home(problem, replicas, partition, home)
         if changed is None:
             continue
         other = solve_given(problem, changed, options)
@@ -295,7 +297,7 @@ def move_less(
     return replicas, served
 
 
-def _list_homes(problem: SharedStore, replicas: Replicas) -> list[tuple[int, int]]:
+def list_homes(problem: SharedStore, replicas: Replicas) -> list[tuple[int, int]]:
     """Return the partitions and nodes where replicas are placed that have none now, most data first."""
     partition, node = problem.placed_replicas
     nodes = len(problem.nodes)
@@ -304,7 +306,7 @@ def _list_homes(problem: SharedStore, replicas: Replicas) -> list[tuple[int, int
     return list(zip(partition[missing][order].tolist(), node[missing][order].tolist(), strict=True))
 
 
-def _return_home(problem: SharedStore, replicas: Replicas, partition: int, home: int) -> Replicas | None:
+def return_home(problem: SharedStore, replicas: Replicas, partition: int, home: int) -> Replicas | None:
     """Return the replicas with one of a partition back on a node; None where the rules do not allow it."""
     rules, load = find_rules(problem), np.zeros(len(problem.partitions))
     state = start_state(problem, rules, load)

@@ -129,8 +129,8 @@ def _tell_reserved(problem: SharedStore, rate: Floats) -> Iterator[str]:
     reserved = np.flatnonzero(problem.reserved_kops > 0)
     if len(reserved):
         short = find_below_reserved(problem, rate)
-        kept = counted_of(len(reserved) - int(short.sum()), len(reserved), "reserved rates", "are")
-        yield f"{kept} kept" + (
+        sentence = counted_of(len(reserved) - int(short.sum()), len(reserved), "reserved rates", "are")
+        yield f"{sentence} kept" + (
             f"; not those of {_name(problem.tenant_names, np.flatnonzero(short))}." if short.any() else "."
         )
     is_limited = (problem.requested_kops > problem.limit_kops) & ~find_unsatisfied(problem, rate)
@@ -143,7 +143,7 @@ def _tell_reserved(problem: SharedStore, rate: Floats) -> Iterator[str]:
 
 
 def _list_groups(problem: SharedStore, rate: Floats, fair: Floats) -> Iterator[Section]:
-    """Yield the groups with what their tenants together get and are due, those with the least share first."""
+    """Yield the groups with sums of their tenants' rates and fair shares, the least share first."""
     if not problem.has_groups:
         return
     sums = sum_groups(problem, np.stack([rate, fair, problem.reserved_kops]))

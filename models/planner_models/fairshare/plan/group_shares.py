@@ -61,11 +61,11 @@ class Division(NamedTuple):
         if row == 0:
             return 0.0
         below, above = self.amount[row - 1], self.amount[row]
-        part = (amount - below) / (above - below)
-        return float(self.level[row - 1] + part * (self.level[row] - self.level[row - 1]))
+        fraction = (amount - below) / (above - below)
+        return float(self.level[row - 1] + fraction * (self.level[row] - self.level[row - 1]))
 
     def divide(self, amount: float) -> Floats:
-        """Return what each member takes of an amount, (m,)."""
+        """Return the amounts of the members for one of all, (m,)."""
         level = self.find_level(amount)
         if np.isinf(level):
             return self.upper

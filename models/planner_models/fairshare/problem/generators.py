@@ -313,10 +313,10 @@ def departments(
     )  # fmt: skip
     names = [f"d{row // teams + 1}.{row % teams + 1}" for row in range(count)]
     tops = [f"d{row + 1}" for row in range(departments)]
-    place = np.arange(count * tenants)
-    is_first, is_last = place % tenants == 0, (place % tenants == tenants - 1) & (tenants > 1)
+    rows = np.arange(count * tenants)
+    is_first, is_last = rows % tenants == 0, (rows % tenants == tenants - 1) & (tenants > 1)
     people = store.tenants.assign(
-        group=np.array(names, dtype=object)[place // tenants],
+        group=np.array(names, dtype=object)[rows // tenants],
         reserved_kops=np.where(is_first, reserved * nodes * RATE_KOPS / count, np.nan).round(6),
         limit_kops=np.where(is_last, limited * store.requested_kops, np.nan).round(6),
     )

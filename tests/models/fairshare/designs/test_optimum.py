@@ -21,7 +21,7 @@ from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.problem import generators
 from planner_models.fairshare.problem.problem import SharedStore
-from tests.models.fairshare.stores import make
+from tests.models.fairshare.stores import make, rank_by_programs
 
 
 def test_a_tenant_that_wants_little_costs_no_other_its_fair_share() -> None:
@@ -84,39 +84,6 @@ def test_no_placement_keeps_reserved_rates_with_a_larger_least_share(seed: int) 
     assert share == pytest.approx(best[1], rel=1e-5)
     assert run.proof.bound is not None
     assert run.proof.bound >= best[1] * (1 - 1e-6)
-
-
-def rank_by_programs(problem: SharedStore, nodes: tuple[int, ...]) -> tuple[float, float]:
-    """Return the largest share of reserved rates, then the largest least share, of partitions on nodes."""
-    count, tenants = len(nodes), len(problem.tenants)
-    fair, reserved, owner = fair_share_kops(problem), problem.reserved_kops, problem.tenant
-    rates = np.zeros((2 + count, count + 1))
-    for p, node in enumerate(nodes):
-        rates[node, p] = rates[2 + p, p] = 1.0
-    sums = np.array([[*(owner == t).astype(float), 0.0] for t in range(tenants)])
-    limits = np.concatenate([problem.rate_kops, problem.demand_kops])
-    mix = [
-        [*(np.arange(count) == p) - problem.share_of_tenant[p] * (owner == owner[p]), 0.0]
-        for p in range(count)
-        if problem.is_fixed[owner[p]]
-    ]
-
-    def solve(due: np.ndarray, lower: np.ndarray) -> float:
-        above = np.vstack([rates, sums, -sums, -sums])
-        above[-tenants:, -1] = due
-        right = np.concatenate([limits, problem.demand_of_tenant, -lower, np.zeros(tenants)])
-        result = linprog(
-            np.append(np.zeros(count), -1.0),
-            A_ub=above,
-            b_ub=right,
-            A_eq=mix or None,
-            b_eq=np.zeros(len(mix)) if mix else None,
-            bounds=[(0, None)] * count + [(0, 1)],
-        )
-        return float(-result.fun)
-
-    kept = solve(reserved, np.zeros(tenants))
-    return round(kept, 7), solve(fair, reserved * kept * (1 - 1e-9))
 
 
 def test_levels_of_weights_are_over_those_of_one_pool() -> None:
