@@ -39,7 +39,7 @@ METRICS: Final = (
         "share of deadlines, by weights, by which their coflows are complete; none without deadlines",
         VARYS,
     ),
-    metric("missed_deadlines", "coflows", "less", "coflows that are not complete by their deadline"),
+    metric("missed_deadlines", "coflows", "less", "coflows that are not complete by their deadline; none without deadlines"),
     metric("done_ms", "ms", "less", "time until the last coflow is complete; unknown where one is not"),
     metric("complete_coflows", "coflows", "more", "coflows that are complete"),
     metric(
@@ -89,7 +89,9 @@ def measure(
     is_met = find_met(problem, completion.coflow_ms)
     return values | {
         "deadlines_met": met_share(problem, is_met),
-        "missed_deadlines": float(np.isfinite(problem.due_ms).sum() - is_met.sum()),
+        "missed_deadlines": (
+            float(np.isfinite(problem.due_ms).sum() - is_met.sum()) if problem.has_deadlines else None
+        ),
         "least_p95_ms": float(np.quantile(alone, 0.95)) if len(alone) else None,
         "complete_coflows": float(complete),
         "incomplete_coflows": float(len(problem.coflows) - complete),
