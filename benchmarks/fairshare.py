@@ -6,8 +6,9 @@ Times are of the processor, after compiling.
 
 Asserted: rates of maximum flows are those of linear programs by HiGHS (where there are up to 200 tenants),
 replicas and nodes keep their limits, every replica has a place, the busiest node is within 0.01% of the
-bound, moves end within their limit and 5% of their bound (10% at a slack of 0.5%), flows of weights have at
-least the slack of swaps, and simulated nodes serve 90% to 100% of their rate.
+bound, fair shares of groups keep reserved rates and limits and use the whole pool, moves end within their
+limit and 5% of their bound (10% at a slack of 0.5%), flows of weights have at least the slack of swaps, and
+simulated nodes serve 90% to 100% of their rate.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import numpy as np
 from benchmarks.common import machine, parser_of
 from planner.options import Options
 from planner_models.fairshare import SYSTEM, SharedStore
-from planner_models.fairshare.designs import fair_rates, moves, optimum, placement, weights
+from planner_models.fairshare.designs import fair_rates, least_moves, moves, optimum, placement, weights
 from planner_models.fairshare.designs.fair_rates import share_dominant
-from planner_models.fairshare.plan.fair_shares import entitlement
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops
 from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas
@@ -141,6 +142,35 @@ def time_moves(slack: float, seed: int) -> None:
     )
 
 
+def time_groups(departments: int, teams: int, tenants: int) -> None:
+    """Print the time of fair shares in a tree of groups with reserved rates."""
+    problem = generators.departments(
+        departments=departments, teams=teams, tenants=tenants, partitions=1, nodes=200, replicas=1, seed=1
+    )
+    fair, seconds = clock(fair_share_kops, problem)
+    total = min(float(problem.rate_kops.sum()), float(problem.demand_of_tenant.sum()))
+    assert np.isclose(fair.sum(), total)
+    assert (fair >= problem.reserved_kops * (1 - EQUAL)).all()
+    assert (fair <= problem.limit_kops * (1 + EQUAL)).all()
+    name = f"groups, {len(problem.tenants):,} tenants in {len(problem.group_names):,} groups"
+    print(f"{name:<44}{seconds:>9.3f} s", flush=True)
+
+
+def time_least_moves(tenants: int, nodes: int) -> None:
+    """Print the time of the least moves for the level, within 1%, and their bound."""
+    problem = generators.zipf(
+        tenants=tenants, nodes=nodes, partitions=16, replicas=2, placed="balanced", shift=0.6,
+        weights="equal", seed=3,
+    )  # fmt: skip
+    decision, seconds = clock(least_moves.share, problem)
+    proof, size = decision.proof, float(problem.size_gb[0])
+    assert proof.bound is not None
+    assert proof.bound <= proof.objective * (1 + EQUAL)
+    name = f"least moves, {tenants:,} x 16 x {nodes}, 2 replicas"
+    copies, bound = proof.objective / size, proof.bound / size
+    print(f"{name:<44}{seconds:>9.3f} s  {copies:.0f} replicas, bound {bound:.0f}", flush=True)
+
+
 def time_weights() -> None:
     """Print the time and the least slack of weights by flow and by swaps."""
     random = np.random.default_rng(1)
@@ -210,6 +240,10 @@ def main() -> None:
     shifts = ((0.02, 1), (0.02, 3), (0.02, 5), (0.005, 1), (0.005, 2), (0.005, 7))
     for slack, seed in shifts[: 1 if arguments.quick else None]:
         time_moves(slack, seed)
+    for groups in ((10, 10, 10), (100, 10, 10), (100, 30, 30)):
+        time_groups(*groups)
+    for tenants, nodes in ((40, 10), (200, 40), (800, 160))[: 2 if arguments.quick else None]:
+        time_least_moves(tenants, nodes)
     time_weights()
     time_execution(8, 8, 5.0, 20.0, 0.9)
     if not arguments.quick:
