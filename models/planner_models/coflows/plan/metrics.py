@@ -39,7 +39,12 @@ METRICS: Final = (
         "share of deadlines, by weights, by which their coflows are complete; none without deadlines",
         VARYS,
     ),
-    metric("missed_deadlines", "coflows", "less", "coflows that are not complete by their deadline; none without deadlines"),
+    metric(
+        "missed_deadlines",
+        "coflows",
+        "less",
+        "coflows that are not complete by their deadline; none without deadlines",
+    ),
     metric("done_ms", "ms", "less", "time until the last coflow is complete; unknown where one is not"),
     metric("complete_coflows", "coflows", "more", "coflows that are complete"),
     metric(
