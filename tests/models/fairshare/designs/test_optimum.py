@@ -258,3 +258,53 @@ def test_replicas_go_back_where_that_costs_no_share(monkeypatch: pytest.MonkeyPa
     before, after = (optimum.rank(problem, *item, fair) for item in ((replicas, served), (back, again)))
     assert after >= before
     assert -after[1] <= searched
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reads_and_writes_apart_are_two_resources_where_splits_are_even(seed: int) -> None:
+    """Each replica serves an even part of the reads and applies all writes, in an own linear program."""
+    rng = np.random.default_rng(seed)
+    nodes, names, copies = ["n1", "n2", "n3"], ["A", "B", "C"], 2
+    tenants = {
+        name: (
+            float(rng.integers(1, 4)),
+            "fixed",
+            {
+                p: (float(rng.integers(5, 30)), " ".join(rng.choice(nodes, copies, replace=False)))
+                for p in "pq"
+            },
+        )
+        for name in names
+    }
+    writes = rng.uniform(0.1, 0.9, 3)
+    limits = {"reads": rng.integers(8, 20, 3).astype(float), "writes": rng.integers(8, 20, 3).astype(float)}
+    problem = make(
+        dict.fromkeys(nodes, 1e4),
+        tenants,
+        resources=pd.DataFrame(
+            [(node, name, limits[name][row]) for row, node in enumerate(nodes) for name in limits],
+            columns=["node", "resource", "capacity"],
+        ),
+        uses=pd.DataFrame(
+            [
+                (name, resource, use)
+                for name, share in zip(names, writes, strict=True)
+                for resource, use in (("reads", 1 - share), ("writes", share * copies))
+            ],
+            columns=["tenant", "resource", "per_op"],
+        ),
+    )
+    partition, node = problem.placed_replicas
+    fair, part, count = fair_share_kops(problem), problem.share_of_tenant, len(problem.partitions)
+    above, right = [], []
+    for n in range(3):
+        here = np.isin(np.arange(count), partition[node == n]) * part
+        kops = np.array([here[problem.tenant == t].sum() for t in range(3)])
+        above += [[*(kops * (1 - writes) / copies), 0.0], [*(kops * writes), 0.0]]
+        right += [limits["reads"][n], limits["writes"][n]]
+    above += [[*-np.eye(3)[t], fair[t]] for t in range(3)]
+    right += [0.0] * 3
+    bounds = [(0.0, demand) for demand in problem.demand_of_tenant] + [(0.0, 1.0)]
+    best = -linprog([0.0, 0.0, 0.0, -1.0], A_ub=above, b_ub=right, bounds=bounds).fun
+    run = planner.solve(problem, design="optimum", placement="keep", splits="even")
+    assert run.metrics["min_share"] == pytest.approx(best, rel=1e-5)
