@@ -53,10 +53,10 @@ def observe_arrivals(problem: CoflowsInTime, *, age_ms: Age = 0.0) -> CoflowsInT
     """Return the coflows as they become known, some time after they arrive."""
     if age_ms == 0:
         return problem
-    later = {"arrival_ms": problem.coflows["arrival_ms"] + age_ms}
-    if "deadline_ms" in problem.coflows:
-        later["deadline_ms"] = np.maximum(problem.coflows["deadline_ms"] - age_ms, LEAST_MS)
-    return replace(problem, coflows=problem.coflows.assign(**later))
+    later = problem.coflows.assign(arrival_ms=problem.coflows["arrival_ms"] + age_ms)
+    if "deadline_ms" in later:
+        later = later.assign(deadline_ms=np.maximum(later["deadline_ms"].to_numpy(float) - age_ms, LEAST_MS))
+    return replace(problem, coflows=later)
 
 
 @spread(reports=Reports())

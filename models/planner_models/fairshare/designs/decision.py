@@ -78,10 +78,10 @@ def decide(
     )
     placed = np.bincount(replicas.partition, minlength=len(problem.partitions))
     is_complete = bool((placed >= problem.wanted_replicas).all())
-    short = (frozenset() if is_complete else PLACES) | (
+    unkept = (frozenset() if is_complete else PLACES) | (
         frozenset() if keeps_reserved(problem, rate) else RESERVED
     )
-    return Decision(plan=plan, proof=proof, guarantees=frozenset(LIMITS) - short if short else None)
+    return Decision(plan=plan, proof=proof, guarantees=frozenset(LIMITS) - unkept if unkept else None)
 
 
 def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: float | None) -> Proof | None:

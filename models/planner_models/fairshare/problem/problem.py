@@ -283,6 +283,8 @@ def _find_limits(problem: StoreTables) -> Iterator[str]:
 
 def _find_circles(problem: StoreTables) -> Iterator[str]:
     """Yield a group that is part of itself, by way of its parents."""
+    if problem.groups is None:
+        return
     parent, ancestor = problem.parent_of_group, np.arange(len(problem.group_names))
     for _ in range(len(parent)):
         ancestor = np.where(ancestor >= 0, parent[ancestor], -1)

@@ -109,7 +109,7 @@ class StoreTables:
     @cached_property
     def demand_of_tenant(self) -> Floats:
         """(T,) requests of each tenant, up to its limit."""
-        return np.minimum(self.requested_kops, self.limit_kops)
+        return np.asarray(np.minimum(self.requested_kops, self.limit_kops))
 
     @cached_property
     def reserved_kops(self) -> Floats:
@@ -120,7 +120,8 @@ class StoreTables:
         """Return the reserved rates of tenants with other demands, up to these, (T,)."""
         if "reserved_kops" not in self.tenants:
             return np.zeros(len(self.tenants))
-        return np.minimum(self.tenants["reserved_kops"].fillna(0.0).to_numpy(float), demand_kops)
+        reserved = self.tenants["reserved_kops"].fillna(0.0).to_numpy(float)
+        return np.asarray(np.minimum(reserved, demand_kops))
 
     @cached_property
     def has_reserved(self) -> bool:
