@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from planner.arrays import Floats, Ints
 from planner.search.tolerances import ROUNDING
@@ -171,6 +170,8 @@ def fill_groups(
 
 def _fill(filling: Filling, excess: Callable[[float], Floats]) -> float:
     """Return the largest amount of the root at which no resource is above its capacity."""
+
+    from scipy.optimize import brentq  # loads slowly
 
     def largest(amount: float) -> float:
         return float(excess(amount).max(initial=-1.0))

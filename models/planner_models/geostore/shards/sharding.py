@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from planner.arrays import Ints
 from planner.errors import PlanRejected
@@ -153,6 +152,8 @@ def _mean_of_scans(keyspace: Keyspace, server: Ints) -> float | None:
 
 def keep_in_place(keyspace: Keyspace, server: Ints) -> Ints:
     """Rename servers of equal capacity so that most data stays on today's server; loads stay as they are."""
+    from scipy.optimize import linear_sum_assignment  # loads slowly
+
     if keyspace.today is None:
         return server
     count = len(keyspace.server_kops)
