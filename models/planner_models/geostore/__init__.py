@@ -132,6 +132,13 @@ SYSTEM = System(
                     about="standard deviation of the logarithm of each reported access rate",
                     seeds=5,
                 ),
+                Degradation(
+                    kind="granularity",
+                    parameter="granularity_km",
+                    values=(0.0, 1_000.0, 5_000.0, 20_000.0),
+                    unit="km",
+                    about="side of the squares within which users are reported as one",
+                ),
             ),
         ),
     ),

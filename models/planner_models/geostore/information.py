@@ -1,4 +1,4 @@
-"""Old or noisy observations of access and round-trip times, plans in truth, and messages."""
+"""Old, noisy or coarse observations of access and round-trip times, plans in truth, and messages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
+from planner.arrays import Ints
+from planner.contract.degradation import (
+    AgeS,
+    GranularityKm,
+    Noise,
+    Seed,
+    add_noise,
+    average_within,
+    drift,
+)
 from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner.errors import InputError
 from planner_models.geostore.plan.evaluation import evaluate, find_users, servers_for
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.problem.routes import EARTH_KM
+from planner_models.globe import squares
 from planner_models.networks.nodes import find_names
 
 
@@ -34,14 +46,23 @@ class Change:
 
 @spread(change=Change())
 def observe(
-    problem: Geostore, *, age_s: AgeS = 0.0, noise: Noise = 0.0, change: Change, seed: Seed = 0
+    problem: Geostore,
+    *,
+    age_s: AgeS = 0.0,
+    noise: Noise = 0.0,
+    granularity_km: GranularityKm = 0.0,
+    change: Change,
+    seed: Seed = 0,
 ) -> Geostore:
     """Return the problem with access and round-trip times as they were reported.
 
     age    figures are those of `age_s` ago; each has drifted since then (Ornstein-Uhlenbeck)
     noise  every reported access rate is multiplied by a lognormal factor of median 1
+    granularity  users of a group in regions within one square have equal rates: the mean of theirs
+
+    raises  InputError for a granularity of regions without latitude and longitude
     """
-    if age_s == 0 and noise == 0:
+    if age_s == 0 and noise == 0 and granularity_km == 0:
         return problem
     age_random, noise_random = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 0])
     rates = []
@@ -49,10 +70,24 @@ def observe(
         rate = drift(
             problem.use(column), age=age_s, memory=change.memory_s, spread=change.swing, rng=age_random
         )
-        rates.append(add_noise(rate, noise, noise_random))
+        rate = add_noise(rate, noise, noise_random)
+        if granularity_km > 0:
+            rate = average_within(rate, _blocks(problem, granularity_km))
+        rates.append(rate)
     rtt = problem.links["rtt_ms"].to_numpy(float)
     rtt = drift(rtt, age=age_s, memory=change.memory_s, spread=change.rtt_swing, rng=age_random)
     return replace(problem.with_rates(*rates), links=problem.links.assign(rtt_ms=rtt))
+
+
+def _blocks(problem: Geostore, side_km: float) -> Ints:
+    """Return the number of each user's group and square of the map, (A,)."""
+    if "latitude" not in problem.regions or "longitude" not in problem.regions:
+        raise InputError("granularity_km: regions have no latitude and longitude")
+    square = squares(
+        problem.price("latitude"), problem.price("longitude"), side_km=side_km, radius_km=EARTH_KM
+    )
+    rows = np.column_stack([problem.user_group, square[problem.user_region]])
+    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
 
 
 def realize(truth: Geostore, observed: Geostore, plan: StorePlan) -> StorePlan:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from planner.errors import InputError
 from planner_models.geostore import SYSTEM, check
 from planner_models.geostore.information import observe, realize
 from planner_models.geostore.plan.evaluation import evaluate
@@ -19,6 +22,20 @@ def test_exact_observations_are_the_problem_itself() -> None:
     assert noisy.rtt_ms == pytest.approx(problem.rtt_ms)
     old = observe(problem, age_s=3600.0, seed=1)
     assert old.rtt_ms != pytest.approx(problem.rtt_ms)
+
+
+def test_coarse_observations_have_the_mean_of_each_square() -> None:
+    problem = store(1, regions=8, groups=2, users=6)
+    world = observe(problem, granularity_km=40_000.0)
+    for users in problem.users_of:
+        rates = problem.use("reads_per_s")[users]
+        assert world.use("reads_per_s")[users].sum() == pytest.approx(rates.sum())
+    assert observe(problem, granularity_km=1.0).use("reads_per_s") == pytest.approx(
+        problem.use("reads_per_s")
+    )
+    unplaced = replace(problem, regions=problem.regions.drop(columns="latitude"))
+    with pytest.raises(InputError, match="granularity_km: regions have no latitude and longitude"):
+        observe(unplaced, granularity_km=100.0)
 
 
 def test_a_plan_in_truth_has_true_times_and_servers() -> None:
