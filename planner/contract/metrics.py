@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -88,6 +88,8 @@ class Headline:
                of `losses` that has them: a verdict says of a loss only what exceeds them
     required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
                the metric that counts it: a plan that violates one is never best where another does not
+    details    function of a problem and a plan that returns sentences, without a stop, on what was decided:
+               a verdict gives those of the best plan after its headline metric
     """
 
     metric: str
@@ -110,6 +112,7 @@ class Headline:
     unservable: Callable[[Any], str] | None = None
     unservable_losses: Callable[[Any], Mapping[str, float]] | None = None
     required: Mapping[str, str] = field(default_factory=dict)
+    details: Callable[[Any, Any], Sequence[str]] | None = None
 
 
 MONEY: Final = "monetary units"

@@ -98,11 +98,20 @@ def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
         *(Sentence(f"{run.label} {loss}.", is_loss=True) for loss in _worst_losses(run)),
         *(Sentence(f"{run.label} {guaranteed}.") for guaranteed in _guarantees(run)),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
+        *(Sentence(f"{text}.") for text in _details(run)),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run, bounds)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
         *(Sentence(f"{reason[0].upper()}{reason[1:]}.", is_loss=True) for reason in run.proof.reasons),
         *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
     ]
+
+
+def _details(run: Outcome) -> Sequence[str]:
+    """Return what a plan has decided, in sentences without a stop, where its system says it."""
+    details = run.system.plan.headline.details
+    return (
+        () if details is None or run.plan is None or run.problem is None else details(run.problem, run.plan)
+    )
 
 
 def _lost_in_any_plan(run: Outcome) -> list[str]:

@@ -1,0 +1,115 @@
+r"""Membership: sites of members, their failure detection, and the rule by which one leads.
+
+A replicated service needs a quorum of its members. Sites fail with all that is in them: hosts, racks, zones,
+regions, providers. Members suspect a leader after a silence: a short timeout raises false alarms, a long one
+lets failures last. The system places members, sets timeouts, and proves what no other places reach.
+
+Formulation, for $x_s$ members at site $s$, a leader $l$ and a timeout $T$:
+
+$$\min\; M \cdot P\Bigl(\sum_s u_s < q\Bigr) + \lambda_l \bigl(T - \tfrac D2 + f\bigr)
++ f \sum_s (x_s - [s = l])\, a_{ls}(T)
+\quad\text{s.t.}\quad \sum_s x_s = n,\quad x_l \ge 1,\quad t_l(x) \le \text{limit}$$
+
+where $M$ is a month, $u_s$ the members at $s$ that are up, $q$ the quorum, $\lambda_l$ the failures of the
+leader's site and of those above it, $D$ the interval of heartbeats, $f$ the time of a failover, $a_{ls}$ the
+false alarms of a member at $s$, and $t_l$ the time from the leader to its quorum. $P$ is exact: live members
+are convolved up the tree of sites, and failures that sites share are conditioned on. `planned` solves it by
+branch and bound over leaders and timeouts, with dynamic programming over the numbers of members; then the
+least price decides. `formulation` has every combination of failures as a scenario.
+
+Designs: `raft` leaves members where they are, or spreads them over the zones of a region, with the usual
+timeout. `leases`, `kill_host` and `short_timeouts` have f+1 members only. With leases a majority of managers
+says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; with
+`short_timeouts` two members may lead, and the time is counted.
+
+Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
+until a failure of the leader is suspected, and until the next one has taken over.
+
+Tables: `sites(site, kind, parent, fails_per_month, repair_s, price_per_month, hosts?, state?, latitude?,
+longitude?)`, `services(service, protocol, faults, members?, managers?, failover_s, down_cost_per_s,
+most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?)`, and optionally
+`delays(from, to, rtt_ms, p99_ms?, loss?)`, `shared_risks(risk, site, fails_per_month, repair_s)`,
+`pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)` and
+`current(service, site, role?, count?)`, the members of today. A plan is `members(service, site, role,
+count)`,
+`protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms)`,
+with `cheaper(service, members, price, down_s)` where cheaper members were searched, and `shed(service,
+targets)` where managers cannot watch all.
+
+>>> from planner_models import membership
+>>> problem = membership.problem.generators.small()
+>>> decision = membership.designs.planned.plan(problem)
+>>> decision.proof.status, round(decision.proof.objective, 1)
+(<Status.OPTIMAL: 'optimal'>, 679.0)
+"""
+
+from __future__ import annotations
+
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.membership import designs, plan, problem
+from planner_models.membership.designs import DESIGNS
+from planner_models.membership.designs.formulation import formulation
+from planner_models.membership.designs.what_if import explain
+from planner_models.membership.plan.check import check
+from planner_models.membership.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.membership.plan.plan import PLAN_TABLES, MembershipPlan, from_tables
+from planner_models.membership.plan.presentation import ELEMENTS, draw
+from planner_models.membership.problem.adjustments import adjust
+from planner_models.membership.problem.drawing import draw as draw_problem
+from planner_models.membership.problem.generators import PRESETS
+from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
+
+SYSTEM = System(
+    name="membership",
+    title="Membership",
+    area="storage and switches",
+    question="How many members does a service need, where, and watched how?",
+    source="Leners et al. 2015; Abraham and Dolev 2015; Haeupler and Malkhi 2015",
+    problem=ProblemType(
+        type=Membership,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=Membership.from_tables,
+        presets=PRESETS,
+        adjust=adjust,
+        draw=draw_problem,
+        elements=ELEMENTS,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    best=("planned",),
+    formulation=formulation,
+    closed="its timeouts and places are searched together, with failures convolved up the tree",
+    studies=Studies(
+        what_if=explain,
+        practice="raft",
+        practice_name="members as they are",
+        trade_off=("price", "down_s_per_month"),
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "Membership",
+    "MembershipPlan",
+    "check",
+    "designs",
+    "formulation",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,79 @@
+"""Wrong or coarse observations of failures and delays, and the messages of control planes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.degradation import Noise, Seed, add_noise
+from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner_models.membership.plan.check import read_plan
+from planner_models.membership.plan.plan import MembershipPlan
+from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.schema import KINDS, MAX_RATE
+
+Grain = Annotated[
+    Literal["site", "kind", "nothing"],
+    Field(
+        description="site: failures of each site; kind: mean of its kind; nothing: failures of hosts alone"
+    ),
+]
+
+
+def observe(
+    problem: Membership,
+    *,
+    noise: Noise = 0.0,
+    lost_heartbeats: Annotated[
+        float, Field(ge=0, lt=1, description="share of heartbeats that are lost more than is known")
+    ] = 0.0,
+    grain: Grain = "site",
+    seed: Seed = 0,
+) -> Membership:
+    """Return the problem with failures as a control plane estimates them.
+
+    noise  every rate of failures is multiplied by a lognormal factor of median 1
+    grain  rates are the mean of their kind, or those of hosts alone are known
+    """
+    changed = problem
+    if noise or grain != "site":
+        rate = problem.sites["fails_per_month"].to_numpy(float)
+        if grain == "kind":
+            mean = np.array([rate[problem.kind == kind].mean() for kind in problem.kind.tolist()])
+            rate = mean
+        elif grain == "nothing":
+            rate = np.where(problem.kind == KINDS.index("host"), rate, 0.0)
+        noisy = add_noise(rate, noise, np.random.default_rng(seed))
+        changed = replace(changed, sites=problem.sites.assign(fails_per_month=np.minimum(noisy, MAX_RATE)))
+    if lost_heartbeats and changed.delays is not None:
+        loss = changed.delays["loss"].to_numpy(float) if "loss" in changed.delays else 0.0
+        known_loss = np.maximum(0.0, 1 - (1 - np.asarray(loss)) / (1 - lost_heartbeats))
+        changed = replace(changed, delays=changed.delays.assign(loss=known_loss))
+    return changed
+
+
+def signal_votes(problem: Membership, plan: MembershipPlan) -> Signalling:
+    """Count an election of each service: a request to each member, and its vote."""
+    sizes = [item.placement.size for item in read_plan(problem, plan)]
+    messages = sum(2 * (size - 1) for size in sizes)
+    return Signalling(messages=messages, bytes=messages * (NAME + FIGURE))
+
+
+def signal_reports(problem: Membership, plan: MembershipPlan) -> Signalling:
+    """Count a report of a failure: managers agree on it, and tell each member."""
+    messages = 0
+    for item in read_plan(problem, plan):
+        managers = sum(item.placement.managers.values())
+        messages += 2 * max(managers - 1, 0) + item.placement.size
+    return Signalling(messages=messages, bytes=messages * (2 * NAME + FIGURE))
+
+
+def signal_plan(problem: Membership, plan: MembershipPlan) -> Signalling:
+    """Count all failures and delays that one planner gathers, and the places that it sends."""
+    delays = 0 if problem.delays is None else len(problem.delays)
+    size = sum(item.placement.size for item in read_plan(problem, plan))
+    messages = len(problem.sites) + delays + size
+    return Signalling(messages=messages, bytes=messages * (NAME + 2 * FIGURE))

@@ -1,0 +1,229 @@
+"""Check that tables are a plan: members at sites with hosts, quorums that meet, limits that hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, differs, exceeds
+from planner.errors import PlanRejected, did_you_mean
+from planner_models.membership.plan.evaluation import evaluate, longest_rtt_s, watch_messages
+from planner_models.membership.plan.plan import (
+    MAJORITY_RULE,
+    REACTION_RULE,
+    MembershipPlan,
+    Placement,
+)
+from planner_models.membership.problem.problem import Membership, Service
+from planner_models.membership.problem.schema import LEADER, LEASE, MANAGER
+
+PER_YEAR: Final = 365 / 30
+"""Months in a year."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServicePlan:
+    """The rows of one service, as a placement, with its commit time."""
+
+    service: Service
+    placement: Placement
+    commit_ms: float
+
+
+def read_plan(problem: Membership, plan: MembershipPlan) -> list[ServicePlan]:
+    """Return the placement of each service; raises PlanRejected where the tables are no plan."""
+    _require_names(problem, plan)
+    return [_read_service(problem, plan, service) for service in problem.service_list]
+
+
+def _require_names(problem: Membership, plan: MembershipPlan) -> None:
+    """Raise PlanRejected for services and sites that are none, and for services without a row."""
+    services = [service.name for service in problem.service_list]
+    for name, frame in plan.to_tables().items():
+        for row, service in enumerate(frame["service"].astype(str)):
+            if service not in services:
+                hint = did_you_mean(service, services)
+                raise PlanRejected(f"{name} row {row + 1}: '{service}' is no service{hint}")
+    for row, site in enumerate(plan.members["site"].astype(str)):
+        if site not in problem.site_index:
+            hint = did_you_mean(site, problem.site_index)
+            raise PlanRejected(f"members row {row + 1}: '{site}' is no site{hint}")
+        if problem.tree.children[problem.row_of(site)]:
+            raise PlanRejected(
+                f"members row {row + 1}: '{site}' has other sites in it, members cannot be there"
+            )
+
+
+def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -> ServicePlan:
+    members: dict[int, int] = {}
+    managers: dict[int, int] = {}
+    leaders = []
+    rows = plan.members[plan.members["service"].astype(str) == service.name]
+    for name, role, number in zip(rows["site"].astype(str), rows["role"], rows["count"], strict=True):
+        site = problem.row_of(name)
+        counts = managers if role == MANAGER else members
+        counts[site] = counts.get(site, 0) + int(number)
+        if role == LEADER:
+            leaders += [site] * int(number)
+    if len(leaders) != 1:
+        raise PlanRejected(f"members: service '{service.name}' has {len(leaders)} leaders, must have one")
+    protocol, watch = (_row_of(frame, name, service) for name, frame in _single_rows(plan))
+    count = sum(members.values())
+    if int(protocol["n"]) != count:
+        raise PlanRejected(
+            f"protocol: n of service '{service.name}' is {protocol['n']:g}, its members are {count}"
+        )
+    if int(protocol["quorum"]) > count:
+        raise PlanRejected(
+            f"protocol: quorum of service '{service.name}' is {protocol['quorum']:g}, must be at most {count}"
+        )
+    return ServicePlan(
+        service=service,
+        placement=Placement(
+            members=members,
+            managers=managers,
+            leader=leaders[0],
+            rule=str(protocol["name"]),
+            quorum=int(protocol["quorum"]),
+            kind=str(watch["kind"]),
+            interval_s=float(watch["interval_ms"]) / 1e3,
+            timeout_s=float(watch["timeout_ms"]) / 1e3,
+            unwatched=_count_unwatched(plan, service),
+        ),
+        commit_ms=float(protocol["commit_ms"]),
+    )
+
+
+def _single_rows(plan: MembershipPlan) -> tuple[tuple[str, pd.DataFrame], tuple[str, pd.DataFrame]]:
+    return ("protocol", plan.protocol), ("watch", plan.watch)
+
+
+def _row_of(frame: pd.DataFrame, name: str, service: Service) -> pd.Series:
+    """Return the row of a service; raises PlanRejected where there is none."""
+    rows = frame[frame["service"].astype(str) == service.name]
+    if not len(rows):
+        raise PlanRejected(f"{name}: has no row of service '{service.name}'")
+    return rows.iloc[0]
+
+
+def _count_unwatched(plan: MembershipPlan, service: Service) -> float:
+    if plan.shed is None:
+        return 0.0
+    return float(plan.shed["targets"][plan.shed["service"].astype(str) == service.name].sum())
+
+
+def check(problem: Membership, plan: MembershipPlan) -> Violations:
+    """Return the constraint violations of the plan, by name.
+
+    hosts       more members at a site than it has hosts
+    quorums     two quorums may share no correct member, or fewer members than the faults need
+    one_leader  two members may lead, seconds in a year
+    commit      a quorum has a decision later than the limit, ms
+    price       members cost more than the limit
+    timeout     a timeout is shorter than the interval, or than the longest round-trip time, ms
+    capacity    watched processes send more than managers can receive, messages in a second
+
+    raises  PlanRejected where the tables name what is not there, or contradict each other or the delays
+    """
+    violations = Violations()
+    for item in read_plan(problem, plan):
+        _check_commit_time(problem, item)
+        for limit, amount, allowed, unit in (
+            *_quorum_amounts(item),
+            *_limit_amounts(problem, item),
+            *_watch_amounts(problem, item),
+        ):
+            if exceeds(amount, allowed, relative=EXACT):
+                violations += Violations.of(
+                    limit, where=[item.service.name], amount=[amount], allowed=allowed, unit=unit
+                )
+        violations += _check_hosts(problem, item)
+    return violations
+
+
+Amounts = list[tuple[str, float, float, str]]
+
+
+def _check_commit_time(problem: Membership, item: ServicePlan) -> None:
+    """Raise PlanRejected where the time until a quorum has a decision is not that of the delays."""
+    row = problem.delay_matrix.rtt_ms[problem.leaf_number[item.placement.leader]]
+    times = [0.0]
+    for site, count in item.placement.members.items():
+        times += [float(row[problem.leaf_number[site]])] * (count - (site == item.placement.leader))
+    commit = sorted(times[1:])[item.placement.quorum - 2] if item.placement.quorum > 1 else 0.0
+    if differs(item.commit_ms, commit):
+        raise PlanRejected(
+            f"protocol: commit_ms of service '{item.service.name}' is {item.commit_ms:.9g}, the delays make "
+            f"it {commit:.9g}"
+        )
+
+
+def _quorum_amounts(item: ServicePlan) -> Amounts:
+    """Return the amounts by which quorums may miss each other, and members are too few for the faults."""
+    service, placement = item.service, item.placement
+    count, faults = placement.size, service.faults
+    if placement.rule == MAJORITY_RULE:
+        shared = faults + 1 if service.is_byzantine else 1
+        needed = math.ceil((count + shared) / 2)
+        fewest = 3 * faults + 1 if service.is_byzantine else 1
+        return [
+            ("quorums", float(needed - placement.quorum), 0.0, "members"),
+            ("quorums", float(fewest - count), 0.0, "members"),
+        ]
+    return [("quorums", float(faults + 1 - count), 0.0, "members")]
+
+
+def _limit_amounts(problem: Membership, item: ServicePlan) -> Amounts:
+    """Return the amounts that the limits of a service are for."""
+    service, placement = item.service, item.placement
+    both = evaluate(problem, service, placement).two_leaders * PER_YEAR
+    amounts: Amounts = []
+    if placement.rule == REACTION_RULE and placement.size > 1:
+        amounts.append(("one_leader", max(both, 1e-9), 0.0, "s a year"))
+    if placement.rule not in (MAJORITY_RULE, REACTION_RULE) and not placement.managers:
+        amounts.append(("one_leader", 1.0, 0.0, "s a year"))
+    if service.commit_limit_ms is not None:
+        amounts.append(("commit", item.commit_ms, service.commit_limit_ms, "ms"))
+    if service.price_limit is not None:
+        amounts.append(("price", price_of(problem, placement), service.price_limit, ""))
+    return amounts
+
+
+def _watch_amounts(problem: Membership, item: ServicePlan) -> Amounts:
+    """Return the times that a timeout must not be below, and the load of managers."""
+    placement = item.placement
+    shortest = max(placement.interval_s, longest_rtt_s(problem, placement)) if placement.size > 1 else 0.0
+    amounts: Amounts = [("timeout", (shortest - placement.timeout_s) * 1e3, 1e-9 * shortest * 1e3, "ms")]
+    capacity = problem.watcher(placement.kind).capacity_per_s
+    if capacity is not None and placement.kind == LEASE:
+        amounts.append(("capacity", watch_messages(item.service, placement), capacity, "messages/s"))
+    return amounts
+
+
+def _check_hosts(problem: Membership, item: ServicePlan) -> Violations:
+    """Return the sites with more members, or more managers, than hosts."""
+    violations = Violations()
+    for counts in (item.placement.members, item.placement.managers):
+        sites = np.array(sorted(counts), dtype=np.int64)
+        amount = np.array([counts[site] for site in sites.tolist()], dtype=float)
+        capacity = problem.tree.capacity[sites].astype(float)
+        over = np.flatnonzero(amount > capacity)
+        violations += Violations.of(
+            "hosts",
+            where=[f"{item.service.name} at {problem.site_names[int(sites[row])]}" for row in over],
+            amount=amount[over],
+            allowed=capacity[over],
+            unit="members",
+        )
+    return violations
+
+
+def price_of(problem: Membership, placement: Placement) -> float:
+    """Return the price of members and managers for a month."""
+    counts = (*placement.members.items(), *placement.managers.items())
+    return float(sum(count * problem.price[site] for site, count in counts))

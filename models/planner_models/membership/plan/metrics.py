@@ -1,0 +1,207 @@
+"""Metrics of system `membership`: the seconds that services are down in a month, and their causes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from planner.contract.metrics import MONEY, Headline, less, more
+from planner.formatting import amount, counted, number
+from planner_models.membership.plan.check import PER_YEAR, ServicePlan, price_of, read_plan
+from planner_models.membership.plan.evaluation import (
+    Downtime,
+    evaluate,
+    monthly_alarms,
+    watch_messages,
+    watchers_of,
+)
+from planner_models.membership.plan.plan import MembershipPlan, Placement
+from planner_models.membership.plan.watching import detection_s
+from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.tree import DAY_S, MONTH_S
+
+SOURCE: Final = "Leners et al. 2015"
+METRICS: Final = (
+    less(
+        "down_s_per_month", "s a month", "time in a month that a service is down, in the mean", title="down"
+    ),
+    less(
+        "two_leaders_s",
+        "s a year",
+        "time in a year in which two members lead, of all services",
+        SOURCE,
+        title="two leaders",
+    ),
+    less("false_alarms", "a day", "leaders suspected a day though they are up, of all services", SOURCE),
+    less(
+        "detect_s",
+        "s",
+        "time from a leader's failure to its suspicion, in the mean",
+        SOURCE,
+        title="detection",
+    ),
+    less(
+        "commit_ms", "ms", "time until a quorum has a decision, of the slowest service", title="commit time"
+    ),
+    less("price", MONEY, "price of all members and managers for a month"),
+    less("cost", MONEY, "price, and cost of the seconds down, for a month"),
+    more("members", "members", "members that decide, of all services"),
+    more("zones", "zones", "zones with members of a service, in the mean"),
+    more("regions", "regions", "regions with members of a service, in the mean"),
+    less(
+        "no_quorum_s",
+        "s a month",
+        "time in a month with too few members or managers up, in the mean",
+        title="without quorum",
+    ),
+    less(
+        "cut_off_s", "s a month", "time in a month that working members are cut off", SOURCE, title="cut off"
+    ),
+    less("unwatched", "targets", "processes that managers cannot watch, because their capacity is short"),
+    less(
+        "messages_per_s",
+        "messages/s",
+        "messages of failure detection in a second",
+        title="detection messages",
+    ),
+    less("bytes_per_s", "bytes/s", "bytes of failure detection in a second", title="detection bytes"),
+)
+HEADLINE_TABLE: Final = (
+    "down_s_per_month",
+    "two_leaders_s",
+    "false_alarms",
+    "detect_s",
+    "commit_ms",
+    "price",
+    "members",
+    "unwatched",
+)
+
+
+def say_details(problem: Membership, plan: MembershipPlan) -> list[str]:
+    """Return sentences on a plan of one service: its members, cheaper ones, and other timeouts."""
+    items = read_plan(problem, plan)
+    if len(items) != 1:
+        return []
+    item = items[0]
+    sentences = [f"{say_places(problem, item.placement)}{say_cheaper(plan)}"]
+    alarms = say_timeouts(problem, item)
+    if alarms:
+        sentences.append(alarms)
+    both = evaluate(problem, item.service, item.placement).two_leaders
+    if both == 0:
+        sentences.append("Two leaders: never")
+    return sentences
+
+
+def say_places(problem: Membership, placement: Placement) -> str:
+    """Return the number of members, and their numbers by site: `5 members, 2+2+1 in 3 regions`."""
+    words = counted(placement.size, "members")
+    for kind in ("region", "zone", "host"):
+        by_site: Counter[int] = Counter()
+        for site, count in placement.members.items():
+            by_site[problem.site_above(site, kind)] += count
+        if len(by_site) > 1 or kind == "host":
+            parts = "+".join(str(count) for count in sorted(by_site.values(), reverse=True))
+            return f"{words}, {parts} in {counted(len(by_site), f'{kind}s')}"
+    return words
+
+
+def say_cheaper(plan: MembershipPlan) -> str:
+    """Return the fewest seconds down of cheaper members: `; nothing cheaper is below 31 s a month`."""
+    if plan.cheaper is None or not len(plan.cheaper):
+        return ""
+    return f"; nothing cheaper is below {number(float(plan.cheaper['down_s'].min()))} s a month (proven)"
+
+
+def say_timeouts(problem: Membership, item: ServicePlan) -> str:
+    """Return the false alarms of the timeout, and those of a shorter one."""
+    placement = item.placement
+    watchers = watchers_of(problem, placement)
+    if not watchers:
+        return ""
+    shorter = max(placement.timeout_s - placement.interval_s, placement.interval_s)
+    timeouts = np.array([placement.timeout_s, shorter])
+    alarms = monthly_alarms(problem, placement.leader, watchers, placement.interval_s, timeouts)
+    daily = alarms * DAY_S / MONTH_S
+    words = f"Timeout {amount(placement.timeout_s * 1e3, 'ms')}: {_daily(float(daily[0]))}"
+    if shorter < placement.timeout_s:
+        words += f"; {amount(shorter * 1e3, 'ms')}: {number(float(daily[1]))}"
+    return words
+
+
+def _daily(alarms: float) -> str:
+    return f"{number(alarms)} false {'alarm' if alarms == 1 else 'alarms'} a day"
+
+
+HEADLINE: Final = Headline(
+    metric="down_s_per_month",
+    verb="is down {}",
+    then="price",
+    then_words="for",
+    losses={"two_leaders_s": "has two leaders for {}", "unwatched": "cannot watch {}"},
+    worst=("two_leaders_s",),
+    cost="down_s_per_month",
+    table=HEADLINE_TABLE,
+    details=say_details,
+    required={"one_leader": "two_leaders_s"},
+)
+LIMITS: Final = {
+    "hosts": "sites with more members than hosts",
+    "quorums": "services whose quorums may not meet",
+    "one_leader": "services with two leaders",
+    "commit": "services with late decisions",
+    "price": "services over their price",
+    "timeout": "services with too short a timeout",
+    "capacity": "services with overloaded managers",
+}
+
+
+def measure(
+    problem: Membership,
+    plan: MembershipPlan,
+    previous: MembershipPlan | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    items = read_plan(problem, plan)
+    down = [evaluate(problem, item.service, item.placement) for item in items]
+    price = sum(price_of(problem, item.placement) for item in items)
+    cost = price + sum(
+        item.service.down_cost_per_s * item_down.total for item, item_down in zip(items, down, strict=True)
+    )
+    messages = [watch_messages(item.service, item.placement) for item in items]
+    sent = sum(
+        rate * problem.watcher(item.placement.kind).bytes for rate, item in zip(messages, items, strict=True)
+    )
+    return {
+        **_downtime_metrics(items, down),
+        "commit_ms": max(item.commit_ms for item in items),
+        "price": price,
+        "cost": cost,
+        "members": float(sum(item.placement.size for item in items)),
+        "zones": _mean_sites(problem, items, "zone"),
+        "regions": _mean_sites(problem, items, "region"),
+        "unwatched": sum(item.placement.unwatched for item in items),
+        "messages_per_s": sum(messages),
+        "bytes_per_s": sent,
+    }
+
+
+def _downtime_metrics(items: list[ServicePlan], down: list[Downtime]) -> Mapping[str, float | None]:
+    detect = [detection_s(item.placement.interval_s, item.placement.timeout_s) for item in items]
+    return {
+        "down_s_per_month": float(np.mean([item_down.total for item_down in down])),
+        "two_leaders_s": PER_YEAR * sum(item_down.two_leaders for item_down in down),
+        "false_alarms": sum(item_down.alarms for item_down in down) * DAY_S / MONTH_S,
+        "detect_s": float(np.mean(detect)),
+        "no_quorum_s": float(np.mean([item_down.no_quorum for item_down in down])),
+        "cut_off_s": sum(item_down.cut_off for item_down in down),
+    }
+
+
+def _mean_sites(problem: Membership, items: list[ServicePlan], kind: str) -> float:
+    counts = [len({problem.site_above(site, kind) for site in item.placement.members}) for item in items]
+    return float(np.mean(counts))

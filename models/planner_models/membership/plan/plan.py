@@ -1,0 +1,183 @@
+"""The plan of system `membership`: members with their sites, the protocol, and the failure detection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from planner.contract.table import Table, choice, label, number
+from planner.contract.tables import collect_tables, validate_tables
+from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.schema import (
+    LEADER,
+    MANAGER,
+    MAX_MEMBERS,
+    MAX_MS,
+    MEMBER,
+    ROLES,
+    WATCHER_KINDS,
+)
+
+MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE = "majority", "managers", "kill", "reaction"
+RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE)
+"""Who may lead: whom a quorum elects; whom a majority of managers reports as last; the same after the other
+hosts are stopped; and whoever suspects the leader."""
+SERVICE: Final = label("name of the service")
+
+MEMBERS: Final = Table(
+    name="members",
+    about="members and managers of a service at a site",
+    columns={
+        "service": SERVICE,
+        "site": label("site of the members"),
+        "role": choice("leader, member or manager", ROLES),
+        "count": number("members there", at_least=1, at_most=MAX_MEMBERS, whole=True),
+    },
+    key=("service", "site", "role"),
+)
+PROTOCOL: Final = Table(
+    name="protocol",
+    about="who may lead a service, and the members that must agree",
+    columns={
+        "service": SERVICE,
+        "name": choice("who may lead", RULES),
+        "n": number("members that decide", at_least=1, at_most=MAX_MEMBERS, whole=True),
+        "quorum": number("members that must agree", at_least=1, at_most=MAX_MEMBERS, whole=True),
+        "rounds": number("rounds of messages for a decision", at_least=1, at_most=1e6, whole=True),
+        "commit_ms": number("time until a quorum has a decision, ms", at_least=0, at_most=1e12),
+    },
+    key=("service",),
+)
+WATCH: Final = Table(
+    name="watch",
+    about="failure detection of a service",
+    columns={
+        "service": SERVICE,
+        "kind": choice("kind of the detector", WATCHER_KINDS),
+        "interval_ms": number("time between two messages, ms", more_than=0, at_most=MAX_MS),
+        "timeout_ms": number("silence after which a process is suspected, ms", more_than=0, at_most=MAX_MS),
+    },
+    key=("service",),
+)
+CHEAPER: Final = Table(
+    name="cheaper",
+    about="least seconds down that cheaper members of a service reach, by their number; proven",
+    columns={
+        "service": SERVICE,
+        "members": number("members that decide", at_least=1, at_most=MAX_MEMBERS, whole=True),
+        "price": number("their price for a month", at_least=0),
+        "down_s": number("least seconds down in a month", at_least=0),
+    },
+    key=("service", "members"),
+    may_be_empty=True,
+)
+SHED: Final = Table(
+    name="shed",
+    about="watched processes that managers cannot follow, because their capacity is short",
+    columns={
+        "service": SERVICE,
+        "targets": number("processes that are not watched", more_than=0, at_most=1e9),
+    },
+    key=("service",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (MEMBERS, PROTOCOL, WATCH, CHEAPER, SHED)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MembershipPlan:
+    """Members with their sites, the protocol and the failure detection of each service.
+
+    members   service, site, role, count
+    protocol  service, name, n, quorum, rounds, commit_ms
+    watch     service, kind, interval_ms, timeout_ms
+    cheaper   service, members, price, down_s; None: nothing cheaper was searched
+    shed      service, targets; None: all are watched
+    """
+
+    members: pd.DataFrame
+    protocol: pd.DataFrame
+    watch: pd.DataFrame
+    cheaper: pd.DataFrame | None = None
+    shed: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the plan."""
+        return collect_tables(self, PLAN_TABLES)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Placement:
+    """Sites of the members of one service, and their failure detection.
+
+    members      number of members by site, the leader among them
+    managers     number of managers by site
+    leader       site of the leader
+    rule         who may lead, see `RULES`
+    quorum       members that must agree
+    kind         of the failure detector
+    unwatched    processes that managers cannot follow
+    """
+
+    members: Mapping[int, int]
+    managers: Mapping[int, int]
+    leader: int
+    rule: str
+    quorum: int
+    kind: str
+    interval_s: float
+    timeout_s: float
+    unwatched: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Members that decide."""
+        return sum(self.members.values())
+
+
+def make_plan(
+    problem: Membership,
+    placements: Mapping[str, Placement],
+    commit_ms: Mapping[str, float],
+    *,
+    cheaper: pd.DataFrame | None = None,
+) -> MembershipPlan:
+    """Return the plan of placements, by service, with the time until a quorum has a decision."""
+    members, protocol, watch, shed = [], [], [], []
+    for service, placement in placements.items():
+        members += [(service, *row) for row in _tabulate_members(problem, placement)]
+        protocol.append((service, placement.rule, placement.size, placement.quorum, 1, commit_ms[service]))
+        watch.append((service, placement.kind, placement.interval_s * 1e3, placement.timeout_s * 1e3))
+        if placement.unwatched > 0:
+            shed.append((service, placement.unwatched))
+    return MembershipPlan(
+        members=pd.DataFrame(members, columns=list(MEMBERS.columns)),
+        protocol=pd.DataFrame(protocol, columns=list(PROTOCOL.columns)),
+        watch=pd.DataFrame(watch, columns=list(WATCH.columns)),
+        cheaper=cheaper,
+        shed=pd.DataFrame(shed, columns=list(SHED.columns)) if shed else None,
+    )
+
+
+def _tabulate_members(problem: Membership, placement: Placement) -> list[tuple[str, str, float]]:
+    """Return site, role and count of members and managers: the leader first."""
+    rows = [(problem.site_names[placement.leader], LEADER, 1.0)]
+    for site, count in sorted(placement.members.items()):
+        followers = count - (site == placement.leader)
+        if followers:
+            rows.append((problem.site_names[site], MEMBER, float(followers)))
+    rows += [
+        (problem.site_names[site], MANAGER, float(count))
+        for site, count in sorted(placement.managers.items())
+        if count
+    ]
+    return rows
+
+
+def from_tables(problem: Membership, tables: Mapping[str, pd.DataFrame]) -> MembershipPlan:  # noqa: ARG001
+    """Return the plan in some tables; raises InputError with every error in them."""
+    frames = validate_tables(PLAN_TABLES, tables, required=("members", "protocol", "watch"))
+    return MembershipPlan(**frames)

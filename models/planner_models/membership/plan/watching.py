@@ -1,0 +1,90 @@
+"""Failure detection by heartbeats in closed form: false alarms and times to detect of a timeout.
+
+A process sends a heartbeat every `interval`; each is lost with a probability, and takes half of the
+round-trip time, and an exponential time more. Whoever watches it suspects it after a silence of `timeout`
+since the last heartbeat came.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+
+POINTS: Final = 16
+"""Quantiles of the delay of the last heartbeat that the mean is taken over."""
+CELLS: Final = 1_000_000
+"""Probabilities that are computed at once."""
+NEVER: Final = 1e-30
+"""Probability below which further heartbeats change nothing."""
+
+
+def false_alarm_rates(interval_s: float, timeout_s: Floats, loss: Floats, spread_s: Floats) -> Floats:
+    """Return false alarms of one watched process in a second, for each way of heartbeats and timeout, (C, T).
+
+    (1 - p) / D x E_x[prod_j (p + (1 - p)(1 - F(T + x - jD)))], for a last heartbeat that took x: none of the
+    heartbeats after it comes in time. The least delay adds to both sides of each time, and cancels.
+
+    loss, spread_s  (C,) share of heartbeats that are lost, and mean of the exponential part of their delay
+    """
+    chunk = max(1, CELLS // (len(timeout_s) * POINTS))
+    rates = [
+        _alarm_chunk(interval_s, timeout_s, loss[start : start + chunk], spread_s[start : start + chunk])
+        for start in range(0, len(loss), chunk)
+    ]
+    return np.concatenate(rates) if rates else np.zeros((0, len(timeout_s)))
+
+
+def _alarm_chunk(interval_s: float, timeout_s: Floats, loss: Floats, spread_s: Floats) -> Floats:
+    lost, spread = loss[:, None, None], spread_s[:, None, None]
+    late = -spread * np.log1p(-(np.arange(POINTS) + 0.5) / POINTS)
+    silent = np.ones((len(loss), len(timeout_s), POINTS))
+    last = int(np.ceil((float(timeout_s.max()) + float(late.max())) / interval_s)) + 1
+    for number in range(1, last + 1):
+        since = timeout_s[:, None] + late - number * interval_s
+        is_sent = since >= -1e-9 * interval_s
+        scale = np.where(spread > 0, spread, 1.0)
+        missing = np.where(spread > 0, np.exp(-np.maximum(since, 0.0) / scale), 0.0)
+        silent *= np.where(is_sent, lost + (1 - lost) * missing, 1.0)
+        if not (is_sent & (silent > NEVER)).any():
+            break
+    return np.asarray((1 - loss[:, None]) / interval_s * silent.mean(axis=2))
+
+
+def paused_alarms(pauses: Sequence[tuple[float, float]], interval_s: float, timeout_s: Floats) -> Floats:
+    """Return false alarms by pauses of the watched process in a month, one for each timeout, (T,).
+
+    pauses  number in a month, and mean length, s, of exponential pauses; each begins at a uniform phase of
+            the interval: E_phase[P(pause > T - phase)]
+    """
+    alarms = np.zeros(len(timeout_s))
+    for per_month, mean_s in pauses:
+        if per_month > 0 and mean_s > 0:
+            phase = min(interval_s / mean_s, 700.0)
+            late = np.exp(-np.maximum(timeout_s - interval_s, 0.0) / mean_s)
+            alarms += per_month * late * -math.expm1(-phase) / phase
+    return alarms
+
+
+def detection_s(interval_s: float, timeout_s: float) -> float:
+    """Return the mean time from a failure to its suspicion, s: the timeout, less half an interval."""
+    return max(timeout_s - interval_s / 2, 0.0)
+
+
+def lease_load(targets: float, timeout_s: float) -> float:
+    """Return the messages that targets with leases send in a second.
+
+    A ZooKeeper client pings after a third of its timeout, or after 1 s of silence if that is sooner.
+    """
+    return targets / min(timeout_s / 3, 1.0)
+
+
+def shortest_lease_s(targets: float, capacity_per_s: float) -> float:
+    """Return the shortest timeout of leases at which the load is within a capacity; inf for none."""
+    if targets <= 0:
+        return 0.0
+    return 3 * targets / capacity_per_s if targets <= capacity_per_s else math.inf

@@ -1,0 +1,123 @@
+"""Adjustments that apply to every problem of system `membership`, whatever its source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.membership.problem.problem import USUAL, Membership
+from planner_models.membership.problem.schema import KINDS, MAX_RATE, WATCHER_KINDS
+
+Factor = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+
+
+def adjust(
+    problem: Membership,
+    *,
+    rate: Annotated[
+        dict[str, Factor], Field(description="kinds of sites, and what their failures are multiplied by")
+    ] = {},  # noqa: B006 - never changed
+    rate_sites: Annotated[
+        dict[str, Factor], Field(description="sites, and what their failures are multiplied by")
+    ] = {},  # noqa: B006 - never changed
+    rtt: Annotated[Positive, Field(description="all round-trip times are multiplied by this")] = 1.0,
+    lost: Annotated[tuple[str, ...], Field(description="sites that are down for good")] = (),
+    more_hosts: Annotated[
+        dict[str, Annotated[int, Field(ge=0, le=1000)]],
+        Field(description="sites without others in them, and members more that they can have"),
+    ] = {},  # noqa: B006 - never changed
+    timeout: Annotated[
+        dict[str, Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)]],
+        Field(description="kinds of failure detectors, and their timeout in ms"),
+    ] = {},  # noqa: B006 - never changed
+    target_scale: Annotated[
+        Positive, Field(description="processes that managers watch are multiplied by this")
+    ] = 1.0,
+) -> Membership:
+    """Return the problem with other failures, delays, hosts or timeouts.
+
+    raises  InputError for kinds and sites that are none
+    """
+    sites = _scale_failures(problem, rate, rate_sites)
+    if lost:
+        blank = pd.Series("", index=sites.index)
+        state = sites.get("state", blank).to_numpy(object).copy()
+        state[problem.require("lost", lost)] = "lost"
+        sites = sites.assign(state=state)
+    if more_hosts:
+        sites = sites.assign(hosts=_add_hosts(problem, more_hosts))
+    delays = problem.delays
+    if rtt != 1 and delays is not None:
+        columns = [name for name in ("rtt_ms", "p99_ms") if name in delays]
+        delays = delays.assign(**{name: delays[name] * rtt for name in columns})
+    services = problem.services
+    if target_scale != 1:
+        targets = [float(item.targets or item.size) for item in problem.service_list]
+        services = services.assign(targets=np.round(np.array(targets) * target_scale))
+    watchers = _set_timeouts(problem, timeout) if timeout else problem.watchers
+    if sites is problem.sites and delays is problem.delays and services is problem.services:
+        return problem if watchers is problem.watchers else replace(problem, watchers=watchers)
+    return replace(problem, sites=sites, delays=delays, services=services, watchers=watchers)
+
+
+def _scale_failures(
+    problem: Membership, rate: dict[str, float], rate_sites: dict[str, float]
+) -> pd.DataFrame:
+    """Return the sites with failures multiplied, by kinds and by sites."""
+    faults = [
+        f"rate: '{kind}' is no kind of site" + did_you_mean(kind, KINDS) for kind in rate if kind not in KINDS
+    ]
+    if faults:
+        raise InputError(*faults)
+    if not rate and not rate_sites:
+        return problem.sites
+    factor = np.array([rate.get(KINDS[kind], 1.0) for kind in problem.kind.tolist()])
+    factor[problem.require("rate_sites", rate_sites)] *= np.array(list(rate_sites.values()))
+    scaled = problem.sites["fails_per_month"].to_numpy(float) * factor
+    return problem.sites.assign(fails_per_month=np.minimum(scaled, MAX_RATE))
+
+
+def _add_hosts(problem: Membership, more_hosts: dict[str, int]) -> np.ndarray:
+    """Return the column of hosts with more of them."""
+    rows = problem.require("more_hosts", more_hosts)
+    faults = [
+        f"more_hosts: '{name}' has other sites in it, members cannot be there"
+        for name, row in zip(more_hosts, rows.tolist(), strict=True)
+        if problem.tree.children[row]
+    ]
+    if faults:
+        raise InputError(*faults)
+    blank = np.full(len(problem.sites), np.nan)
+    hosts = problem.sites["hosts"].to_numpy(float).copy() if "hosts" in problem.sites else blank
+    before = problem.tree.capacity[rows]
+    hosts[rows] = before + np.array(list(more_hosts.values()))
+    return hosts
+
+
+def _set_timeouts(problem: Membership, timeout: dict[str, float]) -> pd.DataFrame:
+    """Return the table of watchers with other timeouts; a kind without a row gets one."""
+    faults = [
+        f"timeout: '{kind}' is no kind of failure detector" + did_you_mean(kind, WATCHER_KINDS)
+        for kind in timeout
+        if kind not in WATCHER_KINDS
+    ]
+    if faults:
+        raise InputError(*faults)
+    kinds = [] if problem.watchers is None else problem.watchers["kind"].astype(str).tolist()
+    rows = []
+    for kind in [*kinds, *(kind for kind in timeout if kind not in kinds)]:
+        watcher = problem.watcher(kind)
+        seconds = timeout[kind] / 1e3 if kind in timeout else watcher.timeout_s
+        usual = USUAL[kind]
+        interval = watcher.interval_s
+        if kind in timeout and kind not in kinds:
+            interval = min(usual.interval_s, seconds / 3)
+        capacity = float("nan") if watcher.capacity_per_s is None else watcher.capacity_per_s
+        rows.append((kind, interval * 1e3, seconds * 1e3, capacity, watcher.bytes))
+    return pd.DataFrame(rows, columns=["kind", "interval_ms", "timeout_ms", "capacity_per_s", "bytes"])

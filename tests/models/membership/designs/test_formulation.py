@@ -1,0 +1,26 @@
+"""The formal model against the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyomo.environ as pyo
+import pytest
+
+from planner.errors import InputError
+from planner_models.membership import formulation
+from planner_models.membership.designs import planned
+from planner_models.membership.problem.generators import regions, small
+
+
+@pytest.mark.slow
+def test_the_model_has_the_optimum_of_the_search() -> None:
+    problem = replace(small(), pauses=None)
+    model = formulation(problem)
+    pyo.SolverFactory("appsi_highs").solve(model)
+    assert pyo.value(model.proof_objective) == pytest.approx(planned.plan(problem).proof.objective, rel=1e-4)
+
+
+def test_many_elements_are_refused() -> None:
+    with pytest.raises(InputError, match="the formal model has at most 14"):
+        formulation(regions())

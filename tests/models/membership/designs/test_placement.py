@@ -1,0 +1,139 @@
+"""Planned places and timeouts against every placement, leader and timeout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from planner.arrays import Floats
+from planner.contract.proof import Status
+from planner_models.membership import Membership
+from planner_models.membership.designs import planned
+from planner_models.membership.designs.placement import timeout_grid
+from planner_models.membership.plan.check import check
+from planner_models.membership.plan.evaluation import commit_time_ms, monthly_alarms
+from planner_models.membership.plan.metrics import measure
+from planner_models.membership.problem.generators import regions, small
+from planner_models.membership.problem.schema import HEARTBEAT
+from tests.models.membership.failures import MONTH_S, live_probabilities, placements
+from tests.models.membership.problems import memberships
+
+
+def best_of_all(problem: Membership) -> tuple[float, float] | None:
+    """Return the fewest seconds down of every placement, leader and timeout, and the least price of those."""
+    service = problem.service_list[0]
+    watcher, quorum = problem.watcher(HEARTBEAT), service.quorum(service.size)
+    values = []
+    for counts in placements(problem, service.size):
+        states = live_probabilities(problem, counts)
+        without_quorum = MONTH_S * sum(share for live, share in states.items() if live < quorum)
+        members = {problem.site_names.index(name): count for name, count in counts.items()}
+        price = sum(count * float(problem.price[site]) for site, count in members.items())
+        if service.price_limit is not None and price > service.price_limit:
+            continue
+        for leader in members:
+            limit = service.commit_limit_ms
+            if limit is None or commit_time_ms(problem, members, leader, quorum) <= limit:
+                values += [
+                    (without_quorum + seconds, price)
+                    for seconds in watching_s(problem, members, leader, timeout_grid(watcher))
+                ]
+    if not values:
+        return None
+    fewest = min(values)[0]
+    return fewest, min(price for down, price in values if down <= fewest * (1 + 1e-9))
+
+
+def watching_s(problem: Membership, members: dict[int, int], leader: int, timeouts: Floats) -> list[float]:
+    """Return the seconds of failures and false alarms of a leader, for each timeout that reaches all."""
+    service, watcher = problem.service_list[0], problem.watcher(HEARTBEAT)
+    followers = {
+        site: count - (site == leader) for site, count in members.items() if count > (site == leader)
+    }
+    numbers = problem.leaf_number
+    rtt_s = [problem.delay_matrix.rtt_ms[numbers[leader], numbers[site]] / 1e3 for site in followers]
+    alarms = monthly_alarms(problem, leader, followers, watcher.interval_s, timeouts)
+    rate = float(problem.tree.leaf_rate[leader])
+    return [
+        rate * (timeout - watcher.interval_s / 2 + service.failover_s) + alarm * service.failover_s
+        for timeout, alarm in zip(timeouts.tolist(), alarms.tolist(), strict=True)
+        if timeout >= max(rtt_s)
+    ]
+
+
+def assert_is_best(problem: Membership) -> None:
+    decision = planned.plan(problem)
+    best = best_of_all(problem)
+    if best is None:
+        assert decision.proof.status is Status.INFEASIBLE
+        return
+    assert decision.plan is not None
+    metrics = measure(problem, decision.plan, None)
+    assert decision.proof.status is Status.OPTIMAL
+    assert metrics["down_s_per_month"] == pytest.approx(best[0], rel=2.1e-5)
+    bound = decision.proof.bound
+    assert bound is not None
+    assert bound <= best[0] * (1 + 1e-9)
+    assert not len(check(problem, decision.plan))
+
+
+@given(memberships())
+@settings(max_examples=6)
+def test_no_other_placement_leader_or_timeout_is_better(problem: Membership) -> None:
+    assert_is_best(problem)
+
+
+def test_the_small_problem_is_solved() -> None:
+    assert_is_best(small())
+
+
+@pytest.mark.parametrize("limit", [0.5, 1.0, 70.0])
+def test_limits_of_commit_times_hold(limit: float) -> None:
+    problem = small()
+    services = problem.services.assign(most_commit_ms=limit)
+    assert_is_best(replace(problem, services=services))
+
+
+def test_the_nearest_quorum_is_named_where_none_is_near_enough() -> None:
+    problem = small()
+    changed = replace(problem, services=problem.services.assign(most_commit_ms=0.5))
+    decision = planned.plan(changed)
+    assert decision.proof.reasons == (
+        "store: no quorum of 2 is within 0.5 ms; the nearest is 1 ms from 'east a'",
+    )
+
+
+def test_a_limit_of_the_price_is_kept_or_named() -> None:
+    problem = small()
+    assert_is_best(replace(problem, services=problem.services.assign(most_price_per_month=125.0)))
+    decision = planned.plan(replace(problem, services=problem.services.assign(most_price_per_month=100.0)))
+    assert decision.proof.reasons == ("store: no 3 members cost at most 100 a month",)
+
+
+def test_least_cost_weighs_seconds_against_the_price() -> None:
+    problem = small()
+    cheap = replace(problem, services=problem.services.assign(down_cost_per_s=1e-6))
+    decision = planned.plan(cheap, objective="cost")
+    assert decision.plan is not None
+    metrics = measure(cheap, decision.plan, None)
+    assert metrics["price"] == 125.0
+    assert decision.proof.bound == pytest.approx(metrics["cost"], rel=1e-4)
+
+
+def test_more_sites_never_hurt() -> None:
+    downs: list[float] = []
+    for count in (1, 2, 3, 4):
+        decision = planned.plan(regions(regions=count, zones=2, hosts=2, faults=1, seed=3), cheaper=False)
+        downs.append(decision.proof.objective or 0.0)
+    assert downs == sorted(downs, reverse=True)
+
+
+def test_cheaper_members_are_as_good_as_their_search_says() -> None:
+    decision = planned.plan(regions())
+    assert decision.plan is not None
+    assert decision.plan.cheaper is not None
+    rows = dict(zip(decision.plan.cheaper["members"], decision.plan.cheaper["down_s"], strict=True))
+    alone = planned.plan(regions(faults=1), cheaper=False)
+    assert rows[3.0] == pytest.approx(alone.proof.objective, rel=1e-4)

@@ -1,0 +1,64 @@
+"""Sentences and drawings of plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.contract.drawing import Curve, NetworkMap
+from planner_models.membership.designs import planned, raft
+from planner_models.membership.plan.check import read_plan
+from planner_models.membership.plan.metrics import say_details, say_places
+from planner_models.membership.plan.presentation import draw, next_leader, seconds_by_kind
+from planner_models.membership.problem.generators import regions
+
+
+def test_the_first_screen_says_places_cheaper_members_timeouts_and_leaders() -> None:
+    problem = regions()
+    plan = planned.plan(problem).plan
+    assert plan is not None
+    first, second, third = say_details(problem, plan)
+    assert first.startswith("5 members, 2+2+1 in 3 regions; nothing cheaper is below ")
+    assert first.endswith(" s a month (proven)")
+    assert second.startswith("Timeout ")
+    assert "false alarms a day; " in second
+    assert third == "Two leaders: never"
+
+
+def test_members_of_one_region_are_counted_by_zone() -> None:
+    problem = regions()
+    plan = raft.plan(problem).plan
+    assert plan is not None
+    assert say_places(problem, read_plan(problem, plan)[0].placement) == "5 members, 2+2+1 in 3 zones"
+
+
+def test_drawings_have_members_causes_and_timeouts() -> None:
+    problem = regions()
+    plan = planned.plan(problem, cheaper=False).plan
+    assert plan is not None
+    members, causes, timeouts = draw(problem, plan)
+    assert isinstance(members, NetworkMap)
+    assert isinstance(causes, Curve)
+    assert isinstance(timeouts, Curve)
+    assert members.nodes["size"].sum() == pytest.approx(5 + len(members.nodes))
+    assert any("leads" in note for note in members.nodes["note"])
+
+
+def test_the_next_leader_is_near_its_quorum_and_missing_without_one() -> None:
+    problem = regions()
+    plan = planned.plan(problem, cheaper=False).plan
+    assert plan is not None
+    item = read_plan(problem, plan)[0]
+    assert next_leader(problem, item, problem.site_names.index("provider 1")) is None
+    above = problem.site_above(item.placement.leader, "region")
+    follower = next_leader(problem, item, above)
+    assert follower is not None
+    assert above not in problem.tree.paths[follower]
+
+
+def test_failures_of_providers_and_regions_are_told_apart() -> None:
+    problem = regions(regions=1)
+    plan = raft.plan(problem).plan
+    assert plan is not None
+    seconds = seconds_by_kind(problem, read_plan(problem, plan)[0])
+    assert seconds["region"] == pytest.approx(288, rel=0.02)
+    assert seconds["provider"] == pytest.approx(30, rel=0.02)
