@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats
 from planner_models.geostore.protocol.cluster import Cluster, Operations
 from planner_models.geostore.protocol.history import run
 from planner_models.geostore.protocol.state import (
@@ -86,19 +85,6 @@ def micro_benchmark(constants: Constants, *, operations: int = 5_000, seed: int 
     frame = pd.DataFrame(table, index=[f"p{percentile:g}_ms" for percentile in PERCENTILES]).T
     frame.insert(0, "operations", [len(values) for values in rows.values()])
     return frame.rename_axis("operation").reset_index()
-
-
-def quorum_latency_ms(
-    constants: Constants, rtt_ms: Floats, replicas: int, *, draws: int = 20_000, seed: int = 0
-) -> Floats:
-    """Return draws of the latency of an operation that waits for replicas, the nearest first, ms.
-
-    rtt_ms    (D,) round trips from the client's datacenter, its own 0
-    replicas  that it waits for
-    """
-    random = np.random.default_rng(seed)
-    reply = rtt_ms + 2 * constants.local_ms + random.exponential(constants.jitter_ms, (draws, len(rtt_ms)))
-    return constants.client_ms + np.sort(reply, axis=1)[:, replicas - 1]
 
 
 def _cluster(constants: Constants) -> Cluster:

@@ -1,4 +1,4 @@
-"""Our values for the rows of Eiger that the protocol gives: Tables 2 and 4, bounds, and worked examples."""
+"""Our values for the rows of Eiger that the protocol gives: Table 2, bounds, and worked examples."""
 
 from __future__ import annotations
 
@@ -13,28 +13,22 @@ from planner_models.geostore.protocol.examples import add_to_counter
 from planner_models.geostore.protocol.history import run_many
 from planner_models.geostore.protocol.latencies import (
     PERCENTILES,
-    UW,
     calibrate,
     micro_benchmark,
-    quorum_latency_ms,
 )
-from planner_models.geostore.protocol.overheads import table_4
 from planner_models.geostore.protocol.reads import effective_time
 from planner_models.geostore.protocol.state import READ, TRANSACTION
 from planner_models.geostore.protocol.workloads import (
-    VICCI_RTT_MS,
     draw_operations,
     full_cluster,
 )
 
-QUORUMS: Final = {"read_strong_a": 3, "read_strong_b": 2, "write_strong_b": 2}
-"""Datacenters that an operation of Cassandra waits for (section 7.4)."""
 CALIBRATED: Final = ("geo_t2_read_eiger1_p50", "geo_t2_read_eiger1_p90", "geo_t2_read_eiger2_p50")
 """Rows that the three constants of latencies are fitted to."""
 
 
 def find_table_2(study: Study) -> TargetValues:
-    """Return the latencies of Table 2: Eiger's by simulation, those of quorums by order statistics."""
+    """Return the latencies of Eiger in Table 2, by simulation, and the claims of section 7 about them."""
     constants = calibrate()
     eiger = micro_benchmark(constants, operations=1_000 if study.quick else 5_000)
     values: dict[str, float | bool | None] = {}
@@ -42,11 +36,6 @@ def find_table_2(study: Study) -> TargetValues:
         kind = row.operation if row.operation.startswith("write") else f"read_{row.operation}"
         for percentile in PERCENTILES:
             values[f"geo_t2_{kind}_p{percentile:g}"] = float(getattr(row, f"p{percentile:g}_ms"))
-    rtt_ms = np.array(VICCI_RTT_MS[UW])
-    for name, replicas in QUORUMS.items():
-        quantiles = np.percentile(quorum_latency_ms(constants, rtt_ms, replicas), PERCENTILES)
-        for percentile, value in zip(PERCENTILES, quantiles.tolist(), strict=True):
-            values[f"geo_t2_{name}_p{percentile:g}"] = value
     by_name = eiger.set_index("operation")
     reads = by_name.loc[["eiger1", "eiger2", "indirect"]]
     ratio = float(by_name.loc["eiger2", "p50_ms"] / by_name.loc["eiger1", "p50_ms"])
@@ -56,8 +45,6 @@ def find_table_2(study: Study) -> TargetValues:
         "geo_write_median": float(by_name.loc["write_txn2", "p50_ms"]),
         "geo_write_p99": float(by_name.loc["write_txn2", "p99_ms"]),
         "geo_second_latency": ratio,
-        "geo_strong_a_rtt": float(np.sort(rtt_ms)[2]),
-        "geo_strong_b_rtt": float(np.sort(rtt_ms)[1]),
     }
     tail = "one client makes no queue, and pauses of servers are not modelled"
     notes = {row: tail for row in values if row.startswith("geo_t2") and row.endswith("_p99")}
@@ -66,18 +53,6 @@ def find_table_2(study: Study) -> TargetValues:
     )
     notes["geo_t2_write_txn2_p50"] = "2.5 round trips of the calibrated length take 11% less"
     notes["geo_second_latency"] = "Table 2 itself has 1.40 to 1.49; no rounds but the second one are added"
-    return TargetValues(values=values, notes=notes)
-
-
-def find_table_4(study: Study) -> TargetValues:  # noqa: ARG001 - the signature of a target
-    """Return the overheads of Table 4 from its throughputs."""
-    frame = table_4().set_index("unit")
-    values: dict[str, float | bool | None] = {
-        f"geo_t4_overhead_{unit}": float(frame.loc[unit, "max_overhead"]) for unit in frame.index
-    }
-    difference = float((frame["eiger"] - frame["all_txns"]).loc["ops"])
-    values["geo_fb_same"] = difference < 1.0
-    notes = {"geo_fb_same": f"the two runs are {difference:.1f} points apart, half of the overhead claimed"}
     return TargetValues(values=values, notes=notes)
 
 
@@ -117,8 +92,7 @@ def find_examples(study: Study) -> TargetValues:  # noqa: ARG001 - the signature
 
 
 FINDERS: Final[Mapping[str, Callable[[Study], TargetValues]]] = {
-    "table_2": find_table_2,
-    "table_4": find_table_4,
+    "table_2_eiger": find_table_2,
     "rounds": find_bounds,
     "examples": find_examples,
 }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
-
-from planner_models.geostore.protocol.targets import find_bounds, find_examples, find_table_4
+from planner_models.geostore.protocol.targets import find_bounds, find_examples
 
 QUICK = SimpleNamespace(quick=True)
 
@@ -27,9 +25,3 @@ def test_rounds_are_bounds_that_operations_reach() -> None:
     assert values["geo_write_rtts"] == 2.5
     assert values["geo_2pc_rtts"] == 1.5
     assert values["geo_read_check"] == values["geo_indirect_rtts"] == 1
-
-
-def test_table_4() -> None:
-    values = find_table_4(QUICK).values
-    assert values["geo_t4_overhead_ops"] == pytest.approx(6.6, abs=0.05)
-    assert values["geo_fb_same"] is False
