@@ -26,7 +26,7 @@ from planner_models.geostore.shards.sharding import Sharding, measure
 RUNS_GOAL_S, PARTITION_GOAL_S = 1.0, 60.0
 RUNS_GOAL_SHARE: Final = 1.01
 SERVERS_GOAL: Final = 1.24
-PIECE: Final = 0.03
+PIECE: Final = 0.02
 
 
 def user_s() -> float:

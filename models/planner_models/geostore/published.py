@@ -22,6 +22,7 @@ from planner_models.geostore.plan.evaluation import evaluate
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.generators import vicci
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.protocol.targets import FINDERS
 
 WASHINGTON: Final = 2
 """Row of the site of the client in Table 2."""
@@ -123,5 +124,6 @@ def _read_throughput() -> dict[tuple[str, str], float]:
 
 
 TARGETS: Final = read_targets(
-    "geostore", {"table_2_strong": find_table_2_strong, "rules": find_rules, "table_4": find_table_4}
+    "geostore",
+    {"table_2_strong": find_table_2_strong, "rules": find_rules, "table_4": find_table_4, **FINDERS},
 )

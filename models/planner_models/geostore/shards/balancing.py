@@ -41,10 +41,10 @@ def rebalance(keyspace: Keyspace, factor: float) -> Ints:
 
 def _place(keyspace: Keyspace, server: Ints, load: np.ndarray) -> None:
     """Place the ranges without a server, the largest first, each on the least loaded one."""
-    rest = np.flatnonzero(server == NO_SERVER)
+    unplaced = np.flatnonzero(server == NO_SERVER)
     heap = [(load[s] / capacity, s) for s, capacity in enumerate(keyspace.server_kops.tolist())]
     heapq.heapify(heap)
-    for item in rest[np.argsort(-keyspace.kops[rest], kind="stable")].tolist():
+    for item in unplaced[np.argsort(-keyspace.kops[unplaced], kind="stable")].tolist():
         ratio, target = heap[0]
         server[item] = target
         heapq.heapreplace(heap, (ratio + keyspace.kops[item] / keyspace.server_kops[target], target))

@@ -126,9 +126,9 @@ def count_servers(accesses: Accesses, server: Ints) -> Ints:
     if len(accesses.touched) == 0:
         return np.zeros(len(accesses.per_s), dtype=np.int64)
     count = int(server.max()) + 1
-    place = np.sort(accesses.owner * count + server[accesses.touched])
-    is_new = np.concatenate([[True], place[1:] != place[:-1]])
-    return np.bincount(place[is_new] // count, minlength=len(accesses.per_s))
+    pair = np.sort(accesses.owner * count + server[accesses.touched])
+    is_new = np.concatenate([[True], pair[1:] != pair[:-1]])
+    return np.bincount(pair[is_new] // count, minlength=len(accesses.per_s))
 
 
 def moved_gb(keyspace: Keyspace, server: Ints) -> float:
