@@ -6,14 +6,11 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from planner.arrays import Floats
-
-if TYPE_CHECKING:
-    from planner_models.consolidation.problem.problem import Consolidation
+from planner.arrays import Bools, Floats
 
 EXACT: Final = 1e-9
 """Relative difference that is rounding, where amounts are added."""
@@ -90,8 +87,40 @@ class Placing:
             free_whole[column] -= times * amount
 
 
+class PlacedMachines(Protocol):
+    """Attributes of a problem that placings of its M shapes of machines depend on."""
+
+    @property
+    def host_shapes(self) -> list[HostShape]:
+        """Capacities of each type of host."""
+
+    @property
+    def needs(self) -> Floats:
+        """(M, D) amount of each dimension that a machine takes."""
+
+    @property
+    def rule_columns(self) -> slice:
+        """Dimensions of rules, of which a split machine takes its amount in each of its nodes."""
+
+    @property
+    def vcpus(self) -> Floats:
+        """(M,) vCPUs that are reserved for each machine."""
+
+    @property
+    def client(self) -> Floats:
+        """(M,) vCPUs that are in one node together."""
+
+    @property
+    def split(self) -> list[str]:
+        """(M) whether a shape can be in several nodes: never, even or any."""
+
+    @property
+    def has_whole_cores(self) -> Bools:
+        """(M,) whether a machine shares no core with another one."""
+
+
 def make_placing(
-    problem: Consolidation, host_type: int, shape: int, vcpus: Amounts, node: int | None = None
+    problem: PlacedMachines, host_type: int, shape: int, vcpus: Amounts, node: int | None = None
 ) -> Placing:
     """Return the placing of a machine with some vCPUs in each node.
 
@@ -125,7 +154,7 @@ def make_placing(
     )
 
 
-def list_placings(problem: Consolidation, host_type: int, shape: int) -> list[Placing]:
+def list_placings(problem: PlacedMachines, host_type: int, shape: int) -> list[Placing]:
     """Return the placings of one machine with its reserved vCPUs that fit in an empty host of a type.
 
     They are in one node first, then in two, and so on. Machines that can be split in any way have those of an
@@ -157,7 +186,7 @@ def _is_multiple(amount: float, client: float) -> bool:
 
 
 def fill_nodes(
-    problem: Consolidation,
+    problem: PlacedMachines,
     host_type: int,
     shape: int,
     free_node: list[list[float]],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,10 @@ import pandas as pd
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner_models.consolidation.problem.rows import rows_of
 from planner_models.consolidation.problem.schema import WHOLE_HOST
-
-if TYPE_CHECKING:
-    from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.tables import ConsolidationTables
 
 
-def find_unknown_names(problem: Consolidation) -> list[str]:
+def find_unknown_names(problem: ConsolidationTables) -> list[str]:
     """Return an error for each name of a type, machine, host or group that is in no other table."""
     faults: list[str] = []
     types, shapes = problem.type_index, problem.machine_index
@@ -47,7 +44,7 @@ def find_unknown_names(problem: Consolidation) -> list[str]:
     return faults
 
 
-def find_contradictions(problem: Consolidation) -> list[str]:
+def find_contradictions(problem: ConsolidationTables) -> list[str]:
     """Return errors of numbers that contradict each other, of rules, and of zones that are too few."""
     return [
         *_find_bad_types(problem),
@@ -59,7 +56,7 @@ def find_contradictions(problem: Consolidation) -> list[str]:
     ]
 
 
-def _find_bad_types(problem: Consolidation) -> Iterator[str]:
+def _find_bad_types(problem: ConsolidationTables) -> Iterator[str]:
     """Yield an error for each type without nodes."""
     having = set(problem.nodes["host_type"].astype(str))
     where = file_name(problem.hosts, "hosts")
@@ -72,7 +69,7 @@ def _find_bad_types(problem: Consolidation) -> Iterator[str]:
     yield from shorten_faults(faults, where, "without nodes")
 
 
-def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
+def _find_bad_capacities(problem: ConsolidationTables) -> Iterator[str]:
     """Yield errors of capacities at unknown nodes, and of resources that no host has."""
     amounts: dict[str, float] = {}
     if problem.capacities is not None:
@@ -99,7 +96,7 @@ def _find_bad_capacities(problem: Consolidation) -> Iterator[str]:
     yield from shorten_faults(faults, file_name(problem.uses, "uses"), "of a resource that no host has")
 
 
-def _find_bad_vcpus(problem: Consolidation) -> Iterator[str]:
+def _find_bad_vcpus(problem: ConsolidationTables) -> Iterator[str]:
     """Yield errors of numbers of vCPUs: no multiples of a client, or a minimum above the maximum."""
     where = file_name(problem.machines, "machines")
     faults = []
@@ -116,7 +113,7 @@ def _find_bad_vcpus(problem: Consolidation) -> Iterator[str]:
     yield from shorten_faults(faults, where, "with wrong numbers of vCPUs")
 
 
-def _find_bad_rules(problem: Consolidation) -> Iterator[str]:
+def _find_bad_rules(problem: ConsolidationTables) -> Iterator[str]:
     """Yield errors of rules: together and apart for one group, targets that are missing."""
     if problem.rules is None:
         return
@@ -139,7 +136,7 @@ def _find_bad_rules(problem: Consolidation) -> Iterator[str]:
     yield from shorten_faults(faults, file_name(frame, "rules"), "that contradict")
 
 
-def _find_bad_domains(problem: Consolidation) -> Iterator[str]:
+def _find_bad_domains(problem: ConsolidationTables) -> Iterator[str]:
     """Yield errors of rules that need more zones than there are, and of zones in two tables."""
     zones = len(problem.zone_names)
     for limit in problem.domain_limits:
@@ -152,7 +149,7 @@ def _find_bad_domains(problem: Consolidation) -> Iterator[str]:
             )
 
 
-def _find_bad_nodes_of_now(problem: Consolidation) -> Iterator[str]:
+def _find_bad_nodes_of_now(problem: ConsolidationTables) -> Iterator[str]:
     """Yield errors of nodes in `now` that a host's type does not have."""
     if problem.now is None or problem.present is None or "node" not in problem.now:
         return
@@ -170,7 +167,7 @@ def _find_bad_nodes_of_now(problem: Consolidation) -> Iterator[str]:
     yield from shorten_faults(faults, file_name(problem.now, "now"), "with unknown nodes")
 
 
-def find_oversized(problem: Consolidation) -> list[str]:
+def find_oversized(problem: ConsolidationTables) -> list[str]:
     """Return an error for each machine that is larger than any host, or than any node if it is not split."""
     where = file_name(problem.machines, "machines")
     faults = []
@@ -180,7 +177,7 @@ def find_oversized(problem: Consolidation) -> list[str]:
     return list(shorten_faults(faults, where, "that fit in no host"))
 
 
-def _say_excess(problem: Consolidation, shape: int) -> str:
+def _say_excess(problem: ConsolidationTables, shape: int) -> str:
     """Return the amount of a machine that no host or node has, with the largest one there is."""
     is_split = problem.split[shape] != "never"
     unit = ("threads", "GB of memory")
