@@ -120,7 +120,7 @@ def check_labels(run: Run) -> None:
             assert total == pytest.approx(lost, rel=1e-5, abs=1e-5), f"{run.label}: labels"
         picture = network_svg(drawing)
         assert ("Labels cover" in picture) == (total > 0)
-        assert not total or f"of the {amount_or_number(total, drawing.lost_unit)} that " in picture
+        assert not total or f"the {amount_or_number(total, drawing.lost_unit)} that " in picture
 
 
 def size_of(unit: str) -> float:

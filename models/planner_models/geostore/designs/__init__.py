@@ -39,7 +39,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="near_users",
-        title="Replicas near users",
+        title="Replica near each user",
         decide=near_users.place,
         observe=information.observe,
         mechanism=Mechanism.REACTION,
@@ -95,21 +95,21 @@ DESIGNS: Final = (
     ),
     Design(
         name="survive_zone",
-        title="Voters in zones of the home region",
+        title="Majority by zones of the home region",
         decide=leaders.place_survive_zone,
         source="CockroachDB, multi-region survival goals",
         signalling=no_signalling,
     ),
     Design(
         name="survive_region",
-        title="Voters in several regions",
+        title="Majority by regions",
         decide=leaders.place_survive_region,
         source="CockroachDB, multi-region survival goals",
         signalling=no_signalling,
     ),
     Design(
         name="volley",
-        title="Weighted centres",
+        title="Weighted centre",
         decide=volley.place,
         observe=information.observe,
         mechanism=Mechanism.REACTION,
@@ -119,7 +119,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="bids",
-        title="Bids of regions",
+        title="Bidding by regions",
         decide=bids.place,
         observe=information.observe,
         mechanism=Mechanism.PRIORITY_RANKING,

@@ -43,10 +43,10 @@ METRICS: Final = (
     less("write_ms", "ms", "mean time of a page's writes, by write operations", title="write time"),
     less("write_ms_p99", "ms", "99th percentile of the time of a page's writes", title="99% write time"),
     more(
-        "within_limit", "", "share of requests within the limits of their group", title="share within limits"
+        "within_limit_share", "", "share of requests within the limits of their group", title="share within limits"
     ),
     less("stale_ms", "ms", "longest time until a write is visible at every replica", title="staleness"),
-    more("survives", "", "share of groups that survive what they must", title="share of groups that survive"),
+    more("surviving_share", "", "share of groups that survive what they must", title="share of groups that survive"),
     less(
         "lost_writes",
         "writes",
@@ -66,7 +66,7 @@ METRICS: Final = (
         title="requests that lose their causal past",
     ),
     less(
-        "metadata_overhead",
+        "metadata_share",
         "",
         "bytes of dependencies and time stamps over those of values, in requests of users",
     ),
@@ -163,11 +163,11 @@ def measure(
         "read_ms_p99": _quantile(state.read_ms, reads, 0.99),
         "write_ms": _mean(state.write_ms, writes),
         "write_ms_p99": _quantile(state.write_ms, writes, 0.99),
-        "within_limit": within / total if total > 0 else None,
+        "within_limit_share": within / total if total > 0 else None,
         "stale_ms": float(state.stale_ms.max(initial=0.0)),
-        "survives": float(state.survived.mean()),
+        "surviving_share": float(state.survived.mean()),
         **{name: float(values.max(initial=0.0)) for name, values in worst.items()},
-        "metadata_overhead": _metadata_share(state),
+        "metadata_share": _metadata_share(state),
         "replicas": float(state.copies.sum()),
         "moved_gb": _moved_gb(state, previous),
     }

@@ -90,7 +90,7 @@ def test_causal_groups_carry_metadata() -> None:
     state = evaluate(pair(**{"class": "causal"}), causal)
     assert state.egress_usd == pytest.approx((1 * 0.01 + 2 * 0.02) * (1000 + 8 + 16) / 1e9 * MONTH)
     share = (30 * 16 + 3 * 24) / (33 * 1000)
-    assert measure(pair(), causal, None)["metadata_overhead"] == pytest.approx(share)
+    assert measure(pair(), causal, None)["metadata_share"] == pytest.approx(share)
     assert state.load[0] == pytest.approx(13 / (1 - 0.066))
 
 
