@@ -43,10 +43,18 @@ METRICS: Final = (
     less("write_ms", "ms", "mean time of a page's writes, by write operations", title="write time"),
     less("write_ms_p99", "ms", "99th percentile of the time of a page's writes", title="99% write time"),
     more(
-        "within_limit_share", "", "share of requests within the limits of their group", title="share within limits"
+        "within_limit_share",
+        "",
+        "share of requests within the limits of their group",
+        title="share within limits",
     ),
     less("stale_ms", "ms", "longest time until a write is visible at every replica", title="staleness"),
-    more("surviving_share", "", "share of groups that survive what they must", title="share of groups that survive"),
+    more(
+        "surviving_share",
+        "",
+        "share of groups that survive what they must",
+        title="share of groups that survive",
+    ),
     less(
         "lost_writes",
         "writes",
