@@ -116,7 +116,8 @@ def test_violations_are_named(columns: dict[str, Any], limit: str, words: str | 
 
 def test_a_slow_page_violates_a_limit_that_some_region_keeps() -> None:
     routes = plan_of().routes.assign(read_from=["b", "b"], read_ms=[100.5, 1.0])
-    frame = check(pair(read_ms=[50.0]), plan_of(routes=routes)).frame
+    servers = pd.DataFrame({"region": ["a", "b"], "servers": 0.1})
+    frame = check(pair(read_ms=[50.0]), plan_of(routes=routes, servers=servers)).frame
     assert frame["limit"].tolist() == ["limits"]
     assert frame["where"].tolist() == ["reads of group 'g' from region 'a'"]
     assert (frame["amount"].iloc[0], frame["allowed"].iloc[0]) == (100.5, 50.0)
