@@ -108,21 +108,21 @@ SYSTEM = System(
         coordination=Coordination(
             scenario="consolidation/coordination",
             performance="price_per_h",
-            instances=({"problem.seed": 2}, {"problem.shapes": 12, "problem.zones": 2}),
+            instances=({"problem.machines": 1_500}, {"problem.shapes": 12, "problem.zones": 2}),
             degradations=(
-                Degradation(
-                    kind="noise",
-                    parameter="noise",
-                    values=(0.0, 0.1, 0.2, 0.5),
-                    about="largest share by which each observed request is wrong",
-                    seeds=5,
-                ),
                 Degradation(
                     kind="age",
                     parameter="age_s",
                     values=(0.0, 3600.0, 21600.0, 86400.0),
                     unit="s",
                     about="age of the numbers of machines",
+                    seeds=5,
+                ),
+                Degradation(
+                    kind="noise",
+                    parameter="noise",
+                    values=(0.0, 0.1, 0.2, 0.5),
+                    about="largest share by which each observed request is wrong",
                     seeds=5,
                 ),
                 Degradation(

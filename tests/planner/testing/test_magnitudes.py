@@ -11,6 +11,7 @@ import pytest
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.errors import InputError
 from planner.options import Options
 from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_magnitudes
@@ -28,6 +29,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "livevideo": ("links.cost",),
 }
 """Amounts in columns without a unit of their own."""
+MUST_FIT = ("consolidation",)
+"""Systems that refuse a machine that fits on no host, as sizes of many decades make."""
 
 
 @pytest.mark.slow
@@ -52,7 +55,12 @@ def test_every_problem_has_amounts_of_many_decades(name: str) -> None:
     titles = []
     for title, tables in other_magnitudes(system, base.tables, columns=COLUMNS.get(name, ())):
         titles.append(title)
-        system.problem.from_tables(tables)  # is valid
+        try:
+            system.problem.from_tables(tables)
+        except InputError:
+            assert name in MUST_FIT, title
+            assert "decades" in title
+            continue
         changed = np.concatenate(
             [
                 (new := frame[column].to_numpy(float))[new != base.tables[table][column].to_numpy(float)]

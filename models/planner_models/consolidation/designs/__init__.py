@@ -48,7 +48,6 @@ DESIGNS: Final = (
         name="spread",
         title="Spreading",
         decide=fit_rules.plan_spread,
-        observe=information.observe,
         source="Deehr et al. 2014, Table 3",
         messages="each machine as it comes; free capacity of all hosts",
         signalling=information.signal_hosts,

@@ -136,7 +136,6 @@ MACHINES: Final = Table(
             whole=True,
             optional=True,
             may_be_blank=True,
-            when_absent="machines of a shape move as many at a time as links allow",
         ),
         "dirty_gbps": number(
             "memory that it writes while it moves, Gbit/s",
