@@ -32,6 +32,7 @@ SCENARIOS: Final = {
     "capacity": ("capacity/own_data",),
     "geostore": ("geostore/own_data", "--designs", "optimum,near_users"),
     "cdnrouting": ("cdnrouting/own_data", "--designs", "joint,separate"),
+    "membership": ("membership/own_data",),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "consolidation": ("consolidation/own_data", "--designs", "patterns,best_fit"),
     "contracts": ("contracts/own_data",),

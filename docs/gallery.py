@@ -48,6 +48,7 @@ EXAMPLES: Final = {
     "brokering": Example("brokering/own_data"),
     "capacity": Example("capacity/own_data"),
     "cdnrouting": Example("cdnrouting/abilene", "joint"),
+    "membership": Example("membership/regions_etcd", "planned"),
     "circuitflows": Example("circuitflows/own_data"),
     "circuits": Example("circuits/shuffle", "solstice"),
     "coflows": Example("coflows/own_data"),

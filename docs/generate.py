@@ -34,6 +34,7 @@ EXAMPLES = {
     "brokering": "own_data",
     "capacity": "backbone",
     "cdnrouting": "abilene",
+    "membership": "regions_etcd",
     "circuitflows": "one_ring",
     "circuits": "hotspots",
     "coflows": "mapreduce",

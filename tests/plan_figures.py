@@ -318,6 +318,15 @@ def _intact(rows: pd.DataFrame, sources: set[Any], full: set[tuple[str, str]]) -
     return intact
 
 
+def membership(problem: Tables, plan: Tables) -> Figures:
+    price = problem["sites"].set_index("site")["price_per_month"]
+    rows = plan["members"]
+    deciding = rows[rows["role"] != "manager"]["count"].sum()
+    figures = {"price": float((rows["site"].map(price) * rows["count"]).sum()), "members": float(deciding)}
+    unwatched = plan["shed"]["targets"].sum() if "shed" in plan else 0.0
+    return figures | {"unwatched": float(unwatched), "commit_ms": float(plan["protocol"]["commit_ms"].max())}
+
+
 def multicast(problem: Tables, plan: Tables) -> Figures:
     needed = plan["entries"]
     limits = {layer: problem["fabric"][f"{layer}_entries"].iloc[0] for layer in needed["layer"].unique()}
@@ -457,6 +466,7 @@ FIGURES: Final[Mapping[str, Callable[[Tables, Tables], Figures]]] = {
     "flowtables": flowtables,
     "geostore": geostore,
     "livevideo": livevideo,
+    "membership": membership,
     "multicast": multicast,
     "rotors": rotors,
     "topology": topology,

@@ -54,6 +54,7 @@ LONG = (
     "fairshare",
     "flowtables",
     "geostore",
+    "membership",
     "multicast",
     "rotors",
     "routers",

@@ -27,6 +27,7 @@ OVERLOADED = {
     "circuits/skewed_64": {"problem.scale": 10.0},
     "coflows/own_data": {"problem.fail_racks": ["web"]},
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
+    "membership/own_data": {"problem.target_scale": 10.0},
     "multicast/own_data": {"problem.table_size": 1},
     "rotors/own_data": {"problem.scale": 3.0},
     "consolidation/own_data": {"problem.most": 1},

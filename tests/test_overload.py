@@ -52,6 +52,7 @@ OVERLOADS = {
     "livevideo": Overload(
         "livevideo/session_window", {"problem.capacity_scale": 0.2}, "overlay_multicast", "unserved_clients"
     ),
+    "membership": Overload("membership/own_data", {"problem.target_scale": 10.0}, "leases", "unwatched"),
     "multicast": Overload(
         "multicast/own_data", {"problem.table_size": 1}, "partitioned_aggregated", "groups_by_unicast"
     ),

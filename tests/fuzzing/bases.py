@@ -112,6 +112,7 @@ def documents() -> list[dict[str, Any]]:
     cdnrouting = {"clusters": 2}
     consolidation = {"shapes": 4, "machines": 12}
     geostore = {"regions": 6, "groups": 4}
+    membership = {"regions": 2, "zones": 2, "faults": 1}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
     coflows = {"coflows": 8}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
@@ -134,7 +135,7 @@ def documents() -> list[dict[str, Any]]:
         **traffic,
     }
     small |= {**contracts, **fairshare, **topology, **rotors, **analytics, **flowtables, **updates}
-    small |= {**cdnrouting, **consolidation, **geostore}
+    small |= {**cdnrouting, **consolidation, **geostore, **membership}
     result = []
     for base in bases():
         system = base.system

@@ -37,6 +37,7 @@ OWN_FOLDERS: Final = {
     "capacity": ["capacity/own_data"],
     "cdnrouting": ["cdnrouting/own_data"],
     "coflows": ["coflows/own_data"],
+    "membership": ["membership/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
     "rotors": ["rotors/own_data"],

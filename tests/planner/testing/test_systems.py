@@ -35,6 +35,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "livevideo": lambda presets: presets["heavy_tail"](
         videos=12, edges=4, sources=1, reflectors=3, groups=10, requests_per_video=3.0, seed=1
     ),
+    "membership": lambda presets: presets["small"](),
     "multicast": lambda presets: presets["datacenter"](
         k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
     ),
