@@ -56,7 +56,7 @@ from planner_models.membership.plan.plan import PLAN_TABLES, MembershipPlan, fro
 from planner_models.membership.plan.presentation import ELEMENTS, draw
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.drawing import draw as draw_problem
-from planner_models.membership.problem.generators import PRESETS
+from planner_models.membership.problem.generators import PRESETS, small
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
 
@@ -75,6 +75,7 @@ SYSTEM = System(
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,
+        sample=small,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,
