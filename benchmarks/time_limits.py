@@ -43,6 +43,7 @@ SCENARIOS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("flowtables/acl_1k", {}),
     ("geostore/world_60", {}),
     ("livevideo/average_day_2k_edges", {}),
+    ("membership/regions_etcd", {}),
     ("multicast/figure_5a", {}),
     ("rotors/urgent", {}),
     ("topology/blocks_64", {}),

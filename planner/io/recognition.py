@@ -316,7 +316,8 @@ def _without_rivals(
     mentions = [sheets[position].mentions(table, tables) for position in (index, *others)]
     if choice.is_complete and mentions[0] and sum(mentions) == 1:
         return choice
-    return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
+    fitting = tuple(dict.fromkeys([*choice.fitting, choice.table]))
+    return Choice(table=None, fitting=fitting, lacks=choice.lacks)
 
 
 def _any_complete(choices: Sequence[Choice], positions: Iterable[int]) -> bool:
