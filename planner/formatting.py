@@ -155,7 +155,7 @@ def figure(name: str, value: float | None, unit: str) -> str:
 SHARES: Final = (
     "share", "utilization", "isolation", "fairness", "jain", "min_max_ratio", "buffering_ratio", "duty_cycle",
     "source_load", "_risk", "error_p95", "promise_kept", "at_once", "within_bound",
-    "served",
+    "served", "deadlines_met",
 )  # fmt: skip
 """Ends of the names of figures without a unit that are parts of a whole."""
 

@@ -106,7 +106,7 @@ DESIGNS: Final = (
     ),
     _of_store(
         name="least_moves",
-        title="Least moves for fair shares",
+        title="Least movement for fair shares",
         decide=least_moves.share,
         observe=observe_demand,
         mechanism=Mechanism.TRANSPARENCY,
