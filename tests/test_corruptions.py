@@ -133,7 +133,9 @@ def is_kept(claimed: pd.DataFrame, selected: pd.DataFrame | None) -> bool:
     first, second = (_sorted(frame[list(claimed)]) for frame in (claimed, selected))
     for name in claimed:
         if pd.api.types.is_numeric_dtype(claimed[name]):
-            if not np.allclose(first[name].astype(float), second[name].astype(float), rtol=1e-6, atol=1e-9):
+            if not np.allclose(
+                first[name].astype(float), second[name].astype(float), rtol=1e-6, atol=1e-9, equal_nan=True
+            ):
                 return False
         elif first[name].astype(str).tolist() != second[name].astype(str).tolist():
             return False
