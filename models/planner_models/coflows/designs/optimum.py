@@ -152,28 +152,22 @@ class _Search:
 
     def offer(self, services: Services) -> bool:
         """Take services by circuits as the incumbent where they are better; return whether they are."""
-        coflow_ms = complete_by_circuits(self.problem, services)
-        if not self._is_better(coflow_ms):
+        mean_ms = mean_completion_ms(self.problem, complete_by_circuits(self.problem, services))
+        if not mean_ms < self.mean_ms:  # also where a coflow is not complete, NaN
             return False
-        self._take(tabulate_services(self.problem, services), coflow_ms)
+        self._take(tabulate_services(self.problem, services), mean_ms)
         return True
 
     def offer_table(self, circuits: pd.DataFrame) -> None:
         """Take the circuits of a plan as the incumbent where they are better."""
-        coflow_ms = replay(self.problem, Service(circuits=circuits)).coflow_ms
-        if self._is_better(coflow_ms):
-            self._take(circuits, coflow_ms)
+        plan = Service(circuits=circuits)
+        mean_ms = mean_completion_ms(self.problem, replay(self.problem, plan).coflow_ms)
+        if mean_ms < self.mean_ms:
+            self._take(circuits, mean_ms)
 
-    def _mean(self, coflow_ms: Floats) -> float:
-        """Return the mean completion time, by weights, ms; NaN where a coflow is not complete."""
-        return mean_completion_ms(self.problem, coflow_ms)
-
-    def _is_better(self, coflow_ms: Floats) -> bool:
-        return self._mean(coflow_ms) < self.mean_ms
-
-    def _take(self, circuits: pd.DataFrame, coflow_ms: Floats) -> None:
-        self.plan, self.mean_ms = Service(circuits=circuits), self._mean(coflow_ms)
-        progress.report(METRIC, self.mean_ms, self.bound)
+    def _take(self, circuits: pd.DataFrame, mean_ms: float) -> None:
+        self.plan, self.mean_ms = Service(circuits=circuits), mean_ms
+        progress.report(METRIC, mean_ms, self.bound)
 
     def try_order(self, rank: Floats | None) -> bool:
         """Offer the circuits of an order of coflows, lower numbers first, by Sunflow."""

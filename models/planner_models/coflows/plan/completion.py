@@ -125,7 +125,7 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
 
 
 def _carry(problem: CoflowsInTime, flow: Ints, start_ms: Floats, end_ms: Floats) -> tuple[Floats, Floats]:
-    """Return what `replay_circuits` does, of circuits for flows (rows of `flows`)."""
+    """Return bits and ends as `replay_circuits` does, of circuits for flows (rows of `flows`)."""
     rows = np.arange(len(flow))
     times_ms = np.concatenate([start_ms, end_ms])
     change = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
