@@ -121,13 +121,14 @@ def _parse(file: TableFile, text: str) -> Any:
         limit = f"must have at most {MAX_OBJECTS:,}; use Parquet"
         raise InputError(f"{file.name}: has {objects:,} lists and objects, {limit}")
     content = _parse_text(file, text)
-    if SURROGATE.search(text):
-        _require_unicode(file, content)
+    require_unicode(file.name, text, content)
     return content
 
 
-def _require_unicode(file: TableFile, content: Any) -> None:
+def require_unicode(name: str, text: str, content: Any) -> None:
     """Raise InputError where a name, key or value has half a character, which no text file can hold."""
+    if not SURROGATE.search(text):
+        return
     records = content if isinstance(content, list) else [content]
     for row, record in enumerate(records, start=1):
         try:
@@ -136,7 +137,7 @@ def _require_unicode(file: TableFile, content: Any) -> None:
             half = error.object[error.start]
             where = f" row {row}" if isinstance(content, list) else ""
             raise InputError(
-                f"{file.name}{where}: has half a character, \\u{ord(half):04x}, which is no text; was it cut?"
+                f"{name}{where}: has half a character, \\u{ord(half):04x}, which is no text; was it cut?"
             ) from None
 
 

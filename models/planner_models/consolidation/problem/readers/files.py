@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.errors import InputError
+from planner.io.json_files import require_unicode
 from planner.io.text_files import read_text, require_file
 
 MAX_DEPTH_MESSAGE: Final = "is nested too deeply"
@@ -20,11 +21,13 @@ def read_document(path: Path) -> Any:
     require_file(path)
     text = read_text(path, max_line_bytes=MAX_LINE_BYTES)
     try:
-        return json.loads(text)
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path.name} line {error.lineno}: is no JSON: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{path.name}: {MAX_DEPTH_MESSAGE}") from None
+    require_unicode(path.name, text, content)
+    return content
 
 
 def read_items(path: Path) -> list[Mapping[str, Any]]:
