@@ -18,6 +18,8 @@ from planner.io.layout import KEYS
 
 OPTION: Final = re.compile(r"(?<![\w`-])--[a-z]+(?:-[a-z]+)*(?![\w.-])")
 OTHER_PROGRAMS: Final = {
+    "--long": "openstack server list --long shows hosts and flavors",
+    "--names": "ovs-ofctl(8): --names shows names of ports and tables",
     "--no-names": "ovs-ofctl(8): --no-names shows numbers of ports and tables",
     "--nthreads": "dask worker --help",
     "--nworkers": "dask worker --help",
