@@ -58,7 +58,8 @@ cost, score and distance alone keep 10 to 13 of the 16 values on seven other see
 Tables: `clients(location, isp, content, bitrate_kbps, clients)`, `locations(location, country,
 latitude, longitude)`, `clusters(cluster, cdn, location, capacity_mbps, bandwidth_cost,
 colocation_cost, background_mbps?)`, and optionally `scores(location, cluster, score)`,
-`contracts(cdn, region, price, commitment_mbps?)`, `bids(location, cluster, score?, price?)`,
+`contracts(cdn, region, price, commitment_mbps?)`, `limits(cdn, region, min_mbps?, max_mbps?, min_share?,
+max_share?)`, `bids(location, cluster, score?, price?)`,
 `pinned` and `forbidden(location, isp, content, cdn, cluster)` with `*` for any,
 `terms(currency, cost_per, performance_weight, cost_weight, performance_per)`. A plan is
 `assignments(location, isp, content, bitrate_kbps, cluster, clients)` and
@@ -161,6 +162,8 @@ SYSTEM = System(
             "demand": "locations with clients left out",
             "pinned": "groups of clients outside their clusters",
             "forbidden": "groups of clients in forbidden clusters",
+            "caps": "CDNs with more traffic in a region than their limit",
+            "floors": "CDNs with less traffic in a region than their floor",
         },
     ),
     designs=DESIGNS,

@@ -16,7 +16,9 @@ where $f^k_{\cdot\sigma}$ routes all demands to target $k$ along any routes. A l
 which share its capacity (`direction = "undirected"`, where nothing else is said) or have it each
 ("bidirected"), or "directed". Tables in which every row of links has its opposite must say which. Of the
 modules of a link there may be any number or one. In several years, demands grow and prices change; what is
-bought stays. With a budget, the plan delivers the most demand in the worst state, then at the least cost.
+bought stays, and what is leased is paid in each year that it is there. Links may have a largest utilization
+$u_\sigma$, one without failures and one after them, which multiplies the capacity in that state. With a
+budget, the plan delivers the most demand in the worst state, then at the least cost.
 
 Demands may have classes: in a failure only the protected share of each demand of a class must fit. Where
 capacity is short, the lowest priority is left out first. Demands with tunnels take these paths only, in
@@ -34,16 +36,16 @@ programs of what does not fit in a state. The check solves those programs again 
 `sndlib` reads files of SNDlib.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?)`, `links(tail, head, capacity_mbps, link?,
-installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?)`,
-`candidates(tail, head, setup_cost, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?, link?)`,
-`modules(module, capacity_mbps, cost, cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps,
-growth?, max_latency_ms?, class?, year?)`,
-`classes(class, priority, protected_share?)`, `tunnels(path, source?, target?, parallel?, name?)`,
-`failures(failure, member, probability?)`, `years(year, demand_factor, price_factor?)` and
-`network(direction?, modules_per_link?, budget?)`. A plan is `purchases(link, module, count, added_mbps,
-cost, setup_cost, year?)`, `flows(target, link, tail, rate_mbps, year?)` without failures,
-`tunnel_flows(tunnel, rate_mbps, year?)` of demands with tunnels or latency limits and, where demand is left
-out, `unserved(source, target, class?, rate_mbps, year?)`.
+installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?)`, `candidates(tail,
+head, setup_cost, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?, link?)`, `modules(module,
+capacity_mbps, cost, cost_per_km?, max_count?, link?, tenure?)`, `demands(source, target, rate_mbps, growth?,
+max_latency_ms?, class?, year?)`, `classes(class, priority, protected_share?, growth?)`, `tunnels(path,
+source?, target?, parallel?, name?)`, `failures(failure, member, probability?)`, `years(year, demand_factor,
+price_factor?)` and `network(direction?, modules_per_link?, budget?, max_utilization?,
+max_utilization_failed?)`. A plan is `purchases(link, module, count, added_mbps, cost, setup_cost, year?)`,
+`flows(target, link, tail, rate_mbps, year?)` without failures, `tunnel_flows(tunnel, rate_mbps, year?)` of
+demands with tunnels or latency limits and, where demand is left out, `unserved(source, target, class?,
+rate_mbps, year?)`.
 
 >>> import pandas as pd
 >>> from planner_models import capacity

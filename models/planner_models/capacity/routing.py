@@ -305,9 +305,15 @@ def capacity_by_year(problem: CapacityPlanning, counts: Floats) -> Floats:
     """Return the capacity of each link in each year, (Y, L), with (Y, M) modules bought in each year."""
     options = problem.options
     added = np.zeros((len(counts), len(problem.lines)))
-    for index, bought in enumerate(counts):
-        np.add.at(added[index], options.link, bought * options.size)
-    return problem.installed_mbps + np.cumsum(added, axis=0)
+    for index, present in enumerate(options.in_force(counts)):
+        np.add.at(added[index], options.link, present * options.size)
+    return problem.installed_mbps + added
+
+
+def usable_share(problem: CapacityPlanning, state: int) -> Floats:
+    """Return the share of each link's capacity that a state may use, (L,): 0 where it is down."""
+    limit = float(problem.utilization_limit[state])
+    return np.where(down_links(problem, state), 0.0, limit)
 
 
 def required_rate(problem: CapacityPlanning, year: int, state: int) -> Floats:
@@ -335,8 +341,8 @@ def shed_by_state(problem: CapacityPlanning, capacity: Floats, program: FlowProg
     shed = np.zeros((len(capacity), states))
     for year in range(len(capacity)):
         for state in range(states):
-            up = np.where(down_links(problem, state), 0.0, capacity[year])
-            shed[year, state] = program.shed(up, required_rate(problem, year, state))
+            usable = usable_share(problem, state) * capacity[year]
+            shed[year, state] = program.shed(usable, required_rate(problem, year, state))
     return shed
 
 
@@ -405,6 +411,7 @@ def _without_routes(problem: CapacityPlanning, counts: Floats) -> Purchases:
 def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purchases:
     """Return a plan with new routes within a capacity (Y, L): the least unserved, then the least cost."""
     program = FlowProgram(problem)
+    capacity = usable_share(problem, 0) * capacity
     years = [
         route_year(problem, program, capacity[index], index) for index in range(len(problem.year_numbers))
     ]

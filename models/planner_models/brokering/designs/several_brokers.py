@@ -112,7 +112,9 @@ def assign_in_transactions(
             rounds = pd.DataFrame(rows, columns=["round", "overbooked", "withdrawn"], dtype=float)
             plan = replace(merge_plans(plans), rounds=rounds)
             proof = assignment.unproven(problem, plan, decisions[0].proof.backend)
-            return billing.add_traffic_history(problem, Decision(plan=plan, proof=proof), previous)
+            guarantees = None if problem.limits is None else assignment.WITHOUT_LIMITS
+            decision = Decision(plan=plan, proof=proof, guarantees=guarantees)
+            return billing.add_traffic_history(problem, decision, previous)
         # capacity that other brokers may still request cannot be promised twice
         share = requested / np.maximum(requested.sum(axis=0), 1e-12)
         promised[:, refused] = np.minimum(promised, share * capacity)[:, refused]

@@ -29,7 +29,7 @@ from planner.search.judged import undecided
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.check import is_overloaded, read_assignment
-from planner_models.brokering.plan.metrics import count_by_group, relieve
+from planner_models.brokering.plan.metrics import cap_groups, count_by_group, relieve
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.plan.transportation import TransportationProblem, transportation_problem
 from planner_models.brokering.problem.problem import Brokering
@@ -117,7 +117,11 @@ def _assign(
         reason = f"local deviations from the global decision leave {unserved} without a cluster"
         return Decision(plan=None, proof=undecided(reason, metric="objective"))
     result = plan.from_groups(problem, sp.csr_array(np.column_stack([assigned, shed])))
-    made = Decision(plan=result, proof=assignment.unproven(problem, result, backend))
+    made = Decision(
+        plan=result,
+        proof=assignment.unproven(problem, result, backend),
+        guarantees=None if problem.limits is None else assignment.WITHOUT_LIMITS,
+    )
     return billing.add_traffic_history(problem, made, previous)
 
 
@@ -148,12 +152,12 @@ def _keep_clients(problem: Brokering, last: Assignment) -> Ints:
 
 
 def _deviate_by_client(
-    problem: Brokering,  # noqa: ARG001 - the signature of Deviate
+    problem: Brokering,
     transport: TransportationProblem,
     assigned: Ints,
-    options: Options,  # noqa: ARG001
+    options: Options,  # noqa: ARG001 - the signature of Deviate
 ) -> Ints:
-    return relieve(transport, assigned)[0]
+    return relieve(transport, assigned, cap_groups(problem))[0]
 
 
 def _deviate_by_country(

@@ -20,6 +20,7 @@ from planner.errors import InputError
 from planner.formatting import counted, number, percent
 from planner.options import Options
 from planner.search.judged import infeasible, optimal
+from planner_models.brokering.designs.limit_prices import report_limits
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
@@ -68,6 +69,10 @@ def explain(
         sections.append(_traffic_changes(problem, decided.baseline, plan))
         sentences += _money_saved(problem, decided.baseline, plan, decided.baseline_name)
     transport = transportation_problem(problem)
+    if problem.limits is not None:
+        section, sentence = report_limits(problem, plan, transport)
+        sections.append(section)
+        sentences.append(sentence)
     relaxation = solve_relaxation(transport)
     if relaxation.bound is not None:
         reoptimization = _reoptimization(problem, relaxation, options)

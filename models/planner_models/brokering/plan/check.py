@@ -13,7 +13,7 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.brokering.plan.plan import Assignment
-from planner_models.brokering.problem import restrictions
+from planner_models.brokering.problem import restrictions, volume_limits
 from planner_models.brokering.problem.problem import Brokering
 
 
@@ -180,7 +180,50 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
     )
     rules = restrictions.match_rules(plan.assignments, problem.clusters, problem.pinned, problem.forbidden)
     pinned = _rule_violations("pinned", plan, rules.misplaced)
-    return capacity + demand + pinned + _rule_violations("forbidden", plan, rules.forbidden)
+    forbidden = _rule_violations("forbidden", plan, rules.forbidden)
+    return capacity + demand + pinned + forbidden + _limit_violations(problem, plan)
+
+
+def limited_mbps(problem: Brokering, plan: Assignment) -> Floats:
+    """Return the traffic that each limited CDN carries for the clients of its region, (K,), Mbit/s."""
+    if problem.limits is None:
+        return np.zeros(0)
+    frame = plan.assignments
+    cdn = frame["cluster"].map(problem.clusters.set_index("cluster")["cdn"])
+    country = frame["location"].map(problem.locations.set_index("location")["country"])
+    mbps = frame["clients"].to_numpy(float) * frame["bitrate_kbps"].to_numpy(float) / 1000
+    return np.array(
+        [
+            float(mbps[(cdn == name).to_numpy() & volume_limits.contains(region, country.tolist())].sum())
+            for name, region in zip(problem.limits["cdn"], problem.limits["region"], strict=True)
+        ]
+    )
+
+
+def _limit_violations(problem: Brokering, plan: Assignment) -> Violations:
+    """Return the limits of CDNs in regions that are not kept: more than a cap, or less than a floor."""
+    if problem.limits is None:
+        return Violations()
+    load, limits = limited_mbps(problem, plan), problem.volume_limits
+    names = [
+        f"{cdn} in {region}"
+        for cdn, region in zip(problem.limits["cdn"], problem.limits["region"], strict=True)
+    ]
+    over = np.flatnonzero(exceeds(load, limits.cap_mbps, relative=EXACT))
+    under = np.flatnonzero(exceeds(limits.floor_mbps, load, relative=EXACT))
+    return Violations.of(
+        "caps",
+        where=[names[row] for row in over.tolist()],
+        amount=load[over],
+        allowed=limits.cap_mbps[over],
+        unit="Mbit/s",
+    ) + Violations.of(
+        "floors",
+        where=[names[row] for row in under.tolist()],
+        amount=load[under],
+        allowed=limits.floor_mbps[under],
+        unit="Mbit/s",
+    )
 
 
 def _require_records(problem: Brokering, plan: Assignment) -> None:

@@ -17,10 +17,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.metrics import MONEY, Metric, less
 from planner_models.brokering.plan import billing
-from planner_models.brokering.plan.check import AssignmentArrays, ClientKinds, is_overloaded, read_assignment
+from planner_models.brokering.plan.check import (
+    AssignmentArrays,
+    ClientKinds,
+    is_overloaded,
+    limited_mbps,
+    read_assignment,
+)
 from planner_models.brokering.plan.plan import Assignment, read_bids
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
@@ -114,6 +120,11 @@ METRICS: Final = (
         "clients without service, after those of overloaded clusters and those without a cluster have moved",
     ),
     less("shed", "clients", "clients that the plan leaves without a cluster"),
+    less(
+        "floor_shortfall_mbps",
+        "Mbit/s",
+        "traffic that CDNs with a floor lack, over all limits; unknown without the table of limits",
+    ),
     less("congested", "clients", "clients in clusters with more load than capacity"),
     less(
         "cdns_losing_at_flat_rates",
@@ -206,6 +217,9 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "bids_per_hour": float(bid_price[assignment.cluster] @ traffic) * terms.units_per_mbps_hour,
         "unserved": float(relief.unserved),
         "shed": max(float(problem.count.sum()) - served, 0.0),
+        "floor_shortfall_mbps": None
+        if problem.limits is None
+        else float(np.maximum(problem.volume_limits.floor_mbps - limited_mbps(problem, plan), 0.0).sum()),
         "congested": congested,
         "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
         "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
@@ -309,7 +323,7 @@ def relieve_plan(problem: Brokering, assignment: AssignmentArrays) -> Relief:
         return last[1]
     cost = client_cost(problem)
     transport = transportation_problem(problem, cost.copy())
-    assigned, waiting = relieve(transport, count_by_group(problem, assignment))
+    assigned, waiting = relieve(transport, count_by_group(problem, assignment), cap_groups(problem))
     unserved = int(waiting.sum())
     penalty = unserved * transport.unserved_cost if unserved else 0.0
     np.nan_to_num(cost, copy=False)  # no client is where there is no price
@@ -329,13 +343,49 @@ def count_by_group(problem: Brokering, assignment: AssignmentArrays) -> Ints:
     return assigned
 
 
-def relieve(transport: TransportationProblem, assigned: Ints) -> tuple[Ints, Ints]:
+class CappedGroups(NamedTuple):
+    """Caps of CDNs in regions, for groups of clients.
+
+    applies   (K, G) whether the clients of a group count for a cap
+    cdn       (K,) CDN of each cap; cdn_of (C,) that of each cluster
+    cap_mbps  (K,) most traffic
+    """
+
+    applies: Bools
+    cdn: Ints
+    cdn_of: Ints
+    cap_mbps: Floats
+
+    def of(self, group: int, cluster: int) -> Bools:
+        """Return the caps that clients of a group in a cluster count for, (K,)."""
+        return np.asarray(self.applies[:, group] & (self.cdn == self.cdn_of[cluster]))
+
+    def residual(self, bitrate: Floats, assigned: Ints) -> Floats:
+        """Return what the caps leave beside assigned clients (G, C), (K,), Mbit/s."""
+        by_cdn = (self.cdn_of == self.cdn[:, None]).astype(float)
+        load = (self.applies * bitrate * (by_cdn @ assigned.T)).sum(axis=1)
+        return np.asarray(self.cap_mbps - load)
+
+
+def cap_groups(problem: Brokering) -> CappedGroups | None:
+    """Return the caps of a problem for its groups of clients; None without limits."""
+    if problem.limits is None:
+        return None
+    limits = problem.volume_limits
+    applies = limits.in_region[:, problem.groups.location]
+    return CappedGroups(applies, limits.cdn, problem.cdn, limits.cap_mbps * (1 + CAPACITY_TOLERANCE))
+
+
+def relieve(
+    transport: TransportationProblem, assigned: Ints, caps: CappedGroups | None = None
+) -> tuple[Ints, Ints]:
     """Return the assignment (G, C) after relief, and the clients (G,) that fit nowhere.
 
     An overloaded cluster first loses the clients whose cost rises least by Mbit/s. They, and clients
     that had no cluster, then go to their cheapest cluster that they fit in, the largest bitrates first.
 
     assigned  (G, C) clients of each group in each cluster; not changed
+    caps      of CDNs, which clients that move keep; None for none
     """
     assigned = assigned.copy()
     bitrate, cost = transport.bitrate_mbps, transport.cost
@@ -355,12 +405,19 @@ def relieve(transport: TransportationProblem, assigned: Ints) -> tuple[Ints, Int
                 break
     unserved = transport.count - assigned.sum(axis=1)
     waiting = np.flatnonzero(unserved)
+    below_caps = None if caps is None else caps.residual(bitrate, assigned)
     for group in waiting[np.argsort(-bitrate[waiting], kind="stable")]:
         fitting = np.flatnonzero((residual >= bitrate[group]) & np.isfinite(cost[group]))
         for cluster in fitting[np.argsort(cost[group, fitting], kind="stable")]:
             if not unserved[group]:
                 break
-            join = min(int(unserved[group]), int(max(residual[cluster], 0.0) / bitrate[group]))
+            room = float(residual[cluster])
+            if caps is not None and below_caps is not None:
+                own_caps = caps.of(int(group), int(cluster))
+                room = min(room, float(below_caps[own_caps].min(initial=np.inf)))
+            join = min(int(unserved[group]), int(max(room, 0.0) / bitrate[group]))
+            if caps is not None and below_caps is not None:
+                below_caps[own_caps] -= join * bitrate[group]
             assigned[group, cluster] += join
             residual[cluster] -= join * bitrate[group]
             unserved[group] -= join

@@ -182,12 +182,13 @@ def remove_clusters(problem: Brokering, clusters: Sequence[str], others: Sequenc
             else frame[frame[column].isin(remaining_names[column])].reset_index(drop=True)
         )
 
-    contracts = of_those(problem.contracts, "cdn")
+    contracts, limits = of_those(problem.contracts, "cdn"), of_those(problem.limits, "cdn")
     return replace(
         problem,
         clusters=remaining,
         scores=of_those(_completed_scores(problem), "cluster"),
         contracts=contracts if contracts is not None and len(contracts) else None,
+        limits=limits if limits is not None and len(limits) else None,
         bids=of_those(problem.bids, "cluster"),
         pinned=restrictions.select_rules(problem.pinned, remaining),
         forbidden=restrictions.select_rules(problem.forbidden, remaining),

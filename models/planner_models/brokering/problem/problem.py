@@ -20,18 +20,19 @@ from planner.contract.tables import file_name, report_unknown_names, row_name, s
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models import geonames
-from planner_models.brokering.problem import geography, missing_values, restrictions
+from planner_models.brokering.problem import geography, missing_values, restrictions, volume_limits
 from planner_models.brokering.problem.schema import MOST_CLIENTS, OPTIONAL, TABLES
 from planner_models.brokering.problem.terms import Terms
 
 REQUIRED_TABLES = ("clients", "locations", "clusters")
-OPTIONAL_TABLES = ("scores", "contracts", "bids", "pinned", "forbidden")
+OPTIONAL_TABLES = ("scores", "contracts", "limits", "bids", "pinned", "forbidden")
 NAMING_COLUMNS: Final = {
     "clients": ("location",),
     "locations": ("country",),
     "clusters": ("location",),
     "scores": ("location", "cluster"),
     "contracts": ("cdn", "region"),
+    "limits": ("cdn", "region"),
     "bids": ("location", "cluster"),
 }
 RULES: Final = {
@@ -74,6 +75,7 @@ class Brokering:
                background_mbps; C rows
     scores     location, cluster, score; None: all by distance
     contracts  cdn, region, price, commitment_mbps; None: all derived
+    limits     cdn, region, min_mbps?, max_mbps?, min_share?, max_share?; None: no CDN has a limit
     bids       location, cluster, score?, price?; None: every cluster is on offer everywhere
     pinned     location, isp, content, cdn, cluster: clients that only these clusters serve
     forbidden  the same: clusters that never serve these clients; see `restrictions`
@@ -89,6 +91,7 @@ class Brokering:
     clusters: pd.DataFrame
     scores: pd.DataFrame | None = None
     contracts: pd.DataFrame | None = None
+    limits: pd.DataFrame | None = None
     bids: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
@@ -106,6 +109,7 @@ class Brokering:
         yield unknown_names(vars(self))
         rules = {"pinned": self.pinned, "forbidden": self.forbidden}
         yield restrictions.unmatched_rules(rules, self.clients, self.clusters)
+        yield volume_limits.find_faults(self.limits)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
@@ -152,7 +156,15 @@ class Brokering:
     def with_client_counts(self, count: NDArray[Any]) -> Brokering:
         """Return the same problem with other numbers of clients, (R,) whole."""
         problem = self._copy_with(clients=self.clients.assign(clients=np.asarray(count, dtype=float)))
-        stale = ("count", "groups", "contract_price", "contract_terms", "derived_price", "demand_mbps")
+        stale = (
+            "count",
+            "groups",
+            "contract_price",
+            "contract_terms",
+            "derived_price",
+            "demand_mbps",
+            "volume_limits",
+        )
         for name in stale:
             vars(problem).pop(name, None)
         return problem
@@ -322,6 +334,13 @@ class Brokering:
         return total
 
     @cached_property
+    def volume_limits(self) -> volume_limits.VolumeLimits:
+        """Limits of the traffic that CDNs carry for regions, in Mbit/s."""
+        return volume_limits.VolumeLimits.of(
+            self.limits, self.cdn_names, self.country.tolist(), self.demand_mbps
+        )
+
+    @cached_property
     def distance_km(self) -> Floats:
         """(L, C) great circle from clients to clusters."""
         latitude = self.locations["latitude"].to_numpy(float)
@@ -460,24 +479,25 @@ def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
         if frame is not None:
             for column in columns:
                 yield from report_unknown_names(frame, table, column, names_of[column], RULES[column])
-    yield from _unclear_regions(locations, tables["contracts"])
+    for table in ("contracts", "limits"):
+        yield from _unclear_regions(locations, tables.get(table), table)
 
 
-def _unclear_regions(locations: pd.DataFrame, contracts: pd.DataFrame | None) -> Iterator[str]:
+def _unclear_regions(locations: pd.DataFrame, frame: pd.DataFrame | None, table: str) -> Iterator[str]:
     """Yield an error for each region with the code of both a continent and a country with locations."""
-    if contracts is None:
+    if frame is None:
         return
     present = set(locations["country"])
     faults = []
-    for row, code in enumerate(contracts["region"].astype(str)):
+    for row, code in enumerate(frame["region"].astype(str)):
         country = geography.COUNTRIES_BESIDE_CONTINENTS.get(code)
         if country is not None and code in present:
             continent = geography.CONTINENTS[code]
             faults.append(
-                f"{row_name(contracts, 'contracts', row)}: region '{code}' is {country}, which has "
+                f"{row_name(frame, table, row)}: region '{code}' is {country}, which has "
                 f"locations, or {continent}: write {country} or {continent}"
             )
-    yield from shorten_faults(faults, file_name(contracts, "contracts"), "of such regions")
+    yield from shorten_faults(faults, file_name(frame, table), "of such regions")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -31,6 +31,11 @@ def _optional(about: str) -> Column:
     return number(about, at_least=0, at_most=MOST_MBPS, optional=True, default=0.0)
 
 
+def _limit(about: str, largest: float, *, share: bool = False) -> Column:
+    """Return an optional column of limits, 0 or more, that may be blank."""
+    return number(about, at_least=0, at_most=largest, share=share, optional=True, may_be_blank=True)
+
+
 UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}
 """Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
 
@@ -128,6 +133,24 @@ CONTRACTS: Final = Table(
     },
     key=("cdn", "region"),
 )
+LIMITS: Final = Table(
+    name="limits",
+    other_names=("volume limits", "traffic limits", "quotas", "shares"),
+    about="least and most of this broker's traffic that a CDN carries for the clients of a region",
+    columns={
+        "cdn": label("CDN", other_names=CDN_NAMES),
+        "region": label(
+            "region of the clients: a country (US), a continent (EU, Europe) or world; each row counts"
+        ),
+        "min_mbps": _limit("least traffic, Mbit/s; blank: none", MOST_MBPS),
+        "max_mbps": _limit("most traffic, Mbit/s; blank: any", MOST_MBPS),
+        "min_share": _limit(
+            "least share of the traffic that the region's clients ask for; blank: none", 1, share=True
+        ),
+        "max_share": _limit("most of that share; blank: any", 1, share=True),
+    },
+    key=("cdn", "region"),
+)
 BIDS: Final = Table(
     name="bids",
     about="clusters on offer to locations; without this table all clusters are on offer, at their costs",
@@ -170,8 +193,8 @@ PINNED, FORBIDDEN = (
         ("forbidden", "clusters that must not serve these clients"),
     )
 )
-TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, PINNED, FORBIDDEN, TERMS)
-OPTIONAL: Final = ("scores", "contracts", "bids", "pinned", "forbidden", "terms")
+TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, LIMITS, BIDS, PINNED, FORBIDDEN, TERMS)
+OPTIONAL: Final = ("scores", "contracts", "limits", "bids", "pinned", "forbidden", "terms")
 
 ASSIGNMENTS: Final = Table(
     name="assignments",

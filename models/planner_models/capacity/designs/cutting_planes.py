@@ -30,7 +30,7 @@ from planner.search.deadline import Deadline
 from planner_models.capacity.plan.module_limits import largest_counts, largest_unit
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
-from planner_models.capacity.routing import FlowProgram, capacity_by_year, down_links, required_rate
+from planner_models.capacity.routing import FlowProgram, capacity_by_year, required_rate, usable_share
 
 MOST_ROUNDS = 2_000
 MOST_FLOWS = 100_000
@@ -131,18 +131,29 @@ class Master:
             integer=integer,
         )
         worst = m.variables("worst_unserved", upper=shed, cost=0.0 if is_cost else self.unit)
-        in_all_years = bought.sum(axis=0)
+        owned, leased = np.flatnonzero(~modules.leased), np.flatnonzero(modules.leased)
+        in_all_years = bought[:, owned].sum(axis=0)
         if years > 1:
-            m.constrain("limits", in_all_years, upper=largest)
+            m.constrain("limits", in_all_years, upper=largest[owned])
         if problem.one_module:
-            m.constrain("one_module", in_all_years.sum_by(modules.link, len(problem.lines)), upper=1.0)
+            on_links = in_all_years.sum_by(modules.link[owned], len(problem.lines))
+            for year in range(years if len(leased) else 0):
+                on_lease = bought[year, leased].sum_by(modules.link[leased], len(problem.lines))
+                m.constrain(f"one_module_{year}", on_links + on_lease, upper=1.0)
+            if not len(leased):
+                m.constrain("one_module", on_links, upper=1.0)
         if problem.budget is not None:
             _limit_spending(m, problem.budget, ((buying, bought), (setting_up, setup)))
         # a link pays its setup with its first module
         first = np.flatnonzero(np.isin(modules.link, setups) & (largest > 0))
         link_setup = setup.T[np.searchsorted(setups, modules.link[first])]
         until = np.triu(np.ones((years, years)))
-        m.constrain("setup", (bought.T[first] - link_setup * largest[first, None]) @ until, upper=0.0)
+        stays, given_back = first[~modules.leased[first]], first[modules.leased[first]]
+        paid = (link_setup * largest[first, None]) @ until
+        of_owned, of_leased = ~modules.leased[first], modules.leased[first]
+        m.constrain("setup", bought.T[stays] @ until - paid[of_owned], upper=0.0)
+        if len(given_back):
+            m.constrain("setup_of_leases", bought.T[given_back] - paid[of_leased], upper=0.0)
         self._add_cuts(m, bought, worst, by_state)
         if self.has_flow:
             self._add_flows(m, bought, worst, by_state[:, 0], is_cost=is_cost)
@@ -153,7 +164,8 @@ class Master:
         modules = self.problem.options
         value = weight[:, modules.link] * modules.size / self.unit
         row, module = np.nonzero(value)
-        entry, before = np.nonzero(np.arange(bought.shape[0]) <= year[row][:, None])
+        counts_in = modules.counts_in(bought.shape[0])
+        entry, before = np.nonzero(counts_in[:, year[row], module].T)
         row, module = row[entry], module[entry]
         return (bought[before, module] * value[row, module]).sum_by(row, len(year))
 
@@ -189,9 +201,12 @@ class Master:
             supply = program.supply(rate) / self.unit
             m.constrain(f"conserve_{year}", program.matrix[:conserved] @ flow[year], equal=supply)
             capacity = self._capacity(bought, np.full(len(row_line), year), each_link)
-            installed = problem.installed_mbps[row_line] / self.unit
+            limit = float(problem.utilization_limit[0])
+            installed = limit * problem.installed_mbps[row_line] / self.unit
             m.constrain(
-                f"capacity_{year}", program.matrix[conserved:] @ flow[year] - capacity, upper=installed
+                f"capacity_{year}",
+                program.matrix[conserved:] @ flow[year] - capacity * limit,
+                upper=installed,
             )
             upper = allowed[year] - float(problem.rate_mbps[year].sum() - rate.sum())
             shed = flow[year, program.flow_columns :].sum()
@@ -225,12 +240,12 @@ class Master:
         for year in range(len(capacity)):
             cut_off = float((problem.rate_mbps[year] * problem.cut_off[0]).sum())
             for state in range(1 + len(problem.states.names)):
-                up = ~down_links(problem, state)
+                share = usable_share(problem, state)
                 rate = required_rate(problem, year, state)
-                shed, price = self.program.price(np.where(up, capacity[year], 0.0), rate)
+                shed, price = self.program.price(share * capacity[year], rate)
                 if shed + cut_off <= allowed[year, state] + FITS * problem.rate_mbps[year].sum() / 2:
                     continue
-                price = np.where(up, price, 0.0)
+                price = share * price  # of capacity, not of what a state may use of it
                 lower = shed + cut_off + float(price @ capacity[year])
                 self.cuts.append(Cut(year=year, state=state, price=price, least=lower))
                 added += 1

@@ -24,7 +24,8 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
 
     minimize    sum_t p_t (sum_m c_m n_mt + sum_l s_l z_lt + sum_l r_l sum_k f^k_lt0) + installed cost
     subject to  flow conservation at every node for every target k, in every year t and state s
-                sum_k f^k_lts at most the capacity of l until t, C_l + sum_{t' <= t} a_m n_mt'; 0 where down
+                sum_k f^k_lts at most the utilization limit of s times the capacity of l in t, 0 where down:
+                C_l + sum_{t' <= t} a_m n_mt', of a leased module a_m n_mt
                 n_mt at most the limit over all years, and 0 before the setup z_l of the link is paid
                 no more unserved in a state than whatever is bought must be
                 demands with tunnels or a latency limit: the flow x_its of each of their paths i counts on the
@@ -133,10 +134,16 @@ def _add_capacity(m: pyo.ConcreteModel, problem: CapacityPlanning, arcs: Arcs) -
         is_down = s > 0 and bool(problem.states.link_down[s - 1, line])
         load = sum(m.f[t, s, k, a] for k in m.K for a in shares[c].tolist())
         load += sum(m.x[t, s, i] for i in in_tunnels[c])
-        bought = sum(float(options.size[i]) * m.n[i, u] for i in modules[line] for u in range(t + 1))
+        bought = sum(
+            float(options.size[i]) * m.n[i, u]
+            for i in modules[line]
+            for u in range(t + 1)
+            if u == t or not options.leased[i]
+        )
         if isinstance(load, int):
             return pyo.Constraint.Skip
-        return load <= (0 if is_down else float(problem.installed_mbps[line]) + bought)
+        usable = float(problem.utilization_limit[s])
+        return load <= (0 if is_down else usable * (float(problem.installed_mbps[line]) + bought))
 
     m.capacity = pyo.Constraint(m.T, m.S, rows, rule=capacity)
 
@@ -164,18 +171,26 @@ def _add_purchases(m: pyo.ConcreteModel, problem: CapacityPlanning) -> None:
 
     options, limits, modules = problem.options, largest_counts(problem), _modules_of(problem)
 
-    def one(m: pyo.ConcreteModel, line: int) -> Any:
+    def one(m: pyo.ConcreteModel, line: int, t: int) -> Any:
         if not modules[line]:
             return pyo.Constraint.Skip
-        return sum(m.n[i, t] for i in modules[line] for t in m.T) <= 1
+        return (
+            sum(m.n[i, u] for i in modules[line] for u in m.T if u <= t and (u == t or not options.leased[i]))
+            <= 1
+        )
+
+    def limits_owned(m: pyo.ConcreteModel, i: int) -> Any:
+        if options.leased[i]:  # its bounds limit it in each year
+            return pyo.Constraint.Skip
+        return sum(m.n[i, t] for t in m.T) <= float(limits[i])
 
     def sets_up(m: pyo.ConcreteModel, i: int, t: int) -> Any:
         paid = sum(m.z[int(options.link[i]), u] for u in range(t + 1))
         return m.n[i, t] <= float(limits[i]) * paid
 
-    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(limits[i]))
+    m.limits = pyo.Constraint(m.M, rule=limits_owned)
     if problem.one_module:
-        m.one = pyo.Constraint(m.L, rule=one)
+        m.one = pyo.Constraint(m.L, m.T, rule=one)
     m.setup = pyo.Constraint(m.M, m.T, rule=sets_up)
 
 

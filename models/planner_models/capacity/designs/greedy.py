@@ -19,7 +19,7 @@ from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
-from planner_models.capacity.routing import FlowProgram, capacity_by_year, down_links, required_rate
+from planner_models.capacity.routing import FlowProgram, capacity_by_year, required_rate, usable_share
 
 KEPT: Final = frozenset({"limits", "capacity", "budget"})
 MOST_PROGRAMS = 4_000
@@ -100,7 +100,7 @@ class PurchaseSearch:
     def shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:
         """Return the traffic shed beyond the unavoidable, and the prices of capacity, (L,)."""
         self.programs += 1
-        up = np.where(down_links(self.problem, state), 0.0, capacity)
+        up = usable_share(self.problem, state) * capacity
         rate = required_rate(self.problem, year, state)
         shed, price = self.program.price(up, rate)
         must = least_shed(self.problem)[year, state]
@@ -131,17 +131,17 @@ class PurchaseSearch:
         shed, price = self.shed(year, state, capacity)
         if shed <= 0:
             return False
-        price = np.where(down_links(problem, state), 0.0, price)
+        price = usable_share(problem, state) * price
         total = self.counts.sum(axis=0)
-        remaining = options.limit - total
+        remaining = options.limit - largest_later(problem, self.counts, year)
         if self.most is not None:
             remaining = np.minimum(remaining, self.most[year] - self.counts[year])
         if problem.one_module:
-            taken = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
-            remaining = np.where(taken[options.link], 0.0, remaining)
+            taken = on_lines_later(problem, self.counts, year) > 0
+            remaining = np.where(taken, 0.0, remaining)
         has = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
         setup = np.where(has, 0.0, problem.setup_cost)[options.link]
-        cost = (options.cost + setup) * problem.price_factor[year]
+        cost = lasting_cost(problem, year) + setup * problem.price_factor[year]
         saved = np.minimum(price[options.link] * options.size, shed)
         able = (remaining >= 1) & (saved > 0)
         if problem.budget is not None:
@@ -207,7 +207,7 @@ class PurchaseSearch:
         """Buy a module in a later year instead, the last one in which all demands fit and it costs less."""
         price = self.problem.price_factor
         for later in range(len(self.counts) - 1, year, -1):
-            if price[later] >= price[year]:
+            if price[later] >= price[year] or self.problem.options.leased[module]:
                 continue
             self.counts[year, module] -= 1
             self.counts[later, module] += 1
@@ -216,6 +216,28 @@ class PurchaseSearch:
             self.counts[year, module] += 1
             self.counts[later, module] -= 1
         return False
+
+
+def lasting_cost(problem: CapacityPlanning, year: int) -> Floats:
+    """Return the cost of each module from a year to the end, (M,): a leased one is paid in each year."""
+    price = np.where(problem.options.leased, problem.price_factor[year:].sum(), problem.price_factor[year])
+    return np.asarray(problem.options.cost * price)
+
+
+def largest_later(problem: CapacityPlanning, counts: Floats, year: int) -> Floats:
+    """Return the most of each module that are there while one more from a year on would be, (M,)."""
+    options = problem.options
+    present = options.in_force(counts)
+    return np.where(options.leased, present[year], present[year:].max(axis=0))
+
+
+def on_lines_later(problem: CapacityPlanning, counts: Floats, year: int) -> Floats:
+    """Return the modules on each link while one more from a year on would be there, by module, (M,)."""
+    options = problem.options
+    present = options.in_force(counts)
+    lines = len(problem.lines)
+    on_line = np.array([np.bincount(options.link, weights=row, minlength=lines) for row in present])
+    return np.where(options.leased, on_line[year][options.link], on_line[year:].max(axis=0)[options.link])
 
 
 def serve_small_demands(problem: CapacityPlanning, counts: Floats) -> Floats:

@@ -30,9 +30,9 @@ from planner_models.capacity.problem.tables import FITS
 from planner_models.capacity.routing import (
     FlowProgram,
     Flows,
-    down_links,
     plan_flows,
     required_rate,
+    usable_share,
 )
 
 TIME_LIMIT_S: Final = 20.0
@@ -131,7 +131,7 @@ def _build(problem: CapacityPlanning, flows: FlowProgram, must: Floats) -> Linea
     fees = np.flatnonzero(problem.setup_cost > 0)
     is_normal = (np.arange(states) == 0)[None, :, None]
     routing = flows.column_cost(problem.routing_cost[arcs.line])
-    up = np.array([~down_links(problem, state) for state in range(states)])[:, arcs.row_line]
+    up = np.array([usable_share(problem, state) for state in range(states)])[:, arcs.row_line]
     cost = price[:, None, None] * is_normal
     until = np.triu(np.ones((years, years)))  # until[u, t]: what is bought in u counts in t
 
@@ -154,14 +154,17 @@ def _build(problem: CapacityPlanning, flows: FlowProgram, must: Floats) -> Linea
         (modules.size, (np.arange(len(modules.link)), modules.link)),
         shape=(len(modules.link), len(problem.lines)),
     )
-    bought = (until.T @ n) @ on_line  # (Y, L)
+    owned, leased = np.flatnonzero(~modules.leased), np.flatnonzero(modules.leased)
+    bought = (until.T @ n[:, owned]) @ on_line[owned]  # (Y, L)
+    if len(leased):
+        bought += n[:, leased] @ on_line[leased]
     carried = _product(load, flows, f, x, shed) - bought[:, arcs.row_line][:, None, :] * up
     m.constrain("capacity", carried, upper=problem.installed_mbps[arcs.row_line] * up)
     cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
     m.constrain("unserved", shed.sum(axis=2), upper=np.maximum(must - cut, 0.0))
-    m.constrain("limits", n.sum(axis=0), upper=limits)
+    m.constrain("limits", n[:, owned].sum(axis=0), upper=limits[owned])
     if problem.one_module:
-        m.constrain("one module", n.sum(axis=0).sum_by(modules.link, len(problem.lines)), upper=1.0)
+        _allow_one_module(m, problem, n)
     position = np.full(len(problem.lines), -1)
     position[fees] = np.arange(len(fees))
     paid = np.flatnonzero(position[modules.link] >= 0)
@@ -169,6 +172,18 @@ def _build(problem: CapacityPlanning, flows: FlowProgram, must: Floats) -> Linea
         "setup", n[:, paid] - (until.T @ z)[:, position[modules.link[paid]]] * limits[paid], upper=0.0
     )
     return m.build()
+
+
+def _allow_one_module(m: ProgramBuilder, problem: CapacityPlanning, n: Expression) -> None:
+    """Add the rows that leave each link at most one module, owned or leased, in each year."""
+    modules, lines = problem.options, len(problem.lines)
+    owned, leased = np.flatnonzero(~modules.leased), np.flatnonzero(modules.leased)
+    on_links = n[:, owned].sum(axis=0).sum_by(modules.link[owned], lines)
+    if not len(leased):
+        m.constrain("one module", on_links, upper=1.0)
+    for year in range(len(problem.year_numbers) if len(leased) else 0):
+        on_lease = n[year, leased].sum_by(modules.link[leased], lines)
+        m.constrain(f"one module {year}", on_links + on_lease, upper=1.0)
 
 
 def _product(

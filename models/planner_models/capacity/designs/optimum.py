@@ -56,6 +56,8 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     if options.service == "all" and must > FITS * offered:
         return _infeasible(problem, must, offered)
     is_one_year = problem.budget is None and problem.years is None
+    # network design takes no failure that requires more than the state without
+    is_one_year &= bool((problem.utilization_limit >= problem.utilization_limit[0]).all())
     if is_one_year and must <= FITS * offered and options.backend == "highs":
         decided = _network_design(problem, options, gap, must)
         if decided is not None:
@@ -203,16 +205,17 @@ def make_instance(problem: CapacityPlanning) -> Instance:
     """
     modules, price = problem.options, float(problem.price_factor[0])
     pairs = _join_demands(problem)
+    limit = problem.utilization_limit  # in failures links carry more: as if demands were smaller
     return Instance(
         nodes=len(problem.nodes),
         tail=problem.tail,
         head=problem.head,
         direction=problem.direction,
-        installed=problem.installed_mbps,
+        installed=problem.installed_mbps * limit[0],
         setup_cost=problem.setup_cost * price,
         routing_cost=problem.routing_cost * price,
         module_edge=modules.link,
-        module_size=modules.size,
+        module_size=modules.size * limit[0],
         module_cost=modules.cost * price,
         module_limit=np.floor(modules.limit),
         explicit=problem.one_module,
@@ -220,7 +223,7 @@ def make_instance(problem: CapacityPlanning) -> Instance:
         target=pairs.target,
         rate=pairs.rate,
         failures=problem.states.link_down,
-        required=pairs.required,
+        required=pairs.required * (limit[0] / limit[1:])[:, None],
         tunnels=pairs.tunnels,
     )
 

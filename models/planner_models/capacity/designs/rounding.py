@@ -13,7 +13,12 @@ from planner.options import Options
 from planner.search.tolerances import ROUNDING
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import Proven, decide
-from planner_models.capacity.designs.greedy import PurchaseSearch
+from planner_models.capacity.designs.greedy import (
+    PurchaseSearch,
+    largest_later,
+    lasting_cost,
+    on_lines_later,
+)
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
@@ -63,26 +68,29 @@ def round_up(problem: CapacityPlanning, fractional: Floats) -> Floats:
         have = capacity_by_year(problem, counts)[year]
         gap = target[year] - have
         for line in np.flatnonzero(gap > 1e-7 * np.maximum(target[year], 1.0)).tolist():
-            counts[year] += cheapest_modules(problem, line, float(gap[line]), counts.sum(axis=0))
+            counts[year] += cheapest_modules(problem, line, float(gap[line]), counts, year)
     return counts
 
 
-def cheapest_modules(problem: CapacityPlanning, line: int, gap_mbps: float, bought: Floats) -> Floats:
+def cheapest_modules(
+    problem: CapacityPlanning, line: int, gap_mbps: float, counts: Floats, year: int
+) -> Floats:
     """Return the additional modules of a link for `gap_mbps` more capacity, at the least cost, (M,).
 
-    Where the limits allow less than that, it is as much as they allow.
+    Where the limits allow less than that, it is as much as they allow. Leased modules cost what they cost
+    from the year to the end.
 
-    bought  (M,) modules that are bought already, which count against the limits
+    counts  (Y, M) modules that are bought already, which count against the limits
+    year    index of the year from which the capacity is needed
     """
     more = np.zeros(len(problem.options.link))
     kinds = np.flatnonzero(problem.options.link == line)
     if gap_mbps <= 0 or not len(kinds):
         return more
-    size, cost = problem.options.size[kinds], problem.options.cost[kinds]
-    remaining = np.maximum(problem.options.limit[kinds] - bought[kinds], 0.0)
+    size, cost = problem.options.size[kinds], lasting_cost(problem, year)[kinds]
+    remaining = np.maximum(problem.options.limit[kinds] - largest_later(problem, counts, year)[kinds], 0.0)
     if problem.one_module:
-        if bought[kinds].any():
-            return more
+        remaining = np.where(on_lines_later(problem, counts, year)[kinds] > 0, 0.0, remaining)
         able = np.flatnonzero(remaining > 0)
         enough = able[size[able] >= gap_mbps * (1 - ROUNDING)]
         if len(enough):

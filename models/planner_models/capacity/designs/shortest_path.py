@@ -15,7 +15,7 @@ from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.rounding import cheapest_modules
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
-from planner_models.capacity.routing import Arcs, down_links, required_rate
+from planner_models.capacity.routing import Arcs, capacity_by_year, down_links, required_rate
 
 KEPT: Final = frozenset({"limits", "capacity"})
 NO_NODE: Final = -9999  # of scipy's predecessors
@@ -29,18 +29,17 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     """
     counts = np.zeros((len(problem.year_numbers), len(problem.options.link)))
     arcs = Arcs.of(problem)
-    bought = problem.installed_mbps.copy()
     for year in range(len(counts)):
+        bought = capacity_by_year(problem, counts)[year]
         needed = np.zeros(len(problem.lines))
         for state in range(1 + len(problem.states.names)):
             up = problem.is_usable & ~down_links(problem, state)
             rate = required_rate(problem, year, state)
             load = _shortest_path_load(problem, arcs, up, rate) + _tunnel_load(problem, arcs, up, rate)
-            np.maximum.at(needed, arcs.row_line, load)
+            np.maximum.at(needed, arcs.row_line, load / problem.utilization_limit[state])
         for line in np.flatnonzero(needed > bought * (1 + 1e-9)).tolist():
-            more = cheapest_modules(problem, line, float(needed[line] - bought[line]), counts.sum(axis=0))
-            counts[year] += more
-            bought[line] += float(more @ problem.options.size)
+            gap_mbps = float(needed[line] - bought[line])
+            counts[year] += cheapest_modules(problem, line, gap_mbps, counts, year)
     return decide(problem, counts, options=options, guarantees=KEPT)
 
 

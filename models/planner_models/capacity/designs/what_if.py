@@ -20,6 +20,7 @@ from planner.formatting import amount, counted, counted_of, sizes
 from planner.options import Options
 from planner.search.tolerances import ROUNDING
 from planner_models.capacity.designs.greedy import PurchaseSearch, purchase_cost
+from planner_models.capacity.designs.upgrade_times import list_upgrade_times
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.metrics import (
     MOST_FAILURES,
@@ -54,12 +55,23 @@ def explain(
     budgets: Annotated[
         int, Field(ge=0, description="budgets between nothing and the plan's cost that are tried; 0: none")
     ] = 3,
+    threshold: Annotated[
+        float, Field(gt=0, le=1, description="utilization without failures at which a link is to be upgraded")
+    ] = 0.8,
+    growth_per_year: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=10,
+            description="share by which all demands grow each year after the plan's last; default: unknown",
+        ),
+    ] = None,
     options: Options = Options(),
 ) -> Explanation:
     """Explain the purchases in their order, the harmful failures, and the value of smaller budgets.
 
     The ladder takes the plan's purchases in the order in which they make most traffic fit for their cost.
-    Budgets are tried with the same design.
+    Budgets are tried with the same design. The last table says in which year each link reaches `threshold`.
     """
     plan: Purchases = decided.decision.plan  # type: ignore[assignment]
     evaluation = evaluate(problem, plan)
@@ -68,6 +80,7 @@ def explain(
         _climb_ladder(problem, evaluation, steps),
         _list_failures(problem, evaluation),
         _list_cut_off(problem),
+        list_upgrade_times(problem, evaluation, threshold, growth_per_year),
         _try_budgets(problem, decided, evaluation, budgets, options),
         *([] if decided.baseline is None else [_compare(problem, evaluation, decided)]),
     ):

@@ -373,7 +373,8 @@ def least_shed(problem: CapacityPlanning) -> Floats:
         shed = np.zeros((len(cut), 1 + len(problem.states.names)))
         options, offered = problem.options, problem.rate_mbps.sum(axis=1).max(initial=0.0)
         is_unlimited = np.zeros(len(problem.lines), dtype=bool)
-        is_unlimited[options.link[options.limit * options.size >= offered]] = True
+        usable = options.limit * options.size * problem.utilization_limit.min()
+        is_unlimited[options.link[usable >= offered]] = True
         if not is_unlimited[problem.is_usable].all():  # else all fits that is not cut off
             upper = np.tile(largest_capacity(problem), (len(cut), 1))
             shed = shed_by_state(problem, upper)
@@ -386,7 +387,7 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
 
     limits    of modules on a link: more than may be bought, or several where one is allowed
     budget    purchases that cost more than the budget
-    capacity  load without failures above the capacity of a link
+    capacity  load without failures above the capacity of a link, or the share of it that may be used
     states    failures, or the state without any, that leave more unserved than whatever is bought must;
               where there is a budget, this is no constraint but a loss
     """
@@ -395,7 +396,7 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
     names = problem.names
     for index, year in enumerate(problem.year_numbers):
         suffix = f" in {year}" if problem.years is not None else ""
-        full = evaluation.capacity[index][evaluation.row_line]
+        full = problem.utilization_limit[0] * evaluation.capacity[index][evaluation.row_line]
         over = np.flatnonzero(exceeds(evaluation.load[index], full, float(problem.rate_mbps[index].sum())))
         violations += Violations.of(
             "capacity",
@@ -434,7 +435,9 @@ def _sheds_more(problem: CapacityPlanning, shed: Floats, lower: Floats, year: in
 
 def _exceeded_limits(problem: CapacityPlanning, evaluation: Evaluation) -> Violations:
     """Return the modules of which a plan buys more than may be bought."""
-    options, total = problem.options, evaluation.counts.sum(axis=0)
+    options = problem.options
+    present = options.in_force(evaluation.counts)
+    total = present.max(axis=0, initial=0.0)
     over = np.flatnonzero(total > options.limit)
     violations = Violations.of(
         "limits",
@@ -446,7 +449,8 @@ def _exceeded_limits(problem: CapacityPlanning, evaluation: Evaluation) -> Viola
         unit="modules",
     )
     if problem.one_module:
-        on_link = np.bincount(options.link, weights=total, minlength=len(problem.lines))
+        lines = len(problem.lines)
+        on_link = np.max([np.bincount(options.link, weights=row, minlength=lines) for row in present], axis=0)
         several = np.flatnonzero(on_link > 1)
         several = np.array(
             [link for link in several.tolist() if not (options.link[over] == link).any()], dtype=int

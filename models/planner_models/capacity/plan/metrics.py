@@ -20,7 +20,7 @@ from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
-from planner_models.capacity.routing import FlowProgram, down_links, limit_by_priority
+from planner_models.capacity.routing import FlowProgram, limit_by_priority, usable_share
 
 MOST_FAILURES: Final = 20
 """Failures that a table shows, the worst first."""
@@ -42,6 +42,11 @@ METRICS: Final = (
     less("cost_of_all", MONEY, "total cost of a plan that delivers all demands; unknown where it does not"),
     less("purchase_cost", MONEY, "cost of modules and setup, in all years"),
     less("module_cost", MONEY, "cost of modules, in all years"),
+    less(
+        "lease_cost",
+        MONEY,
+        "cost of leased modules in all years, a part of that of modules; unknown where none can be leased",
+    ),
     less("setup_cost", MONEY, "cost of the first module on each link beside the module's own, in all years"),
     less("routing_cost", MONEY, "cost of the traffic on links in the state without failures, in all years"),
     less("installed_cost", MONEY, "cost of the capacity that is there already"),
@@ -166,6 +171,7 @@ def measure(
         "cost_of_all": total if unserved <= problem.rounding_share * offered else None,
         "purchase_cost": evaluation.purchase_cost,
         "module_cost": evaluation.module_cost,
+        "lease_cost": _lease_cost(problem, evaluation),
         "setup_cost": evaluation.setup_cost,
         "routing_cost": evaluation.routing_cost,
         "installed_cost": problem.installed_cost,
@@ -188,6 +194,14 @@ def measure(
         "worst_failure_mbps": None,
         "unprotected_mbps": _unprotected(problem) if states and problem.has_classes else None,
     }
+
+
+def _lease_cost(problem: CapacityPlanning, evaluation: Evaluation) -> float | None:
+    """Return the cost of leased modules in all years; None where no module can be leased."""
+    leased = problem.options.leased
+    if not leased.any():
+        return None
+    return float(problem.price_factor @ (evaluation.counts[:, leased] @ problem.options.cost[leased]))
 
 
 def cut_off_by_state(problem: CapacityPlanning) -> Floats:
@@ -293,7 +307,7 @@ def _deliver(
 ) -> Floats:
     """Return the delivered traffic of each class in a state, (C,), Mbit/s."""
     offered = np.where(problem.cut_off[state] | problem.cut_off[0], 0.0, rate)
-    up = np.where(down_links(problem, state), 0.0, capacity)
+    up = usable_share(problem, state) * capacity
     limits = None
     if len(program.levels) > 1:
         limits = limit_by_priority(program, up, offered)

@@ -20,11 +20,12 @@ from planner.contract.tables import file_name, row_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.directions import settle_direction
 from planner_models.capacity.problem.problem import CapacityPlanning
-from planner_models.capacity.problem.schema import MOST_MODULES
+from planner_models.capacity.problem.schema import LEAST_UTILIZATION, MOST_MODULES
 from planner_models.capacity.problem.tables import Direction
 
 MOST_YEARS = 30
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Utilization = Annotated[float, Field(ge=LEAST_UTILIZATION, le=1, allow_inf_nan=False)]
 Change = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
 FailureSet = Annotated[
     Literal["table", "none", "links", "nodes", "double_links"],
@@ -60,6 +61,15 @@ class NetworkRules:
         Field(description="most that purchases may cost, setup included; default: as in the tables"),
     ] = None
 
+    max_utilization: Annotated[
+        Utilization | None,
+        Field(description="largest load over capacity of links without failures; default: as in the tables"),
+    ] = None
+    max_utilization_failed: Annotated[
+        Utilization | None,
+        Field(description="largest load over capacity of links after a failure; default: as in the tables"),
+    ] = None
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinkChanges:
@@ -87,12 +97,21 @@ class YearsOfPlan:
     discount_rate: Annotated[
         Amount, Field(description="of `years`: interest by which costs of later years are discounted")
     ] = 0.0
+    class_growth: Annotated[
+        Mapping[str, Change] | None,
+        Field(
+            description="share by which demands of a class grow each year, beside `growth`, such as "
+            "{gold = 0.3}; default: as in the tables"
+        ),
+    ] = None
 
     def apply(self, problem: CapacityPlanning) -> CapacityPlanning:
         """Return the problem with these years; of one year where it has none.
 
         raises  InputError for growth or prices that change without `years`
         """
+        if self.class_growth:
+            problem = grow_classes(problem, self.class_growth)
         if self.years is not None:
             years = _list_years(self.years, self.growth, self.price_change, self.discount_rate)
             return replace(problem, years=years)
@@ -175,21 +194,39 @@ def limit_latency(problem: CapacityPlanning, limit_ms: Mapping[str, float]) -> C
 
     raises  InputError for classes that are none, and where demands have no classes
     """
-    if not problem.has_classes:
-        raise InputError("max_latency_ms: demands have no classes; give the column max_latency_ms of demands")
-    class_names = problem.class_table["class"].astype(str).tolist()
-    faults = [
-        f"max_latency_ms: '{name}' is no class" + did_you_mean(name, class_names)
-        for name in limit_ms
-        if name not in class_names
-    ]
-    if faults:
-        raise InputError(*faults)
+    _require_classes(problem, limit_ms, "max_latency_ms", "max_latency_ms")
     limit_of = problem.demands["class"].astype(str).map(dict(limit_ms))
     existing = problem.demands.get("max_latency_ms", np.nan)
     return replace(
         problem, demands=problem.demands.assign(max_latency_ms=limit_of.fillna(existing).astype(float))
     )
+
+
+def grow_classes(problem: CapacityPlanning, growth: Mapping[str, float]) -> CapacityPlanning:
+    """Return the problem in which demands of some classes grow each year, in place of their own growth.
+
+    raises  InputError for classes that are none, and where demands have no classes
+    """
+    _require_classes(problem, growth, "class_growth", "growth")
+    growth_of = problem.demands["class"].astype(str).map(dict(growth))
+    own = problem.growth
+    return replace(
+        problem, demands=problem.demands.assign(growth=growth_of.fillna(pd.Series(own)).to_numpy())
+    )
+
+
+def _require_classes(problem: CapacityPlanning, values: Mapping[str, float], name: str, column: str) -> None:
+    """Raise InputError for classes that are none, and where demands have no classes."""
+    if not problem.has_classes:
+        raise InputError(f"{name}: demands have no classes; give the column {column} of demands")
+    class_names = problem.class_table["class"].astype(str).tolist()
+    faults = [
+        f"{name}: '{value}' is no class" + did_you_mean(value, class_names)
+        for value in values
+        if value not in class_names
+    ]
+    if faults:
+        raise InputError(*faults)
 
 
 def _require_one_year(problem: CapacityPlanning) -> None:
@@ -200,6 +237,11 @@ def _require_one_year(problem: CapacityPlanning) -> None:
                 f"{file_name(problem.demands, 'demands')}: column '{name}' needs several years: give the "
                 "table years, or problem.years"
             )
+    if problem.classes is not None and problem.growth.any():
+        raise InputError(
+            f"{file_name(problem.classes, 'classes')}: column 'growth' needs several years: give the table "
+            "years, or problem.years"
+        )
 
 
 def _find_links(problem: CapacityPlanning, names: Sequence[str], parameter: str) -> list[int]:
@@ -235,6 +277,7 @@ def forbid_purchases(problem: CapacityPlanning, names: Sequence[str]) -> Capacit
             "cost_per_km": 0.0,
             "max_count": 0.0,
             "link": [problem.names[options.link[column]] for column in columns],
+            "tenure": np.where(options.leased[columns], "leased", "owned"),
         }
     )
     return replace(problem, modules=pd.concat([frame, none], ignore_index=True)[list(frame.columns)])

@@ -41,13 +41,14 @@ class CapacityPlanning(PlanningTables):
     links       tail, head, capacity_mbps, link?, installed_cost, setup_cost, setup_cost_per_km,
                 routing_cost, length_km?, latency_ms?
     candidates  links that can be built: as links, without capacity; None for none
-    modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?
+    modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?, tenure
     demands     source, target, rate_mbps, growth?, max_latency_ms?, class?, year?
-    classes     class, priority, protected_share; None: every demand must fit under every failure
+    classes     class, priority, protected_share, growth?; None: every demand must fit under every failure
     tunnels     path, source?, target?, parallel?, name?; None: demands may take any route
     failures    failure, member, probability?; None: no failure must be survived
     years       year, demand_factor, price_factor; None: one year
-    network     one row: direction?, modules_per_link?, budget?; None: undirected links, no budget
+    network     one row: direction?, modules_per_link?, budget?, max_utilization?, max_utilization_failed?;
+                None: undirected links, no budget, links may be full
 
     Below, N, L, M, D, S and Y are the numbers of nodes, links with candidates, pairs of a module and a link,
     demands, failures and years; arrays refer to them by row.

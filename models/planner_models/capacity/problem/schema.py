@@ -21,8 +21,10 @@ MOST_FACTOR: Final = 1e6
 MOST_MODULES: Final = 1e6  # of a kind on a link; more would be wider than what solvers can tell apart
 MOST_YEAR: Final = 1e5
 MOST_GROWTH: Final = 100.0
+LEAST_UTILIZATION: Final = 0.01
 DIRECTIONS: Final = ("undirected", "bidirected", "directed")
 MODULES_PER_LINK: Final = ("any", "one")
+TENURES: Final = ("owned", "leased")
 
 
 def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | None = None) -> Column:
@@ -33,6 +35,19 @@ def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | No
 def _cost(about: str) -> Column:
     """Return an optional column of costs; 0 where it is absent."""
     return number(about, at_least=0, at_most=MOST_COST, least=LEAST_COST, optional=True, default=0.0)
+
+
+def _utilization(when: str) -> Column:
+    """Return the optional column of the largest utilization of links at some time."""
+    return number(
+        f"largest load over capacity that a link may have {when}; blank: 1",
+        more_than=0,
+        at_most=1,
+        least=LEAST_UTILIZATION,
+        share=True,
+        optional=True,
+        may_be_blank=True,
+    )
 
 
 ENDS: Final = {
@@ -163,6 +178,12 @@ MODULES: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "tenure": choice(
+            "owned (also where absent): paid once, and stays; leased: paid in each year that it is there, "
+            "and may be given back after any year",
+            TENURES,
+            optional=True,
+        ),
     },
     key=("module", "link"),
 )
@@ -224,6 +245,15 @@ CLASSES: Final = Table(
             share=True,
             optional=True,
             default=1.0,
+        ),
+        "growth": number(
+            "share by which its demands grow each year after their first, where they have no `growth` of "
+            "their own; blank: 0",
+            more_than=-1,
+            at_most=MOST_GROWTH,
+            share=True,
+            optional=True,
+            may_be_blank=True,
         ),
     },
     key=("class",),
@@ -293,6 +323,8 @@ NETWORK: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "max_utilization": _utilization("without failures"),
+        "max_utilization_failed": _utilization("after a failure"),
     },
     may_be_empty=True,
 )

@@ -47,6 +47,7 @@ class Modules:
     size      (M,) capacity, Mbit/s
     cost      (M,) cost of one at a price factor of 1, per-kilometre cost included
     limit     (M,) most of them; MOST_MODULES, which a plan can list, for any number
+    leased    (M,) whether it is paid in each year in which it is there, and may be given back
     """
 
     name: list[str]
@@ -54,6 +55,18 @@ class Modules:
     size: Floats
     cost: Floats
     limit: Floats
+    leased: Bools
+
+    def counts_in(self, years: int) -> Bools:
+        """Return whether a module that is paid in one year counts in another, (Y, Y, M): [paid, counts]."""
+        year = np.arange(years)
+        stays = year[:, None, None] <= year[None, :, None]
+        same = year[:, None, None] == year[None, :, None]
+        return np.asarray(np.where(self.leased, same, stays))
+
+    def in_force(self, counts: Floats) -> Floats:
+        """Return how many of each module are there in each year, (Y, M), of those paid in each, (Y, M)."""
+        return np.asarray(np.where(self.leased, counts, np.cumsum(counts, axis=0)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,6 +124,15 @@ class PlanningTables:
         """The most that purchases may cost; None for unlimited."""
         value = self._setting("budget")
         return None if value is None or np.isnan(value) else float(value)
+
+    @cached_property
+    def utilization_limit(self) -> Floats:
+        """(1 + S,) largest utilization that links may have in each state; first without failures."""
+        normal, failed = (
+            1.0 if value is None or np.isnan(value) else float(value)
+            for value in map(self._setting, ("max_utilization", "max_utilization_failed"))
+        )
+        return np.concatenate([[normal], np.full(len(self.states.names), failed)])
 
     @cached_property
     def lines(self) -> pd.DataFrame:
@@ -243,11 +265,23 @@ class PlanningTables:
         if "year" in self.demands and self.years is not None:
             begin = self.demands["year"].fillna(self.year_numbers[0]).to_numpy(float)
         passed = np.array(self.year_numbers, dtype=float)[:, None] - begin
-        if "growth" in self.demands:
-            growth = self.demands["growth"].fillna(0.0).to_numpy(float)
+        growth = self.growth
+        if growth.any():
             rate = rate * (1 + growth) ** np.maximum(passed, 0.0)
         begun: Floats = np.where(passed >= 0, rate, 0.0)
         return begun
+
+    @cached_property
+    def growth(self) -> Floats:
+        """(D,) share by which each demand grows a year: its own, else that of its class, else 0."""
+        growth = np.full(len(self.demands), np.nan)
+        if "growth" in self.demands:
+            growth = self.demands["growth"].to_numpy(float)
+        if self.has_classes and "growth" in self.class_table:
+            growth = np.where(
+                np.isnan(growth), self.class_table["growth"].to_numpy(float)[self.class_of], growth
+            )
+        return np.nan_to_num(growth)
 
     @property
     def has_classes(self) -> bool:
@@ -335,6 +369,9 @@ class PlanningTables:
             size=frame["capacity_mbps"].to_numpy(float)[row],
             cost=frame["cost"].to_numpy(float)[row] + per_km * length,
             limit=np.minimum(limit, 1.0) if self.one_module else limit,
+            leased=(frame["tenure"] == "leased").to_numpy(bool)[row]
+            if "tenure" in frame
+            else np.zeros(len(row), dtype=bool),
         )
 
     @cached_property

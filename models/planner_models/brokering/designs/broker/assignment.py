@@ -22,7 +22,7 @@ from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, judged, of_solution, undecided
 from planner.search.tolerances import ROUNDING, STATED_GAP
-from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
+from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding, within_limits
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import objective_of
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation, solve_with_shedding
@@ -42,6 +42,8 @@ Method = Annotated[
         "auto: flow, then exact where that is small and its gap too large"
     ),
 ]
+WITHOUT_LIMITS: Final = frozenset({"capacity", "demand", "pinned", "forbidden"})
+"""Constraints that designs guarantee which do not keep the limits of CDNs."""
 DEFAULT_GAP: Final = STATED_GAP  # relative; optimal where the options do not say
 DEFAULT_TIME_LIMIT_S: Final = 20.0  # of the local search
 BOUND_SHARE: Final = 0.3  # of the time left, that tightening the bound may take
@@ -66,7 +68,11 @@ def assign(
     source   Mukerjee 2018, Fig. 3.10
     """
     if options.backend.startswith("pyomo:"):
+        if problem.limits is not None:
+            raise InputError(f"backend is '{options.backend}': the formal model has no limits; leave it out")
         decision = _assign_by_formulation(problem, options)
+    elif problem.limits is not None:
+        decision = _assign_within_limits(problem, options)
     elif method == "exact" or options.backend != "highs":
         decision = _assign_exactly(problem, options)
     else:
@@ -209,6 +215,11 @@ def build_model(
     service  "best": clients may be shed, at a cost above that of all others; "all": all are served
     """
     transport = transportation_problem(problem)
+    if problem.limits is not None:
+        program = within_limits.build_model(problem, transport, sheds=service == "best")
+        return program.describe(
+            "the objective of clients on clusters within the limits of CDNs", metric="objective"
+        )
     about = "the objective of clients on clusters: cost, and the weight of performance"
     if service == "all":
         return _build_program(problem, transport).describe(about, metric="objective")
@@ -315,6 +326,27 @@ def _repair_capacity(transport: TransportationProblem, assigned: Ints32) -> bool
     state = rounding.State(transport.cost, bitrate, assigned, residual)
     order = rounding.insertion_order(transport)
     return bool(rounding.insert_clients(state, waiting, np.zeros(len(residual)), order))
+
+
+def _assign_within_limits(problem: Brokering, options: Options) -> Decision[Assignment]:
+    """Assign within the limits of CDNs: fewest shed clients, then least lack of floors, then objective."""
+    transport = transportation_problem(problem)
+    gap = _required_gap(options)
+    limited = within_limits.assign(problem, transport, replace(options, gap=gap))
+    if limited.proof is not None:
+        return Decision(plan=None, proof=limited.proof)
+    bound = None if limited.bound is None else Bound(*limited.bound)
+    decision = _make_decision(problem, transport, limited.assigned, bound, gap)
+    if decision.plan is None:
+        return decision
+    kept = {*WITHOUT_LIMITS, "caps"}
+    scope = None
+    if limited.lack_mbps > 0:
+        scope = f"plans that lack no more than {limited.lack_mbps:,.6g} Mbit/s of the floors"
+    else:
+        kept.add("floors")
+    proof = replace(decision.proof, backend="column-wise program and repair", bound_scope=scope)
+    return replace(decision, proof=proof, guarantees=frozenset(kept))
 
 
 def _assign_by_formulation(problem: Brokering, options: Options) -> Decision[Assignment]:
