@@ -22,8 +22,9 @@ the three models in Pyomo.
 `one_shot` changes all at once. `two_phase` updates all classes, `two_phase_changed` those that change,
 `extension_first` those only in two phases that no single change moves, `per_flow` waits for present flows to
 end. `ordered`, `ordered_exact` and `decentral` change rules in place. `batches` and `batches_exact` keep
-within tables, `congestion_free` within links, and `optimum` within both. `least_loss` takes, of the plans of
-several designs, that with the least lost traffic.
+within tables, `congestion_free` within links, and `optimum` within both. `intermediate` moves classes over
+other paths where `optimum` finds no batches. `least_loss` takes, of the plans of several designs, that with
+the least lost traffic.
 
 A plan is checked by replaying it: a search in the union of the states of each step, which finds every mixture
 that packets can meet, as no packet needs to pass a switch twice to loop or to be lost.
@@ -31,8 +32,9 @@ that packets can meet, as no packet needs to pass a switch twice to loop or to b
 Tables: `switches(switch, rule_capacity?, rule_ms?, matches_version?)`, `links(from, to, capacity_mbps?,
 delay_ms?)`, `classes(class, ingress?, egress, traffic_mbps?, flow_life_s?, flows?, waypoints?, guarantee?)`,
 `now(class, switch, next_hop, share?)`, `next(class, switch, next_hop, share?)` and optionally `rules(class,
-switch, rules)`. A plan is `steps(step, kind, start_s, end_s)`, `operations(step, switch, class, action)`,
-`tables(step, switch, rules)` and `shares(step, class, share)`.
+switch, rules)`. A plan is `steps(step, kind, start_s, end_s, stage?)`, `operations(step, switch, class,
+action)`, `tables(step, switch, rules)`, `shares(step, class, share)` and, over intermediate paths,
+`paths(stage, class, switch, next_hop)`.
 
 >>> from planner_models import updates
 >>> problem = updates.problem.generators.zigzag(switches=6)

@@ -16,7 +16,14 @@ import numpy as np
 
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
 from planner.contract.signalling import FIGURE, NAME, Signalling
-from planner_models.updates.plan.plan import DRAIN, UpdatePlan, read_operations, work_s
+from planner_models.updates.plan.plan import (
+    DRAIN,
+    UpdatePlan,
+    join_stages,
+    read_operations,
+    read_stages,
+    work_s,
+)
 from planner_models.updates.problem.problem import Update
 
 MEMORY_S: Final = 600.0
@@ -56,6 +63,10 @@ def realize(truth: Update, observed: Update, plan: UpdatePlan) -> UpdatePlan:
     """
     if truth is observed or (truth.rule_ms == observed.rule_ms).all():
         return plan
+    if plan.paths is not None:
+        stages = zip(read_stages(truth, plan), read_stages(observed, plan), strict=True)
+        plans = [realize(true.problem, seen.problem, true.plan) for true, seen in stages]
+        return join_stages(plans, plan.paths)
     ops = read_operations(truth, plan)
     steps = plan.steps.sort_values("step", kind="stable")
     is_drain = (steps["kind"] == DRAIN).to_numpy()

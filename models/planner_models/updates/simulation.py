@@ -24,6 +24,7 @@ from planner.contract.metrics import Headline, less
 from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.tolerances import exceeds
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.updates.information import realize
 from planner_models.updates.plan.check import Evaluation, evaluate
@@ -94,6 +95,8 @@ def simulate(
         return SimulationResult(
             metrics=dict.fromkeys(metric.name for metric in METRICS), tables={}, rounds=frame
         )
+    if decided.paths is not None:
+        raise InputError(f"{design.name}: its plan has intermediate paths, which are not simulated")
     evaluation = evaluate(problem, realize(problem, observed, decided))
     random = np.random.default_rng(delays.seed)
     answer_s = delays.answer_ms * S_PER_MS

@@ -6,7 +6,15 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.updates.designs import batches, congestion_free, in_place, least_loss, per_flow, two_phase
+from planner_models.updates.designs import (
+    batches,
+    congestion_free,
+    in_place,
+    intermediate_paths,
+    least_loss,
+    per_flow,
+    two_phase,
+)
 from planner_models.updates.information import count_announcements, count_commands, observe_traffic
 
 _centrally = partial(
@@ -102,6 +110,13 @@ DESIGNS: Final = (
         decide=batches.update_jointly,
         observe=observe_traffic,
         source="tables and links at once, by branch and bound",
+    ),
+    _centrally(
+        name="intermediate",
+        title="Over intermediate paths",
+        decide=intermediate_paths.update_over_paths,
+        observe=observe_traffic,
+        source="Jin et al. 2014 (Dionysus), dependencies of moves; A*: Hart, Nilsson and Raphael 1968",
     ),
     _centrally(
         name="least_loss",

@@ -17,6 +17,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount, counted, counted_of
 from planner.options import Options
+from planner_models.updates.designs.path_moves import explain_paths
 from planner_models.updates.plan.check import Evaluation, evaluate
 from planner_models.updates.plan.metrics import METRICS, measure
 from planner_models.updates.plan.plan import UpdatePlan
@@ -41,6 +42,8 @@ def explain(
 ) -> Explanation:
     """Explain the packets' mixtures, the tables and links that force a step, and the saving by more space."""
     plan: UpdatePlan = decided.decision.plan  # type: ignore[assignment]
+    if plan.paths is not None:
+        return explain_paths(problem, decided)
     evaluation = evaluate(problem, plan)
     figures = decided.metrics
     reasons = [f"{reason[0].upper()}{reason[1:]}." for reason in decided.decision.proof.reasons]

@@ -22,6 +22,7 @@ from planner_models.updates.plan.plan import (
     count_rules,
     read_operations,
     read_shares,
+    read_stages,
     stamped_classes,
     work_s,
 )
@@ -446,12 +447,36 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
 
     PlanRejected where it is no plan: see `evaluate`.
     """
-    evaluation = evaluate(problem, plan)
-    return (
-        _check_mixtures(evaluation)
-        + _check_loads(problem, evaluation)
-        + _check_changes(problem, evaluation)
-        + _check_times(evaluation)
+    violations = Violations()
+    for stage in read_stages(problem, plan):
+        evaluation = evaluate(stage.problem, stage.plan)
+        broken = (
+            _check_mixtures(evaluation)
+            + _check_loads(stage.problem, evaluation)
+            + _check_changes(stage.problem, evaluation)
+            + _check_times(evaluation)
+        )
+        if plan.paths is not None and len(broken):
+            later = f" after {stage.first_step} steps"
+            broken = Violations(broken.frame.assign(where=broken.frame["where"] + later))
+        violations += broken
+    if plan.paths is not None:
+        violations += _check_pauses(problem, plan)
+    return violations
+
+
+def _check_pauses(problem: Update, plan: UpdatePlan) -> Violations:
+    """Return the stages that start before the one before has ended."""
+    steps = plan.steps.sort_values("step", kind="stable")
+    start, end = (steps[name].to_numpy(float) for name in ("start_s", "end_s"))
+    first = np.array([stage.first_step for stage in read_stages(problem, plan)][1:], dtype=np.int64)
+    early = first[falls_short(start[first], end[first - 1], end[first - 1])]
+    return Violations.of(
+        "time",
+        where=[f"step {step + 1}" for step in early.tolist()],
+        amount=start[early],
+        allowed=end[early - 1],
+        unit="s",
     )
 
 

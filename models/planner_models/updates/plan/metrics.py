@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from planner.arrays import Bools
 from planner.contract.metrics import Headline, Metric, less
 from planner_models.updates.plan.check import Evaluation, evaluate
-from planner_models.updates.plan.plan import UpdatePlan
-from planner_models.updates.plan.replay import FLIP, HOLES, LOOPS, MISSES, MIXES
+from planner_models.updates.plan.plan import UpdatePlan, read_stages
+from planner_models.updates.plan.replay import FLIP, HOLES, LOOPS, MISSES, MIXES, SPLIT, SWAP
 from planner_models.updates.problem.problem import Update
 
 FOSTER: Final = "Foster et al. 2013, IV"
@@ -34,6 +35,7 @@ METRICS: Final = (
         "time from the first change to the last, with the time that packets need to leave",
         title="duration",
     ),
+    less("class_moves", "classes", "classes that a step moves to other rules, each time"),
     less("operations", "rules", "rules that are added, removed or changed, each time"),
     less(
         "extra_rules_share",
@@ -108,6 +110,35 @@ def measure(
     previous: UpdatePlan | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric of a plan."""
+    stages = [(stage.problem, stage.plan) for stage in read_stages(problem, plan)]
+    by_stage = [_measure_stage(*stage) for stage in stages]
+    if len(by_stage) == 1:
+        return by_stage[0]
+    joined = {name: _join_values(name, [values[name] for values in by_stage]) for name in by_stage[0]}
+    evaluations = [evaluate(*stage) for stage in stages]
+    classes = len(problem.classes)
+    for name, bit in BITS.items():
+        joined[name] = float(np.any([each.classes_that(bit) for each in evaluations], axis=0).sum())
+    broken = float(np.any([each.broken for each in evaluations], axis=0).sum())
+    return {**joined, "broken_classes": broken, "kept_classes": classes - broken, "classes": float(classes)}
+
+
+BITS: Final = {"loops": LOOPS, "black_holes": HOLES, "waypoint_missed": MISSES, "mixed_classes": MIXES}
+"""Metrics that count classes of which packets meet a kind of mixture."""
+LARGEST: Final = ("extra_rules_share", "overflow_rules", "overload_mbps", "mixed_packets_share")
+"""Metrics of several updates that are the largest of each; others add up."""
+
+
+def _join_values(name: str, values: list[float | None]) -> float | None:
+    """Return the value of a metric for updates one after another, from that of each."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return max(known) if name in LARGEST else sum(known)
+
+
+def _measure_stage(problem: Update, plan: UpdatePlan) -> dict[str, float | None]:
+    """Return a value for every metric of one update."""
     evaluation = evaluate(problem, plan)
     slots, ops = problem.slots, evaluation.ops
     base = np.maximum(problem.rules_now, problem.rules_next)
@@ -127,10 +158,7 @@ def measure(
         "operations": float((slots.rules[ops.slot] * ops.parts).sum()),
         "extra_rules_share": float(extra.max(initial=0.0)),
         "overflow_rules": float(np.maximum(largest - problem.rule_capacity, 0.0).sum()),
-        "loops": float(evaluation.classes_that(LOOPS).sum()),
-        "black_holes": float(evaluation.classes_that(HOLES).sum()),
-        "waypoint_missed": float(evaluation.classes_that(MISSES).sum()),
-        "mixed_classes": float(evaluation.classes_that(MIXES).sum()),
+        **{name: float(evaluation.classes_that(bit).sum()) for name, bit in BITS.items()},
         "mixed_packets_share": _share_mixed(evaluation),
         "overload_mbps": float(max((over.max(initial=0.0) for over in beyond.values()), default=0.0)),
         "overload_volume_mbit": overload,
@@ -141,6 +169,7 @@ def measure(
 OBJECTIVES: Final[Mapping[str, Callable[[UpdatePlan, Evaluation], float]]] = {
     "rounds": lambda plan, _: float(plan.rounds),
     "batches": lambda _, evaluation: float(_count_batches(evaluation)),
+    "class_moves": lambda _, evaluation: float(_moving_groups(evaluation).sum()),
     "seconds": lambda _, evaluation: float(evaluation.end_s.max(initial=0.0)),
 }
 """Metrics that designs minimise, which need no sampling of packets."""
@@ -157,8 +186,14 @@ def _find_lost_mbit(evaluation: Evaluation) -> float:
 
 def _count_batches(evaluation: Evaluation) -> int:
     """Return the number of steps in which packets move: that flip, split, or change rules in place."""
-    moves = np.isin(evaluation.ops.action, [FLIP, 3, 4])
-    return len(np.unique(evaluation.ops.step[moves]))
+    return len(np.unique(evaluation.steps[_moving_groups(evaluation)]))
+
+
+def _moving_groups(evaluation: Evaluation) -> Bools:
+    """Return whether each group, a class in a step, moves packets to other rules, (G,)."""
+    if not len(evaluation.steps):
+        return np.zeros(0, dtype=bool)
+    return np.logical_or.reduceat(np.isin(evaluation.ops.action, [FLIP, SWAP, SPLIT]), evaluation.starts[:-1])
 
 
 def _share_mixed(evaluation: Evaluation) -> float | None:

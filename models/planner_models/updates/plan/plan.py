@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.table import Table, choice, label, number
 from planner.contract.tables import collect_tables, validate_tables
-from planner.errors import PlanRejected
+from planner.errors import InputError, PlanRejected
 from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import MOST_FLOWS
@@ -37,6 +38,12 @@ STEPS: Final = Table(
         ),
         "start_s": number("start, s", at_least=0),
         "end_s": number("end, s", at_least=0),
+        "stage": number(
+            "number of the update that it belongs to, from 1, where classes take intermediate paths",
+            at_least=1,
+            whole=True,
+            optional=True,
+        ),
     },
     key=("step",),
     may_be_empty=True,
@@ -87,23 +94,38 @@ SHARES: Final = Table(
     key=("step", "class"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (STEPS, OPERATIONS, RULES_HELD, SHARES)
+PATHS: Final = Table(
+    name="paths",
+    about="a rule of a class that takes an intermediate path after a stage; other classes that a stage moves "
+    "take their next path",
+    columns={
+        "stage": number("number of the stage, from 1", at_least=1, whole=True),
+        "class": label("the class"),
+        "switch": label("switch that holds the rule"),
+        "next_hop": label("switch to which the rule sends packets"),
+    },
+    key=("stage", "class", "switch"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (STEPS, OPERATIONS, RULES_HELD, SHARES, PATHS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UpdatePlan:
     """Steps of an update.
 
-    steps       step, kind, start_s, end_s
+    steps       step, kind, start_s, end_s, stage?
     operations  step, switch, class, action, parts?
     tables      step, switch, rules: of steps with operations
     shares      step, class, share: of steps that split the packets of a class
+    paths       stage, class, switch, next_hop: intermediate paths, see `stages`; None where there are none
     """
 
     steps: pd.DataFrame
     operations: pd.DataFrame
     tables: pd.DataFrame
     shares: pd.DataFrame
+    paths: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -266,8 +288,7 @@ def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePl
     if "shares" not in frames:
         frames["shares"] = pd.DataFrame({"step": [], "class": pd.array([], dtype="str"), "share": []})
     plan = UpdatePlan(**{"tables": pd.DataFrame(), **frames})
-    ops = read_operations(problem, plan)
-    counted = _tabulate(problem, count_rules(problem, ops))
+    counted = tabulate_rules(problem, plan)
     if "tables" in frames:
         stated = frames["tables"].sort_values(["step", "switch"], ignore_index=True)
         ours = counted.sort_values(["step", "switch"], ignore_index=True)
@@ -278,6 +299,136 @@ def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePl
     else:
         frames["tables"] = counted
     return UpdatePlan(**frames)
+
+
+def tabulate_rules(problem: Update, plan: UpdatePlan) -> pd.DataFrame:
+    """Return the most rules that each switch holds during each step, by the plan's operations, as a table."""
+    held = {}
+    for stage in read_stages(problem, plan):
+        counted = count_rules(stage.problem, read_operations(stage.problem, stage.plan))
+        held |= {stage.first_step + step: rules for step, rules in counted.items()}
+    return _tabulate(problem, held)
+
+
+class Stage(NamedTuple):
+    """One of the updates of a plan, which follow one another; a plan without intermediate paths has one.
+
+    problem     rules before and after it
+    plan        its steps, from 1
+    first_step  steps of the plan before it
+    """
+
+    problem: Update
+    plan: UpdatePlan
+    first_step: int
+
+
+_STAGES: weakref.WeakKeyDictionary[UpdatePlan, tuple[Update, list[Stage]]] = weakref.WeakKeyDictionary()
+
+
+def read_stages(problem: Update, plan: UpdatePlan) -> list[Stage]:
+    """Return the updates of a plan in their order.
+
+    After a stage, the classes that it changes have their path of the table `paths`, or else that of `next`.
+
+    raises  PlanRejected for stages that are not numbered 1, 2, ... in the order of steps, and for a path of
+            a class that its stage does not change, or that is no path
+    """
+    if plan.paths is None:
+        return [Stage(problem, plan, 0)]
+    cached = _STAGES.get(plan)
+    if cached is not None and cached[0] is problem:
+        return cached[1]
+    steps = plan.steps.sort_values("step", kind="stable")
+    stage_of = steps["stage"].to_numpy(float) if "stage" in steps else np.ones(len(steps))
+    last = int(stage_of.max(initial=1.0))
+    if (stage_of[:1] != 1).any() or not np.isin(np.diff(stage_of), (0, 1)).all():
+        raise PlanRejected("steps: stages are not numbered 1, 2, ... in the order of steps")
+    _require_changed(plan, dict(zip(steps["step"].tolist(), stage_of.tolist(), strict=True)))
+    now, made = problem.now, []
+    for number_ in range(1, last + 1):
+        rows = np.flatnonzero(stage_of == number_)
+        first = int(rows[0]) if len(rows) else 0
+        own = _cut_stage(plan, steps.iloc[rows], first)
+        after = problem.next if number_ == last else _configure(problem, plan, now, own, number_)
+        try:
+            update = make_stage(problem, now, after, set(own.operations["class"]))
+        except InputError as error:
+            raise PlanRejected(f"paths: stage {number_}: {error}") from None
+        made.append(Stage(update, own, first))
+        now = after
+    _STAGES[plan] = problem, made
+    return made
+
+
+def make_stage(problem: Update, now: pd.DataFrame, after: pd.DataFrame, moved: set[str]) -> Update:
+    """Return the update of one stage, from rules `now` to rules `after`, of the classes in `moved`.
+
+    What links may carry is that of the whole update: no intermediate path may be an overload. Classes that
+    the stage does not move need no waypoints in it.
+    """
+    classes = problem.classes
+    stays = ~classes["class"].isin(moved)
+    blank = {name: classes[name].mask(stays, "") for name in ("waypoints", "guarantee") if name in classes}
+    update = replace(problem, now=now, next=after, classes=classes.assign(**blank))
+    vars(update)["load_limit_mbps"] = problem.load_limit_mbps
+    return update
+
+
+def _require_changed(plan: UpdatePlan, stage_of_step: Mapping[float, float]) -> None:
+    """Raise PlanRejected for a path of a class without an operation in its stage."""
+    assert plan.paths is not None
+    stages = plan.operations["step"].map(stage_of_step)
+    changed = set(zip(stages.tolist(), plan.operations["class"].tolist(), strict=True))
+    pairs = zip(plan.paths["stage"].tolist(), plan.paths["class"].tolist(), strict=True)
+    for row, pair in enumerate(pairs):
+        if pair not in changed:
+            raise PlanRejected(f"paths row {row + 1}: stage {pair[0]:g} changes no rule of class '{pair[1]}'")
+
+
+def _cut_stage(plan: UpdatePlan, steps: pd.DataFrame, first: int) -> UpdatePlan:
+    """Return the steps of a stage as a plan of their own, numbered from 1."""
+    numbers = set(steps["step"].tolist())
+
+    def of_stage(frame: pd.DataFrame) -> pd.DataFrame:
+        rows = frame[frame["step"].isin(numbers)]
+        return rows.assign(step=rows["step"] - first).reset_index(drop=True)
+
+    return UpdatePlan(
+        steps=of_stage(steps).drop(columns="stage", errors="ignore"),
+        operations=of_stage(plan.operations),
+        tables=of_stage(plan.tables) if len(plan.tables) else plan.tables,
+        shares=of_stage(plan.shares),
+    )
+
+
+def _configure(
+    problem: Update, plan: UpdatePlan, now: pd.DataFrame, own: UpdatePlan, stage: int
+) -> pd.DataFrame:
+    """Return the rules after a stage, (class, switch, next_hop, share)."""
+    assert plan.paths is not None
+    changed = set(own.operations["class"])
+    paths = plan.paths[plan.paths["stage"] == stage].drop(columns="stage").assign(share=1.0)
+    directly = changed - set(paths["class"])
+    parts = [now[~now["class"].isin(changed)], problem.next[problem.next["class"].isin(directly)], paths]
+    return pd.concat([part[["class", "switch", "next_hop", "share"]] for part in parts], ignore_index=True)
+
+
+def join_stages(plans: Sequence[UpdatePlan], paths: pd.DataFrame) -> UpdatePlan:
+    """Return the plan of several updates, one after another, with their intermediate paths."""
+    parts: dict[str, list[pd.DataFrame]] = {"steps": [], "operations": [], "tables": [], "shares": []}
+    first, time_s = 0, 0.0
+    for number_, plan in enumerate(plans, 1):
+        for name, frames in parts.items():
+            frame = getattr(plan, name)
+            frames.append(frame.assign(step=frame["step"] + first))
+        steps = parts["steps"][-1]
+        shifted = steps.assign(start_s=steps["start_s"] + time_s, end_s=steps["end_s"] + time_s)
+        parts["steps"][-1] = shifted.assign(stage=float(number_))
+        first += len(plan.steps)
+        time_s = float(shifted["end_s"].max()) if len(shifted) else time_s
+    joined = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    return UpdatePlan(**joined, paths=paths)
 
 
 def read_operations(problem: Update, plan: UpdatePlan) -> Operations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from planner.contract.studies import Decided, Section
 from planner.formatting import counted
 from planner.options import Options
 from planner_models.updates.plan.check import evaluate
-from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.plan.plan import UpdatePlan, read_stages
 from planner_models.updates.problem.problem import Update
 
 MOST_LANES: Final = 12
@@ -25,15 +25,24 @@ SWITCH: Final = "switch"
 
 def draw(problem: Update, plan: UpdatePlan) -> Sequence[Drawing]:
     """Draw the steps of the busiest switches over time, the fullest tables by step, and the links' loads."""
-    evaluation = evaluate(problem, plan)
+    held, loads = _by_step(problem, plan, "held"), _by_step(problem, plan, "loads")
     drawn: list[Drawing] = []
     if len(plan.steps):
         drawn.append(_draw_steps(problem, plan))
-    if evaluation.held:
-        drawn.append(_draw_tables(problem, evaluation.held))
+    if held:
+        drawn.append(_draw_tables(problem, held))
         if problem.traffic_mbps.any() and np.isfinite(problem.capacity_mbps).any():
-            drawn.append(_draw_links(problem, evaluation.loads))
+            drawn.append(_draw_links(problem, loads))
     return [*drawn, *draw_problem(problem)]
+
+
+def _by_step(problem: Update, plan: UpdatePlan, name: str) -> dict[int, Any]:
+    """Return rules held or loads of links by step, over all stages of a plan."""
+    return {
+        stage.first_step + step: values
+        for stage in read_stages(problem, plan)
+        for step, values in getattr(evaluate(stage.problem, stage.plan), name).items()
+    }
 
 
 def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
@@ -153,8 +162,8 @@ def describe_switch(problem: Update, decided: Decided, name: str, options: Optio
     """Describe the table of a switch during the update, and what it changes in each step."""
     switch = list_switches(problem).index(name)
     plan = decided.plan
-    evaluation = evaluate(problem, plan)
-    largest = max([int(problem.rules_now[switch]), *(int(held[switch]) for held in evaluation.held.values())])
+    held_by_step = _by_step(problem, plan, "held")
+    largest = max([int(problem.rules_now[switch]), *(int(held[switch]) for held in held_by_step.values())])
     size = float(problem.rule_capacity[switch])
     facts = (
         Fact(label="Table size", value=size if np.isfinite(size) else None, unit="rules"),
@@ -168,7 +177,7 @@ def describe_switch(problem: Update, decided: Decided, name: str, options: Optio
     if not len(own_operations):
         return ElementReport(facts=facts)
     frame = own_operations.groupby(["step", "action"], as_index=False)["rules"].sum()
-    held = {step + 1: int(rules[switch]) for step, rules in evaluation.held.items()}
+    held = {step + 1: int(rules[switch]) for step, rules in held_by_step.items()}
     frame = pd.DataFrame(
         {
             "step": frame["step"].astype(int),
