@@ -1,4 +1,4 @@
-"""Explanation of the limits of CDNs: what each carries of them, and what one Gbit/s more or less is worth."""
+"""Explanation of the limits of CDNs: the traffic of each, and the change of the objective by one Gbit/s more."""
 
 from __future__ import annotations
 

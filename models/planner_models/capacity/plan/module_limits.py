@@ -30,7 +30,9 @@ def largest_counts(problem: CapacityPlanning) -> Floats:
     """Return so many of each module that more are never needed, within the limits, (M,)."""
     options = problem.options
     total = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    return np.minimum(options.limit, np.ceil(total / (options.size * problem.utilization_limit.min())))
+    usable_size = options.size * problem.utilization_limit.min()
+    needed: Floats = np.minimum(options.limit, np.ceil(total / usable_size))
+    return needed
 
 
 def largest_capacity(problem: CapacityPlanning) -> Floats:

@@ -281,7 +281,7 @@ class PlanningTables:
             growth = np.where(
                 np.isnan(growth), self.class_table["growth"].to_numpy(float)[self.class_of], growth
             )
-        return np.nan_to_num(growth)
+        return np.asarray(np.nan_to_num(growth), dtype=float)
 
     @property
     def has_classes(self) -> bool:

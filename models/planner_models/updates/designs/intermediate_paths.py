@@ -71,8 +71,8 @@ def update_over_paths(
 ) -> Decision[UpdatePlan]:
     """Move whole classes, one after another or together, over intermediate paths where links lack space.
 
-    Where the batched update keeps within tables and links, that is the decision. Elsewhere the bound is on the
-    moves of plans that move one class at a time over these paths, or there is no such plan.
+    Where the batched update keeps within tables and links, that is the decision. Elsewhere the bound is on
+    the moves of plans that move one class at a time over these paths, or there is no such plan.
     """
     batched = batches.update_jointly(problem, drain_s=drain_s, options=replace(options, service="best"))
     if batched.guarantees is not None and {"tables", "links"} <= batched.guarantees:

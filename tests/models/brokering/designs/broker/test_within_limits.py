@@ -88,9 +88,7 @@ def test_no_assignment_is_better(problem: Brokering) -> None:
     decision = assignment.assign(problem, options=TIGHT)
     shed, lack, cost = find_best(problem)
     assert decision.plan is not None
-    violations = (
-        set(check(problem, decision.plan).frame["limit"]) if check(problem, decision.plan) else set()
-    )
+    violations = set(check(problem, decision.plan).frame["limit"]) if check(problem, decision.plan) else set()
     assert violations <= {"floors"}
     served = {rank.metric: rank for rank in decision.proof.ranks}
     assert problem.count.sum() - served["served"].objective == shed
