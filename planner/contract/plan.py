@@ -92,7 +92,7 @@ class Violations:
                 lines.append(f"{limit}: violated {counted(len(rows), 'times')}: {locations}{more}")
                 continue
             locations = "; ".join(
-                f"{row.where} {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
+                f"{row.where}: {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
                 for row in worst.itertuples()
             )
             lines.append(f"{limit}: violated {counted(len(rows), 'times')}, worst {locations}")

@@ -114,7 +114,7 @@ def test_overload_under_utilization_is_a_result() -> None:
     assert run.metrics["shed_mbps"] == 0
     assert run.metrics["delivered_mbps"] == pytest.approx(10.0)
     assert run.metrics["lost_mbps"] == pytest.approx(30.0)
-    assert run.violations.sentences() == ["capacity: violated 1 time, worst s->t 40 against 10 Mbit/s"]
+    assert run.violations.sentences() == ["capacity: violated 1 time, worst s->t: 40 against 10 Mbit/s"]
 
 
 def test_an_infeasible_cost_problem_is_explained() -> None:
