@@ -71,7 +71,7 @@ from planner_models.consolidation.published import TARGETS
 SYSTEM = System(
     name="consolidation",
     title="Consolidation",
-    area="storage and switches",
+    area="datacenter",
     question="Which hosts, which NUMA nodes, how many vCPUs?",
     source="Deehr et al. 2014",
     problem=ProblemType(

@@ -20,13 +20,9 @@ from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.consolidation.designs.master import Master
-from planner_models.consolidation.designs.pricing import (
-    NodePricer,
-    Pattern,
-    Priced,
-    make_pattern,
-    price_by_program,
-)
+from planner_models.consolidation.designs.pattern import Pattern, Priced, make_pattern
+from planner_models.consolidation.designs.pattern_program import price_by_program
+from planner_models.consolidation.designs.pricing import NodePricer, Tables
 from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing, pack_all, regroup
 from planner_models.consolidation.problem.problem import Consolidation
 
@@ -141,7 +137,7 @@ class Search:
         master = self.master
         values = np.zeros(len(master.areas))
         is_new = False
-        tables: dict[bytes, tuple[Floats, Floats]] = {}
+        tables: dict[bytes, Tables] = {}
         results: dict[tuple[int, bytes], Priced] = {}
         for row, area in enumerate(master.areas):
             value = master.values(cover, row)
@@ -156,7 +152,7 @@ class Search:
                 else:
                     if key not in tables:
                         tables[key] = self._pricer.tables(value, master.allowed[row])
-                    results[area.host_type, key] = self._pricer.price(area.host_type, value, tables[key])
+                    results[area.host_type, key] = self._pricer.price(area.host_type, tables[key])
             priced = results[area.host_type, key]
             values[row] = priced.bound
             if priced.pattern is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from planner_models.consolidation.designs.one_host import list_ways
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.rows import rows_of
+from planner_models.consolidation.problem.shapes import Placing
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -119,22 +122,25 @@ def _add_capacities(
     import pyomo.environ as pyo
 
     m.capacity = pyo.ConstraintList()
+    total = int(problem.count.sum()) * 2
     for j, (supply, _) in enumerate(candidates):
         shape = problem.host_shapes[problem.supplies[supply].host_type]
-        here = [(key, placing) for key, (_, placing) in ways.items() if key[0] == j]
-        for column in range(problem.dimensions):
-            for node in (*range(len(shape.node)), None):
-                limit = float(shape.whole[column] if node is None else shape.node[node, column])
-                terms = [
-                    (placing.whole[column] if node is None else placing.node[node][column], m.z[key])
-                    for key, placing in here
-                ]
-                terms = [(amount, variable) for amount, variable in terms if amount > 0]
-                if np.isfinite(limit) and terms:
-                    m.capacity.add(sum(amount * variable for amount, variable in terms) <= limit * m.y[j])
-        total = int(problem.count.sum()) * 2
+        here = [(m.z[key], placing) for key, (_, placing) in ways.items() if key[0] == j]
+        for column, node in product(range(problem.dimensions), (*range(len(shape.node)), None)):
+            limit = float(shape.whole[column] if node is None else shape.node[node, column])
+            terms = list(_terms(here, column, node))
+            if np.isfinite(limit) and terms:
+                m.capacity.add(sum(terms) <= limit * m.y[j])
         if here:
-            m.capacity.add(sum(m.z[key] for key, _ in here) <= total * m.y[j])
+            m.capacity.add(sum(variable for variable, _ in here) <= total * m.y[j])
+
+
+def _terms(here: list[tuple[Any, Placing]], column: int, node: int | None) -> Iterator[Any]:
+    """Yield what machines take of a node, or of the whole host for None, in one dimension."""
+    for variable, placing in here:
+        amount = (placing.whole if node is None else placing.node[node])[column]
+        if amount > 0:
+            yield amount * variable
 
 
 def _add_supplies(m: pyo.ConcreteModel, problem: Consolidation, candidates: list[Candidate]) -> None:

@@ -11,6 +11,7 @@ Sizes are sums: nodes of NUMA are not known. Pods that do not fit into them are 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -79,26 +80,33 @@ class Cluster:
 
         fixed  number of first nodes whose type stays
         """
-        pods, types = claims.pods.copy(), claims.types.copy()
-        opened = 0
+        result = Claims(pods=claims.pods.copy(), types=claims.types.copy())
+        limit = math.inf if new_nodes is None else len(claims.pods) + new_nodes
         for shape in self.order:
             for _ in range(int(counts[shape])):
-                row, its_types = self._find(pods, types, shape)
-                if row is None:
-                    unit = np.zeros((1, len(counts)), dtype=np.int64)
-                    unit[0, shape] = 1
-                    may = self.holds(unit)
-                    if not may.any() or (new_nodes is not None and opened >= new_nodes):
-                        if new_nodes is not None:
-                            return None
-                        break
-                    pods, types = np.concatenate([pods, unit]), np.concatenate([types, may])
-                    opened += 1
+                if self._add(result, shape, fixed=fixed, limit=limit):
                     continue
-                pods[row, shape] += 1
-                if row >= fixed:
-                    types[row] = its_types
-        return Claims(pods=pods, types=types)
+                if new_nodes is not None:
+                    return None
+                break
+        return result
+
+    def _add(self, claims: Claims, shape: int, *, fixed: int, limit: float) -> bool:
+        """Add a pod to a node, or to a new one below a limit of nodes; return whether it has one."""
+        row, its_types = self._find(claims.pods, claims.types, shape)
+        if row is not None:
+            claims.pods[row, shape] += 1
+            if row >= fixed:
+                claims.types[row] = its_types
+            return True
+        unit = np.zeros((1, claims.pods.shape[1]), dtype=np.int64)
+        unit[0, shape] = 1
+        may = self.holds(unit)
+        if not may.any() or len(claims.pods) >= limit:
+            return False
+        claims.pods = np.concatenate([claims.pods, unit])
+        claims.types = np.concatenate([claims.types, may])
+        return True
 
     def _find(self, pods: Ints, types: Bools, shape: int) -> tuple[int | None, Bools]:
         """Return the node with the fewest pods that holds one more, and the types that do."""

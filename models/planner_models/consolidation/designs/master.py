@@ -21,7 +21,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
-from planner_models.consolidation.designs.pricing import Pattern
+from planner_models.consolidation.designs.pattern import Pattern
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.rows import rows_of
 

@@ -100,15 +100,11 @@ def _vcpus_of_nodes(problem: Consolidation, shape: int, nodes: int) -> Iterator[
         sizes.append(sizes[-1] + client)
     split = problem.split[shape]
     spans = range(1, nodes + 1) if split != "never" else range(1, 2)
-    for total in reversed(sizes):
-        count = round(total / client)
-        for span in spans:
-            for selected in itertools.combinations(range(nodes), span):
-                for shares in _shares(total, count, client, span, split):
-                    vcpus = [0.0] * nodes
-                    for node, amount in zip(selected, shares, strict=True):
-                        vcpus[node] = amount
-                    yield tuple(vcpus)
+    for total, span in itertools.product(reversed(sizes), spans):
+        shares = list(_shares(total, round(total / client), client, span, split))
+        for selected, amounts in itertools.product(itertools.combinations(range(nodes), span), shares):
+            vcpus = dict(zip(selected, amounts, strict=True))
+            yield tuple(vcpus.get(node, 0.0) for node in range(nodes))
 
 
 def _shares(total: float, count: int, client: float, span: int, split: str) -> Iterator[Amounts]:
@@ -245,45 +241,76 @@ def _is_single_host(problem: Consolidation) -> bool:
 
 def _plan(problem: Consolidation, goal: str, options: Options) -> Decision[ConsolidationPlan]:
     """Return hosts by best fit, each solved exactly; a single host is solved with all machines."""
-    deadline = Deadline.of(options)
-    each = replace(options, gap=0.0, time_limit_s=min(max(deadline.left_s, 0.1), SOLVER_S))
-    refused: dict[int, int] = {}
+    solver = _HostSolver(problem, goal, options)
     is_single = _is_single_host(problem) and not problem.rules_of_areas
-    if is_single:
-        row = next(row for row, supply in enumerate(problem.supplies) if supply.count == 1)
-        allowed = np.where(problem.is_supplied[:, row], problem.count, 0)
-        refused = {int(shape): int(problem.count[shape]) for shape in np.flatnonzero(problem.count > allowed)}
-        groups = [(empty_group(problem, row, 1), allowed)]
-    else:
-        packer = pack_all(problem, Packer(problem), decreasing(problem))
-        refused |= packer.refused
-        groups = [(group, count_of(problem, group)) for group in packer.groups if group.content]
-    result, is_proven, backend = [], True, ""
+    groups, refused = _begin_single(problem) if is_single else _begin_fleet(problem)
+    result = []
     for group, count in groups:
         if not is_single and not _gains(problem, group):
             result.append(group)
             continue
-        program = HostProgram(problem, problem.supplies[group.supply].host_type, count, each)
-        x = program.solve_max_min(deadline) if goal == "score" else program.solve_max_sum()
-        is_proven &= program.is_proven and program.ways.is_complete
-        backend = program.backend
-        if x is None or (not is_single and x[len(program.ways.placings) :].any()):
-            is_proven = False
-            result.append(group)
-            continue
-        filled = empty_group(problem, group.supply, group.hosts)
-        more = program.fill(filled, x)
+        filled, more = solver.solve(group, count, may_refuse=is_single)
         refused = {shape: refused.get(shape, 0) + more.get(shape, 0) for shape in {*refused, *more}}
-        filled.name = group.name
         result.append(filled)
     decision = decide(problem, result, refused, may_grow=False)
     assert decision.plan is not None
     value = measure(problem, decision.plan, None)[goal]
     if value is None or not is_single or refused:
         return decision
-    bound = value if is_proven else None
-    proof = judged("max", value, bound, metric=goal, backend=backend)
-    return replace(decision, proof=proof if is_proven else feasible(value, metric=goal, backend=backend))
+    if solver.is_proven:
+        proof = judged("max", value, value, metric=goal, backend=solver.backend)
+    else:
+        proof = feasible(value, metric=goal, backend=solver.backend)
+    return replace(decision, proof=proof)
+
+
+Counted = list[tuple[HostGroup, Ints]]
+"""Groups of hosts, and the machines of each shape on each host."""
+
+
+def _begin_single(problem: Consolidation) -> tuple[Counted, dict[int, int]]:
+    """Return the only host with all machines that may be there, and the refused ones."""
+    row = next(row for row, supply in enumerate(problem.supplies) if supply.count == 1)
+    allowed = np.where(problem.is_supplied[:, row], problem.count, 0)
+    refused = {int(shape): int(problem.count[shape]) for shape in np.flatnonzero(problem.count > allowed)}
+    return [(empty_group(problem, row, 1), allowed)], refused
+
+
+def _begin_fleet(problem: Consolidation) -> tuple[Counted, dict[int, int]]:
+    """Return hosts with machines by best fit, and the refused ones."""
+    packer = pack_all(problem, Packer(problem), decreasing(problem))
+    groups = [(group, count_of(problem, group)) for group in packer.groups if group.content]
+    return groups, dict(packer.refused)
+
+
+class _HostSolver:
+    """Solves hosts one by one.
+
+    is_proven  whether all that were solved are optimal
+    backend    of the last one
+    """
+
+    def __init__(self, problem: Consolidation, goal: str, options: Options) -> None:
+        self.problem, self.goal = problem, goal
+        self.is_proven, self.backend = True, ""
+        self._deadline = Deadline.of(options)
+        limit = min(max(self._deadline.left_s, 0.1), SOLVER_S)
+        self._options = replace(options, gap=0.0, time_limit_s=limit)
+
+    def solve(self, group: HostGroup, count: Ints, *, may_refuse: bool) -> tuple[HostGroup, dict[int, int]]:
+        """Return hosts with their machines in the best nodes, and the refused ones by shape."""
+        program = HostProgram(
+            self.problem, self.problem.supplies[group.supply].host_type, count, self._options
+        )
+        x = program.solve_max_min(self._deadline) if self.goal == "score" else program.solve_max_sum()
+        self.is_proven &= program.is_proven and program.ways.is_complete
+        self.backend = program.backend
+        if x is None or (not may_refuse and x[len(program.ways.placings) :].any()):
+            self.is_proven = False
+            return group, {}
+        filled = empty_group(self.problem, group.supply, group.hosts)
+        filled.name = group.name
+        return filled, program.fill(filled, x)
 
 
 def count_of(problem: Consolidation, group: HostGroup) -> Ints:

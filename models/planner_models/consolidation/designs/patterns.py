@@ -20,7 +20,7 @@ from planner_models.consolidation.designs.decision import (
     find_lost_domain,
     refuse_shortage,
 )
-from planner_models.consolidation.designs.pricing import common_measure
+from planner_models.consolidation.designs.grid import common_measure
 from planner_models.consolidation.designs.slots import add_all_slots
 from planner_models.consolidation.plan.check import check
 from planner_models.consolidation.plan.metrics import measure

@@ -120,7 +120,7 @@ def plan(
     Machines on hosts that are drained or too full, and those without a host, get one first; this memory is
     beside the budget. The plan lists the moves in waves. Without a present placement it is best fit.
     """
-    if not problem.has_present or problem.now is None or not len(problem.now) or problem.bundles:
+    if not _has_today(problem) or problem.bundles:
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         return decide(problem, packer.groups, packer.refused)
     deadline = Deadline.of(options)
@@ -134,9 +134,7 @@ def plan(
     bound = float(problem.price[hosts.host_type] @ in_use) - saving
     rows = _candidates(problem, hosts, stays, movable, in_use)
     empty_hosts(problem, hosts, rows, limit, deadline)
-    groups = [group for group in hosts.groups if group.content]
-    if problem.survive is not None and len(problem.survive):
-        groups = add_all_slots(problem, groups, refused)
+    groups = _with_slots(problem, hosts, refused)
     moves = list_moves(problem, today, groups)
     decision = decide(problem, groups, refused, moves=schedule(problem, moves, today.hosts))
     assert decision.plan is not None
@@ -153,6 +151,19 @@ def plan(
         is_cut=deadline.is_over,
     )
     return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
+
+
+def _has_today(problem: Consolidation) -> bool:
+    """Return whether a present placement is known."""
+    return problem.has_present and problem.now is not None and len(problem.now) > 0
+
+
+def _with_slots(problem: Consolidation, hosts: Hosts, refused: dict[int, int]) -> list[HostGroup]:
+    """Return the hosts in use, with slots for the losses that a problem names."""
+    groups = [group for group in hosts.groups if group.content]
+    if problem.survive is None or not len(problem.survive):
+        return groups
+    return add_all_slots(problem, groups, refused)
 
 
 def begin(problem: Consolidation) -> tuple[Today, Hosts, dict[int, int]]:

@@ -192,16 +192,8 @@ def _check_supply(reading: Reading) -> Iterator[Violations]:
     problem = reading.problem
     used = np.bincount(reading.host_type, reading.hosts, minlength=len(problem.hosts)).astype(float)
     yield _over("supply", [str(name) for name in problem.type_index], used, problem.most)
-    in_zone = np.array(
-        [
-            sum(
-                hosts
-                for zone, hosts in zip(reading.zone, reading.hosts.tolist(), strict=True)
-                if zone == name
-            )
-            for name in problem.zone_names
-        ]
-    )
+    zones = np.array(reading.zone, dtype=object)
+    in_zone = np.array([float(reading.hosts[zones == name].sum()) for name in problem.zone_names])
     yield _over("supply", [f"zone {name}" for name in problem.zone_names], in_zone, problem.zone_most)
     supplies = {(supply.host_type, supply.zone, supply.rack): supply for supply in problem.supplies}
     unknown = [

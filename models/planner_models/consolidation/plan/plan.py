@@ -152,12 +152,7 @@ def make_plan(
     """
     used = [group for group in groups if group.hosts > 0 and (keep_empty or group.content or group.slots)]
     named = _name_hosts(problem, used)
-    rows = [
-        (name, problem.type_index[supply.host_type], supply.zone, supply.rack, float(hosts))
-        for name, group, hosts in named
-        for supply in (problem.supplies[group.supply],)
-    ]
-    fleet = pd.DataFrame(rows, columns=["host", "host_type", "zone", "rack", "hosts"])
+    fleet = _tabulate_fleet(problem, named)
     missing = [(problem.machine_index[row], float(count)) for row, count in sorted(refused.items()) if count]
     return ConsolidationPlan(
         purchases=_tabulate_purchases(problem, fleet),
@@ -172,6 +167,15 @@ def make_plan(
 
 Named = tuple[str, HostGroup, int]
 """Name in the fleet, group, and number of hosts."""
+
+
+def _tabulate_fleet(problem: Consolidation, named: Sequence[Named]) -> pd.DataFrame:
+    rows = [
+        (name, problem.type_index[supply.host_type], supply.zone, supply.rack, float(hosts))
+        for name, group, hosts in named
+        for supply in (problem.supplies[group.supply],)
+    ]
+    return pd.DataFrame(rows, columns=["host", "host_type", "zone", "rack", "hosts"])
 
 
 def _name_hosts(problem: Consolidation, groups: Sequence[HostGroup]) -> list[Named]:

@@ -64,10 +64,7 @@ def _draw_fleet(reading: Reading, plan: ConsolidationPlan) -> Drawing:
     problem = reading.problem
     order = np.argsort(-reading.hosts, kind="stable")[:MAX_DRAWN]
     contents = [_by_node(reading, plan.placement, "machines"), _by_node(reading, plan.slots, "slots")]
-    helpers: dict[tuple[str, str], float] = {}
-    if plan.helpers is not None:
-        for row in rows_of(plan.helpers):
-            helpers[str(row.host), str(row.node)] = float(row.threads)
+    helpers = _helper_threads(plan)
     has_zones = any(problem.zone_names)
     rows: list[dict[str, object]] = []
     for row in order.tolist():
@@ -95,6 +92,13 @@ def _draw_fleet(reading: Reading, plan: ConsolidationPlan) -> Drawing:
                 }
             )
     return draw_hosts(rows, "Hosts by NUMA node", ZONE if has_zones else TYPE)
+
+
+def _helper_threads(plan: ConsolidationPlan) -> dict[tuple[str, str], float]:
+    """Return the threads of helpers by host and node."""
+    if plan.helpers is None:
+        return {}
+    return {(str(row.host), str(row.node)): float(row.threads) for row in rows_of(plan.helpers)}
 
 
 def _by_node(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner_models.consolidation.problem.problem import Consolidation
 
 Seed = Annotated[int, Field(ge=0, description="seed of the random numbers")]
@@ -117,57 +118,64 @@ def awkward(
     Half of the shapes can be split evenly over both nodes.
     """
     random = np.random.default_rng(seed)
-    if common:
-        vcpus = random.choice([2.0, 4.0, 8.0, 16.0, 32.0], shapes, p=[0.25, 0.3, 0.25, 0.15, 0.05])
-        memory = vcpus * random.choice([2.0, 4.0, 8.0], shapes)
-    else:
-        divisor = random.choice([2.0, 3.0, 4.0, 5.0, 6.0, 8.0], shapes)
-        vcpus = np.minimum(np.floor(48 / divisor) + random.integers(0, 4, shapes), 48.0)
-        memory = np.minimum(4 * np.rint(vcpus * random.choice([2.0, 4.0, 6.0, 8.0], shapes) / 4), 252.0)
-    vcpus = np.maximum(2 * np.rint(vcpus / 2), 2.0)
-    memory = np.maximum(np.minimum(memory, 256.0), 4.0)
-    weight = random.dirichlet(np.full(shapes, 2.0))
-    count = _apportion(weight, machines)
-    split = np.where(np.arange(shapes) % 2 == 0, "even", "never")
-    kinds = [
-        ("c48", 2.0, 48.0, 256.0, 25.0),
-        ("c32", 1.4, 32.0, 256.0, 25.0),
-        ("m48", 2.6, 48.0, 384.0, 50.0),
-    ]
-    kinds = kinds[:types]
+    vcpus, memory = _common_sizes(random, shapes) if common else _awkward_sizes(random, shapes)
+    kinds = SERVERS[:types]
     names = [f"shape {row + 1}" for row in range(shapes)]
+    type_names = [kind[0] for kind in kinds]
+    count = _apportion(random.dirichlet(np.full(shapes, 2.0)), machines)
     rate = np.maximum(np.rint(2 * vcpus * random.choice([0.1, 0.2, 0.3], shapes)) / 2, 0.5)
     tables: dict[str, Any] = {
-        "hosts": {"host_type": [kind[0] for kind in kinds], "price_per_h": [kind[1] for kind in kinds]},
+        "hosts": {"host_type": type_names, "price_per_h": [kind[1] for kind in kinds]},
         "nodes": {
-            "host_type": [kind[0] for kind in kinds for _ in range(2)],
+            "host_type": np.repeat(type_names, 2),
             "node": ["0", "1"] * len(kinds),
-            "threads": [kind[2] for kind in kinds for _ in range(2)],
-            "memory_gb": [kind[3] for kind in kinds for _ in range(2)],
+            "threads": np.repeat([kind[2] for kind in kinds], 2),
+            "memory_gb": np.repeat([kind[3] for kind in kinds], 2),
         },
         "machines": {
             "machine": names,
             "count": count,
             "vcpus_min": vcpus,
             "memory_gb": memory,
-            "split": split,
+            "split": np.where(np.arange(shapes) % 2 == 0, "even", "never"),
         },
     }
     if network:
         tables["capacities"] = {
-            "host_type": [kind[0] for kind in kinds],
+            "host_type": type_names,
             "node": ["*"] * len(kinds),
             "resource": ["Gbit/s"] * len(kinds),
             "amount": [kind[4] for kind in kinds],
         }
         tables["uses"] = {"machine": names, "resource": ["Gbit/s"] * shapes, "amount": np.minimum(rate, 12.0)}
-    if types > 1:  # every shape fits in some type; narrow nodes do not hold all
-        tables["machines"]["vcpus_min"] = np.minimum(vcpus, 48.0)
     if zones:
         tables["zones"] = {"zone": [f"zone {row + 1}" for row in range(zones)]}
     if losses:
         tables["survive"] = {"domain": ["zone"], "losses": [float(losses)], "group": [""]}
     return _tables(**tables)
+
+
+SERVERS: Final = (
+    ("c48", 2.0, 48.0, 256.0, 25.0),
+    ("c32", 1.4, 32.0, 256.0, 25.0),
+    ("m48", 2.6, 48.0, 384.0, 50.0),
+)
+"""Hosts of two nodes: name, price in an hour, threads and GB of a node, Gbit/s of the host."""
+
+
+def _common_sizes(random: np.random.Generator, shapes: int) -> tuple[Floats, Floats]:
+    """Return vCPUs and GB of shapes as in catalogues, powers of two."""
+    vcpus = random.choice([2.0, 4.0, 8.0, 16.0, 32.0], shapes, p=[0.25, 0.3, 0.25, 0.15, 0.05])
+    memory = vcpus * random.choice([2.0, 4.0, 8.0], shapes)
+    return vcpus, np.clip(memory, 4.0, 256.0)
+
+
+def _awkward_sizes(random: np.random.Generator, shapes: int) -> tuple[Floats, Floats]:
+    """Return vCPUs and GB of shapes just above a part of a node of 48 threads and 256 GB."""
+    divisor = random.choice([2.0, 3.0, 4.0, 5.0, 6.0, 8.0], shapes)
+    vcpus = np.minimum(np.floor(48 / divisor) + random.integers(0, 4, shapes), 48.0)
+    memory = np.minimum(4 * np.rint(vcpus * random.choice([2.0, 4.0, 6.0, 8.0], shapes) / 4), 252.0)
+    return np.maximum(2 * np.rint(vcpus / 2), 2.0), np.maximum(memory, 4.0)
 
 
 def _apportion(weight: Any, total: int) -> Any:
@@ -252,23 +260,9 @@ def present(
     memory = vcpus * random.choice([2.0, 4.0, 6.0], shapes)
     count = _apportion(random.dirichlet(np.full(shapes, 3.0)), machines)
     threads = float(np.ceil(float(vcpus @ count) / use / hosts / 2))
-    threads = max(threads, float(vcpus.max()))
     memory_gb = float(8 * np.ceil(1.25 * float(memory @ count) / use / hosts / 16))
-    memory_gb = max(memory_gb, float(memory.max()))
-    shape = np.repeat(np.arange(shapes), count.astype(int))
-    order = np.argsort(-vcpus[shape], kind="stable")
-    free = np.tile([threads, memory_gb], (hosts, 2, 1))
-    rows = []
-    for machine in shape[order].tolist():
-        need = np.array([vcpus[machine], memory[machine]])
-        fits = (free >= need).all(axis=2)
-        candidates = np.argwhere(fits)
-        if len(candidates):
-            host, node = candidates[random.integers(len(candidates))]
-            free[host, node] -= need
-            rows.append((machine, int(host), int(node)))
-    placed = pd.DataFrame(rows, columns=["machine", "host", "node"])
-    total = placed.groupby("machine").size().reindex(range(shapes), fill_value=0).to_numpy(float)
+    node = np.array([max(threads, float(vcpus.max())), max(memory_gb, float(memory.max()))])
+    placed = _place_at_random(random, np.column_stack([vcpus, memory]), count, node, hosts)
     now = placed.groupby(["machine", "host", "node"], as_index=False).size()
     names = np.array([f"host {row + 1}" for row in range(hosts)], dtype=object)
     rack = np.arange(hosts) // hosts_per_rack
@@ -278,12 +272,12 @@ def present(
         nodes={
             "host_type": ["server"] * 2,
             "node": ["0", "1"],
-            "threads": [threads] * 2,
-            "memory_gb": [memory_gb] * 2,
+            "threads": [node[0]] * 2,
+            "memory_gb": [node[1]] * 2,
         },
         machines={
             "machine": shape_names,
-            "count": total,
+            "count": np.bincount(placed["machine"], minlength=shapes).astype(float),
             "vcpus_min": vcpus,
             "memory_gb": memory,
             "dirty_gbps": random.choice([0.1, 0.5, 1.0], shapes),
@@ -303,6 +297,22 @@ def present(
         },
         links={"host": ["*"], "gbps": [25.0], "moves_at_once": [2.0]},
     )
+
+
+def _place_at_random(
+    random: np.random.Generator, needs: Floats, count: Floats, node: Floats, hosts: int
+) -> pd.DataFrame:
+    """Return machine, host and node of machines, the largest first, on random nodes that hold them."""
+    shape = np.repeat(np.arange(len(needs)), count.astype(int))
+    free = np.tile(node, (hosts, 2, 1))
+    rows = []
+    for machine in shape[np.argsort(-needs[shape, 0], kind="stable")].tolist():
+        candidates = np.argwhere((free >= needs[machine]).all(axis=2))
+        if len(candidates):
+            host, its_node = candidates[random.integers(len(candidates))]
+            free[host, its_node] -= needs[machine]
+            rows.append((machine, int(host), int(its_node)))
+    return pd.DataFrame(rows, columns=["machine", "host", "node"])
 
 
 def small(*, seed: Seed = 1) -> Consolidation:  # noqa: ARG001 - as the other presets

@@ -1,4 +1,8 @@
-"""Rows of tables, one by one."""
+"""Rows of tables, one by one.
+
+The values of columns are typed by the tables' schema, which a type checker cannot see: pandas declares each
+attribute of `itertuples` as any scalar, dates and intervals too, that no `float` takes.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +13,5 @@ import pandas as pd
 
 
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
-    """Yield the rows of a table with their values as attributes; their types are those of valid columns."""
+    """Yield the rows of a table with their values as attributes, of any type to a type checker."""
     yield from frame.itertuples()

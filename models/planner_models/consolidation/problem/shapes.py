@@ -162,13 +162,10 @@ def list_placings(problem: PlacedMachines, host_type: int, shape: int) -> list[P
     """
     host = problem.host_shapes[host_type]
     nodes, vcpus = len(host.node), float(problem.vcpus[shape])
-    split, client = problem.split[shape], float(problem.client[shape])
+    split = problem.split[shape]
     free = host.node.tolist(), host.whole.tolist()
     result = []
-    spans = range(1, nodes + 1) if split != "never" and vcpus > 0 else range(1, 2)
-    for span in spans:
-        if span > 1 and (nodes > MAX_NODES_OF_SPLIT or not _is_multiple(vcpus / span, client)):
-            continue
+    for span in _list_spans(problem, shape, nodes):
         for selected in combinations(range(nodes), span):
             amounts = tuple(vcpus / span if index in selected else 0.0 for index in range(nodes))
             placing = make_placing(problem, host_type, shape, amounts, selected[0])
@@ -178,6 +175,14 @@ def list_placings(problem: PlacedMachines, host_type: int, shape: int) -> list[P
         filled = fill_nodes(problem, host_type, shape, *free)
         result += [filled] if filled is not None else []
     return result
+
+
+def _list_spans(problem: PlacedMachines, shape: int, nodes: int) -> list[int]:
+    """Return the numbers of nodes over which a machine can be split evenly, one first."""
+    vcpus, client = float(problem.vcpus[shape]), float(problem.client[shape])
+    if problem.split[shape] == "never" or vcpus <= 0 or nodes > MAX_NODES_OF_SPLIT:
+        return [1]
+    return [1, *(span for span in range(2, nodes + 1) if _is_multiple(vcpus / span, client))]
 
 
 def _is_multiple(amount: float, client: float) -> bool:

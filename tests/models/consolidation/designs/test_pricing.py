@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from planner.options import Options
-from planner_models.consolidation.designs.pricing import NodePricer, common_measure, price_by_program
+from planner_models.consolidation.designs.grid import common_measure
+from planner_models.consolidation.designs.pattern_program import price_by_program
+from planner_models.consolidation.designs.pricing import NodePricer
 from planner_models.consolidation.problem.packing import regroup
 from tests.models.consolidation.fleets import machines, make, random_fleet
 
@@ -22,7 +24,7 @@ def test_dynamic_programming_equals_an_integer_program(seed: int) -> None:
     pricer = NodePricer(problem)
     tables = pricer.tables(values, allowed)
     for host_type in range(len(problem.hosts)):
-        fast = pricer.price(host_type, values, tables)
+        fast = pricer.price(host_type, tables)
         unlimited = make(
             **{name: table for name, table in problem.to_tables().items() if name != "machines"},
             machines=problem.machines.assign(count=1000.0 * (problem.count > 0)),
@@ -44,7 +46,7 @@ def test_helpers_are_tried_in_each_node() -> None:
     )
     values = np.array([8.0, 6.0])
     pricer = NodePricer(problem)
-    best = pricer.price(0, values, pricer.tables(values, np.ones(2, dtype=bool)))
+    best = pricer.price(0, pricer.tables(values, np.ones(2, dtype=bool)))
     assert best.value == 14.0
 
 

@@ -36,6 +36,8 @@ FIXED: Final = (
 )
 """Annotations of pods that are not to be evicted."""
 PODS: Final = "pods"
+MAX_READ_PODS: Final = 5_000
+"""Pods up to which the budgets of each are read, rather than those of one of a shape."""
 HASH: Final = re.compile(r"-[a-f0-9]{6,10}$")
 EFFECTS: Final = ("NoSchedule", "NoExecute")
 ClusterFile = Annotated[Path, Field(description="file of: kubectl get nodes,pods,pdb -A -o json")]
@@ -58,6 +60,12 @@ class Cluster:
 def name_of(item: Mapping[str, Any]) -> str:
     """Return the name of an object."""
     return str(get(item, "metadata", "name") or "")
+
+
+def zone_of(node: Mapping[str, Any]) -> str:
+    """Return the zone of a node; "" for none."""
+    labels = mapping(node, "metadata", "labels")
+    return next((str(labels[key]) for key in ZONE_LABELS if key in labels), "")
 
 
 def read_cluster(path: Path, topologies: Path | None = None) -> Cluster:
@@ -326,7 +334,6 @@ class _Reader:
         )
 
     def _tables_of_hosts(self) -> dict[str, Any]:
-        types = list(self.examples)
         prices = read_prices(self._prices) if self._prices is not None else None
         nodes: list[tuple[Any, ...]] = []
         capacities: list[tuple[Any, ...]] = []
@@ -337,28 +344,28 @@ class _Reader:
                 (name, WHOLE_HOST, resource, amounts.get(resource, 0.0))
                 for resource in (PODS, *self.resources)
             ]
+        return {
+            "hosts": {
+                "host_type": list(self.examples),
+                "price_per_h": price_types([name.split(" #")[0] for name in self.examples], prices),
+            },
+            "nodes": _columns(nodes, ("host_type", "node", "threads", "memory_gb")),
+            "capacities": _columns(capacities, ("host_type", "node", "resource", "amount")),
+            "present": self._present(),
+        }
+
+    def _present(self) -> dict[str, Any]:
+        """Return the columns of present hosts."""
         hosts = [name_of(node) for node in self.cluster.nodes]
-        zones = [
-            next((str(labels[key]) for key in ZONE_LABELS if key in labels), "")
-            for labels in (mapping(node, "metadata", "labels") for node in self.cluster.nodes)
-        ]
         drained = [float(bool(get(node, "spec", "unschedulable"))) for node in self.cluster.nodes]
         if any(drained):
             number = counted(int(sum(drained)), "cordoned nodes")
             add_note(f"assumed: {number} are to be drained")
         return {
-            "hosts": {
-                "host_type": types,
-                "price_per_h": price_types([name.split(" #")[0] for name in types], prices),
-            },
-            "nodes": _columns(nodes, ("host_type", "node", "threads", "memory_gb")),
-            "capacities": _columns(capacities, ("host_type", "node", "resource", "amount")),
-            "present": {
-                "host": hosts,
-                "host_type": [self.type_of[host] for host in hosts],
-                "zone": zones,
-                "drain": drained,
-            },
+            "host": hosts,
+            "host_type": [self.type_of[host] for host in hosts],
+            "zone": [zone_of(node) for node in self.cluster.nodes],
+            "drain": drained,
         }
 
     def _numa_nodes(
@@ -389,25 +396,16 @@ class _Reader:
 
     def _tables_of_pods(self) -> dict[str, Any]:
         names = self._names_of_shapes()
-        first = {shape: row for row, shape in reversed(list(enumerate(self.shape_of)))}
+        first = self._first_pods()
         count = pd.Series(self.shape_of).value_counts().reindex(range(len(names))).to_list()
         requests = [self.requests[first[shape]] for shape in range(len(names))]
-        limits = [
-            min(
-                moving_at_once(self.pods[row], self.cluster.budgets)
-                for row in range(len(self.pods))
-                if self.shape_of[row] == shape
-            )
-            if len(self.pods) <= 5_000
-            else moving_at_once(self.pods[first[shape]], self.cluster.budgets)
-            for shape in range(len(names))
-        ]
+        limits = self._moving_at_once(len(names), first)
         rules, groups = self._rules(names, first)
         uses = [
-            (names[shape], resource, 1.0 if resource == PODS else requests[shape].get(resource, 0.0))
-            for shape in range(len(names))
-            for resource in (PODS, *self.resources)
-            if resource == PODS or requests[shape].get(resource, 0.0) > 0
+            (name, resource, amount)
+            for name, item in zip(names, requests, strict=True)
+            for resource, amount in ((PODS, 1.0), *((key, item.get(key, 0.0)) for key in self.resources))
+            if amount > 0
         ]
         return {
             "machines": {
@@ -422,6 +420,20 @@ class _Reader:
             "rules": _columns(rules, ("kind", "group", "domain", "most", "target")) if rules else None,
             "now": self._now(names),
         }
+
+    def _first_pods(self) -> dict[int, int]:
+        """Return the row of the first pod of each shape."""
+        return {shape: row for row, shape in reversed(list(enumerate(self.shape_of)))}
+
+    def _moving_at_once(self, shapes: int, first: Mapping[int, int]) -> list[float]:
+        """Return the pods of each shape that may be evicted at once: as its tightest, or first of many."""
+        budgets = self.cluster.budgets
+        if len(self.pods) > MAX_READ_PODS:
+            return [moving_at_once(self.pods[first[shape]], budgets) for shape in range(shapes)]
+        limits = [math.inf] * shapes
+        for pod, shape in zip(self.pods, self.shape_of, strict=True):
+            limits[shape] = min(limits[shape], moving_at_once(pod, budgets))
+        return limits
 
     def _names_of_shapes(self) -> list[str]:
         names: list[str] = []
@@ -447,27 +459,38 @@ class _Reader:
     def _rules(self, names: list[str], first: Mapping[int, int]) -> tuple[list[tuple[Any, ...]], list[str]]:
         """Return the rules of all shapes, and the groups of each."""
         rules: list[tuple[Any, ...]] = []
-        labels = [mapping(self.pods[first[shape]], "metadata", "labels") for shape in range(len(names))]
+        labels = self._labels(first)
         groups: list[list[str]] = [[] for _ in names]
         for shape, name in enumerate(names):
             pod = self.pods[first[shape]]
-            not_on = [kind for kind, node in self.examples.items() if not allows_node(pod, node)]
-            if not_on and len(not_on) < len(self.examples):
+            not_on = self._forbidden_types(pod, name)
+            if not_on:
                 groups[shape].append(name)
                 rules += [("not_on", name, "host_type", 1.0, kind) for kind in not_on]
-            elif not_on:
-                add_note(f"warning: no node allows pods of '{name}': they are placed as if any did")
             for domain, limit, selector in self._limits_of(pod):
-                members = [row for row in range(len(names)) if matches(labels[row], selector)]
+                members = [row for row, those in enumerate(labels) if matches(those, selector)]
                 group = f"{names[shape]} {domain}"
-                if shape not in members:
+                if shape in members:
+                    rules.append(("spread", group, domain, limit, ""))
+                else:
                     add_note(f"warning: '{name}' keeps away from pods of others, which is not modelled")
-                    continue
+                    members = []
                 for row in members:
                     groups[row].append(group)
-                rules.append(("spread", group, domain, limit, ""))
         tightest = {(*rule[:3], rule[4]): rule for rule in sorted(rules, key=lambda rule: -rule[3])}
         return list(tightest.values()), ["; ".join(dict.fromkeys(group)) for group in groups]
+
+    def _labels(self, first: Mapping[int, int]) -> list[Mapping[str, Any]]:
+        """Return the labels of the first pod of each shape."""
+        return [mapping(self.pods[first[shape]], "metadata", "labels") for shape in range(len(first))]
+
+    def _forbidden_types(self, pod: Mapping[str, Any], name: str) -> list[str]:
+        """Return the types of nodes that do not allow a pod; none, with a warning, where no type does."""
+        not_on = [kind for kind, node in self.examples.items() if not allows_node(pod, node)]
+        if len(not_on) == len(self.examples):
+            add_note(f"warning: no node allows pods of '{name}': they are placed as if any did")
+            return []
+        return not_on
 
     def _limits_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
         """Yield domain, largest number of members there, and selector of anti-affinity and spread rules."""
@@ -491,12 +514,7 @@ class _Reader:
         members = sum(matches(mapping(pod, "metadata", "labels"), selector) for pod in self.pods)
         domains = len(self.cluster.nodes)
         if domain == "zone":
-            domains = len(
-                {
-                    next((str(labels[key]) for key in ZONE_LABELS if key in labels), "")
-                    for labels in (mapping(node, "metadata", "labels") for node in self.cluster.nodes)
-                }
-            )
+            domains = len({zone_of(node) for node in self.cluster.nodes})
         return max(1.0, math.floor((members + skew * (domains - 1)) / max(domains, 1)), skew)
 
 

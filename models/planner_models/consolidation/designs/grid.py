@@ -1,0 +1,132 @@
+"""Grids of pricing: sizes of machines and capacities as whole steps of a common measure in each dimension."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.shapes import Placing
+
+GRID: Final = 1e6
+"""Amounts are multiples of one over this; finer ones have no common measure."""
+MAX_PARTS: Final = 64
+"""Parts of the smallest amount that are tried as a common measure."""
+MAX_STATES: Final = 6_000_000
+"""States of a table up to which dynamic programming is used."""
+MAX_SHARED: Final = 4_000
+"""States of the resources of the whole host, over which nodes are joined."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """Integer sizes in the dimensions of a table: those of a node, then those of the whole host.
+
+    unit      (dimensions,) amount of one step
+    columns   dimension of the problem that each is
+    of_node   number of dimensions of a node
+    limits    (dimensions,) largest size
+    """
+
+    unit: Floats
+    columns: list[int]
+    of_node: int
+    limits: Ints
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of a table."""
+        return tuple(int(limit) + 1 for limit in self.limits)
+
+    @property
+    def states(self) -> int:
+        """Number of states of a table."""
+        return math.prod(self.shape)
+
+    @property
+    def shared(self) -> int:
+        """Number of states of the dimensions of the whole host."""
+        return math.prod(self.shape[self.of_node :])
+
+    @cached_property
+    def strides(self) -> Ints:
+        """(dimensions,) states between neighbours in a table."""
+        return np.array(
+            [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))], dtype=np.int64
+        )
+
+    def steps(self, amount: float, position: int) -> int:
+        """Return the whole steps within a capacity, up to the limit."""
+        limit = int(self.limits[position])
+        return limit if not np.isfinite(amount) else min(limit, int(amount / self.unit[position] + 1e-9))
+
+    def size_of(self, way: Placing) -> Ints:
+        """Return the steps that a machine takes of the node that it takes most of, and of the host."""
+        node = max(range(len(way.node)), key=lambda index: way.node[index])
+        amounts = [
+            (way.node[node] if position < self.of_node else way.whole)[column]
+            for position, column in enumerate(self.columns)
+        ]
+        return np.rint(np.array(amounts) / self.unit).astype(np.int64)
+
+
+def make_grid(problem: Consolidation) -> Grid:
+    """Return the grid of a problem; raises ValueError where its tables are too large."""
+    node = np.array([shape.node.max(axis=0) for shape in problem.host_shapes])
+    whole = np.array([shape.whole for shape in problem.host_shapes])
+    whole[:, 0] = np.inf  # threads of helpers are tried in each way over the nodes
+    of_node = [column for column in range(problem.dimensions) if np.isfinite(node[:, column]).any()]
+    of_host = [column for column in range(problem.dimensions) if np.isfinite(whole[:, column]).any()]
+    units, limits = [], []
+    for position, column in enumerate((*of_node, *of_host)):
+        is_node = position < len(of_node)
+        unit = common_measure(_amounts(problem, column, is_node=is_node))
+        capacity = (node if is_node else whole)[:, column]
+        largest = float(capacity[np.isfinite(capacity)].max(initial=0.0))
+        total = float(np.dot(problem.needs[:, column], problem.count))
+        units.append(unit)
+        limits.append(min(int(largest / unit + 1e-9), math.ceil(total / unit)))
+    grid = Grid(
+        unit=np.array(units),
+        columns=[*of_node, *of_host],
+        of_node=len(of_node),
+        limits=np.array(limits, dtype=np.int64),
+    )
+    if grid.states > MAX_STATES or grid.shared > MAX_SHARED:
+        raise ValueError("the table is too large")
+    return grid
+
+
+def _amounts(problem: Consolidation, column: int, *, is_node: bool) -> Floats:
+    """Return the amounts that machines take in a dimension, whole and split."""
+    amounts = [
+        (way.node[index] if is_node else way.whole)[column]
+        for host_type in range(len(problem.hosts))
+        for row in range(len(problem.machines))
+        if problem.count[row] > 0
+        for way in problem.placings[host_type][row]
+        if way.span <= 2
+        for index in range(len(way.node))
+    ]
+    return np.unique(np.array([amount for amount in amounts if amount > 0]))
+
+
+def common_measure(amounts: Floats) -> float:
+    """Return an amount of which all are multiples, to a millionth; 1 where there are none.
+
+    That is a fraction of the smallest one where there is such, as for memory in GiB that is given in GB.
+    """
+    if not len(amounts):
+        return 1.0
+    smallest = float(amounts.min())
+    for parts in range(1, MAX_PARTS + 1):
+        ratio = amounts / (smallest / parts)
+        if (np.abs(ratio - np.rint(ratio)) <= 1e-7 * ratio).all():
+            return smallest / parts
+    steps = np.rint(amounts * GRID).astype(np.int64)
+    return max(int(np.gcd.reduce(steps)), 1) / GRID
