@@ -76,4 +76,6 @@ def random_fleet(seed: int, *, losses: str = "", split: bool = True, largest: in
     if losses:
         tables["survive"] = {"domain": [losses]}
         tables["zones"] = {"zone": ["x", "y", "z"]}
+        if losses == "rack":
+            tables["zones"] = {"zone": ["x"], "racks": [3.0]}
     return make(**tables)

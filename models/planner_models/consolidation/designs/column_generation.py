@@ -10,6 +10,7 @@ Reference: Gilmore and Gomory 1961; Farley 1990 (bound); Wentges 1997 (smoothing
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +24,14 @@ from planner_models.consolidation.designs.master import Master
 from planner_models.consolidation.designs.pattern import Pattern, Priced, make_pattern
 from planner_models.consolidation.designs.pattern_program import price_by_program
 from planner_models.consolidation.designs.pricing import NodePricer, Tables
-from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing, pack_all, regroup
+from planner_models.consolidation.problem.packing import (
+    Copy,
+    HostGroup,
+    Packer,
+    decreasing,
+    pack_all,
+    regroup,
+)
 from planner_models.consolidation.problem.problem import Consolidation
 
 LP_GAP: Final = 1e-6
@@ -32,7 +40,14 @@ SMOOTHING: Final = 0.5
 ROUNDS: Final = 3_000
 LP_SHARE: Final = 0.7
 """Share of the time limit for the linear program."""
-ROUNDING_S: Final = 8.0
+ROUNDING_S: Final = 3.0
+DIVE_SHARE: Final = 0.7
+"""Share of the remaining time for diving."""
+MAX_STEPS: Final = 200
+PRICED: Final = 3
+"""Programs of remaining machines that are solved before some hosts are fixed."""
+MAX_FREE: Final = 60
+"""Hosts up to which the integer program fixes none."""
 PRICING_S: Final = 20.0
 WHOLE: Final = 1e-6
 
@@ -41,19 +56,17 @@ WHOLE: Final = 1e-6
 class Generated:
     """Result of column generation.
 
-    groups   hosts with their content
-    refused  machines without a host, by shape
+    plans    hosts with their content, in each of some ways, each found when it is asked for
     bound    price that no plan is below
     is_cut   whether a time limit ended the search
+    prices   (M,) dual price of a machine of each shape
     """
 
-    groups: list[HostGroup]
-    refused: dict[int, int]
+    plans: Iterable[list[HostGroup]]
     bound: float
     is_cut: bool
     backend: str
     prices: Floats
-    """(M,) dual price of a machine of each shape."""
 
 
 class Search:
@@ -63,7 +76,7 @@ class Search:
         """Begin with the patterns of a plan."""
         self.problem, self.options = problem, options
         self.master = Master(problem)
-        self._deadline = Deadline.of(options)
+        self.deadline = Deadline.of(options)
         self.bound, self.is_cut, self.backend = 0.0, False, ""
         self.prices = np.zeros(len(problem.machines))
         try:
@@ -96,107 +109,87 @@ class Search:
     def solve_linear(self) -> Floats:
         """Solve the linear program; return the hosts of each column."""
         master = self.master
-        deadline = self._deadline.share(LP_SHARE)
-        stable: Floats | None = None
-        hosts = np.zeros(len(master.columns))
+        deadline = self.deadline.share(LP_SHARE)
+        hosts, stable = np.zeros(0), None
         for _ in range(ROUNDS):
             solved = master.solve(master.demand, master.limits, replace(self.options, time_limit_s=None))
             self.backend = solved.solution.backend
             if solved.hosts is None or solved.cover is None:
                 break
             hosts, value = solved.hosts, float(solved.solution.objective or 0.0)
-            if value - self.bound <= LP_GAP * max(value, 1e-9):
+            self.is_cut = deadline.is_over
+            if self.is_cut or value - self.bound <= LP_GAP * max(value, 1e-9):
                 break
-            if deadline.is_over:
-                self.is_cut = True
-                break
-            candidate = (
-                solved.cover if stable is None else SMOOTHING * stable + (1 - SMOOTHING) * solved.cover
-            )
-            is_new, bound = self._price(candidate, solved.cover, deadline)
-            if bound > self.bound or stable is None:
-                stable = candidate
-                self.bound = max(self.bound, bound)
-                self._note_prices(candidate)
-            if not is_new:
-                is_new, bound = self._price(solved.cover, solved.cover, deadline)
-                if bound > self.bound:
-                    self.bound, stable = bound, solved.cover
-                    self._note_prices(stable)
-                if not is_new:
-                    break
+            is_new, stable = self._improve(solved.cover, stable, deadline)
             report("price_per_h", None, self.bound)
+            if not is_new:
+                break
         return np.append(hosts, np.zeros(len(master.columns) - len(hosts)))
 
-    def _note_prices(self, cover: Floats) -> None:
-        row = [shape for shape, _ in self.master.rows]
-        self.prices = np.bincount(row, cover, minlength=len(self.problem.machines)).astype(float)
+    def _improve(self, cover: Floats, stable: Floats | None, deadline: Deadline) -> tuple[bool, Floats]:
+        """Add patterns by smoothed dual prices, or by the program's; return whether any is new, and prices.
 
-    def _price(self, cover: Floats, of_program: Floats, deadline: Deadline) -> tuple[bool, float]:
-        """Add the best pattern of each area; return whether one improves the program, and the bound."""
+        stable  (rows,) dual prices of the best bound so far
+        """
+        candidate = cover if stable is None else SMOOTHING * stable + (1 - SMOOTHING) * cover
+        is_new, bound = self.price(candidate, cover, deadline)
+        if bound > self.bound or stable is None:
+            self._note(candidate, bound)
+            stable = candidate
+        if is_new:
+            return True, stable
+        is_new, bound = self.price(cover, cover, deadline)
+        if bound > self.bound:
+            self._note(cover, bound)
+            stable = cover
+        return is_new, stable
+
+    def _note(self, cover: Floats, bound: float) -> None:
+        """Note a bound, and the dual prices of machines that it follows from."""
+        self.bound = max(self.bound, bound)
+        shapes = len(self.problem.machines)
+        self.prices = np.bincount(self.master.row_shapes, cover, minlength=shapes).astype(float)
+
+    def price(
+        self, cover: Floats, of_program: Floats, deadline: Deadline, most: Ints | None = None
+    ) -> tuple[bool, float]:
+        """Add the best pattern of each area; return whether one improves the program, and the bound.
+
+        cover, of_program  (rows,) dual prices that patterns are priced with, and those of the program
+        most  (M,) machines beyond which a pattern is cut; none by default
+        """
         master = self.master
         values = np.zeros(len(master.areas))
         is_new = False
+        known: dict[tuple[int, bytes], Priced] = {}
         tables: dict[bytes, Tables] = {}
-        results: dict[tuple[int, bytes], Priced] = {}
         for row, area in enumerate(master.areas):
             value = master.values(cover, row)
-            key = value.tobytes()
-            if (area.host_type, key) not in results:
-                if self._pricer is None:
-                    limit = min(max(deadline.left_s, 0.05), PRICING_S)
-                    limited = replace(self.options, time_limit_s=limit, gap=None)
-                    results[area.host_type, key] = price_by_program(
-                        self.problem, area.host_type, value, master.allowed[row], limited
-                    )
-                else:
-                    if key not in tables:
-                        tables[key] = self._pricer.tables(value, master.allowed[row])
-                    results[area.host_type, key] = self._pricer.price(area.host_type, tables[key])
-            priced = results[area.host_type, key]
+            key = (area.host_type, value.tobytes())
+            if key not in known:
+                known[key] = self._price_area(row, value, tables, deadline)
+            priced = known[key]
             values[row] = priced.bound
             if priced.pattern is not None:
-                reduced = float(self.problem.price[area.host_type]) - float(
-                    master.values(of_program, row) @ priced.pattern.units
-                )
-                if master.add(priced.pattern, row) and reduced < -1e-9:
-                    is_new = True
+                pattern = priced.pattern if most is None else cut_pattern(self.problem, priced.pattern, most)
+                gain = float(master.values(of_program, row) @ pattern.units)
+                improves = gain > float(self.problem.price[area.host_type]) + 1e-9
+                is_new |= master.add(pattern, row) and improves
         return is_new, master.bound(cover, values)
 
+    def _price_area(self, row: int, value: Floats, tables: dict[bytes, Tables], deadline: Deadline) -> Priced:
+        """Return the best pattern of an area; tables of values that are known are used again."""
+        host_type, allowed = self.master.areas[row].host_type, self.master.allowed[row]
+        if self._pricer is None:
+            limit = min(max(deadline.left_s, 0.05), PRICING_S)
+            limited = replace(self.options, time_limit_s=limit, gap=None)
+            return price_by_program(self.problem, host_type, value, allowed, limited)
+        key = value.tobytes()
+        if key not in tables:
+            tables[key] = self._pricer.tables(value, allowed)
+        return self._pricer.price(host_type, tables[key])
+
     # --- whole numbers of hosts -----------------------------------------------------------
-
-    def round(self, hosts: Floats) -> tuple[Ints, bool]:
-        """Return whole numbers of hosts of each column, and whether an integer program found them."""
-        master = self.master
-        fixed = np.floor(hosts + WHOLE).astype(np.int64)
-        for keep in (1.0, 0.0):
-            base = np.floor(fixed * keep).astype(np.int64) if keep < 1 else np.maximum(fixed - 1, 0)
-            if keep < 1 and fixed.sum() > 2_000:
-                continue
-            covered = master.coverage(master.columns) @ base
-            demand = np.maximum(master.demand - covered, 0.0)
-            limits = master.limits - self._used(base)
-            limit = min(ROUNDING_S, max(self._deadline.left_s, 0.2))
-            gap = 0.5 * float(self.problem.price.min(initial=1.0)) / max(self.bound, 1.0)
-            options = replace(self.options, time_limit_s=limit, gap=min(max(gap, 1e-9), 0.5))
-            solved = master.solve(demand, limits, options, integer=True)
-            if solved.hosts is not None:
-                return base + np.rint(solved.hosts).astype(np.int64), True
-        return fixed, False
-
-    def _used(self, hosts: Ints) -> Floats:
-        """Return the hosts of columns by area, type and zone."""
-        master, problem = self.master, self.problem
-        area = np.array([row for _, row in master.columns])
-        host_type = np.array([pattern.host_type for pattern, _ in master.columns])
-        zone = np.array([master.areas[row].zone for row in area])
-        return np.concatenate(
-            [
-                np.bincount(area, hosts, minlength=len(master.areas)),
-                np.bincount(host_type, hosts, minlength=len(problem.hosts)),
-                np.bincount(zone, hosts, minlength=len(problem.zone_names)),
-            ]
-        )
 
     def make_groups(self, hosts: Ints) -> list[HostGroup]:
         """Return groups of hosts of columns: placed in supplies, without more machines than there are."""
@@ -215,6 +208,18 @@ class Search:
                     remaining -= taken
                     groups.append(regroup(problem, supply, taken, dict(pattern.copies)))
         return groups
+
+
+def cut_pattern(problem: Consolidation, pattern: Pattern, most: Ints) -> Pattern:
+    """Return a pattern without the machines of each shape beyond some number."""
+    remaining = most.copy()
+    copies: dict[Copy, int] = {}
+    for copy, times in pattern.copies:
+        number = min(times, int(remaining[copy[0]]))
+        if number > 0:
+            copies[copy] = number
+            remaining[copy[0]] -= number
+    return make_pattern(problem, pattern.host_type, copies)
 
 
 def trim(problem: Consolidation, groups: list[HostGroup], surplus: Ints) -> list[HostGroup]:
@@ -257,32 +262,128 @@ def placed_machines(problem: Consolidation, groups: list[HostGroup]) -> Ints:
     return total
 
 
-def generate(problem: Consolidation, options: Options) -> tuple[Generated, Search, Ints]:
-    """Return the hosts of the best patterns that were found, the search, and the hosts of each column.
+def generate(problem: Consolidation, options: Options) -> Generated:
+    """Return the hosts of the best patterns that were found.
 
-    Groups hold no more machines than there are, except for those that zones must survive, which hold slots
-    too.
+    Groups may hold more machines than there are, which are slots where losses are survived.
     """
     start = pack_all(problem, Packer(problem), decreasing(problem))
     search = Search(problem, start.groups, options)
     if not search.master.rows or not search.master.areas:
-        generated = Generated(
-            groups=start.groups,
-            refused=start.refused,
+        return Generated(
+            plans=[start.groups],
             bound=0.0 if not search.master.rows else float(problem.own_price @ problem.count),
             is_cut=False,
             backend="",
             prices=np.zeros(len(problem.machines)),
         )
-        return generated, search, np.zeros(0, dtype=np.int64)
     hosts = search.solve_linear()
-    selected, _ = search.round(hosts)
-    generated = Generated(
-        groups=search.make_groups(selected),
-        refused={},
+    return Generated(
+        plans=Rounding(search).list_plans(hosts),
         bound=search.bound,
         is_cut=search.is_cut,
         backend=search.backend,
         prices=search.prices,
     )
-    return generated, search, selected
+
+
+class Rounding:
+    """Whole numbers of hosts from those of the linear program.
+
+    Whole parts are kept. What remains is found by diving, which solves the program of the remaining machines
+    again and keeps its whole parts, or its largest part, with patterns of its own; and by an integer program
+    over all patterns that were found.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self.search, self.master, self.problem = search, search.master, search.problem
+        self._shapes = len(self.problem.machines)
+
+    def list_plans(self, hosts: Floats) -> Iterator[list[HostGroup]]:
+        """Yield hosts with their content: whole parts, by diving, and by an integer program."""
+        fixed = np.floor(hosts + WHOLE).astype(np.int64)
+        yield self._groups(fixed)
+        for find in (self._dive, self._solve_rest):
+            selected = find(fixed)
+            if selected is not None:
+                yield self._groups(selected)
+
+    def _groups(self, hosts: Ints) -> list[HostGroup]:
+        return self.search.make_groups(self._pad(hosts))
+
+    def _pad(self, hosts: Ints) -> Ints:
+        """Return the hosts of all columns, none of those that were found later."""
+        return np.append(hosts, np.zeros(len(self.master.columns) - len(hosts), dtype=np.int64))
+
+    def _remaining(self, fixed: Ints) -> Floats:
+        """Return the units of each row that fixed hosts do not cover."""
+        master = self.master
+        covered = master.coverage(master.columns) @ self._pad(fixed)
+        return np.maximum(master.demand - covered, 0.0)
+
+    def _dive(self, fixed: Ints) -> Ints | None:
+        """Return the hosts after fixing those of programs of the remaining machines; None at a time limit."""
+        deadline = self.search.deadline.share(DIVE_SHARE)
+        for _ in range(MAX_STEPS):
+            demand = self._remaining(fixed)
+            if not demand.any():
+                return fixed
+            hosts = None if deadline.is_over else self._solve_remaining(demand, fixed)
+            if hosts is None:
+                return None
+            whole = np.floor(hosts + WHOLE).astype(np.int64)
+            if not whole.any():
+                if hosts.max(initial=0.0) <= WHOLE:
+                    return self._pad(fixed)  # the remaining machines are refused
+                whole[hosts.argmax()] = 1
+            fixed = self._pad(fixed) + whole
+        return None
+
+    def _solve_remaining(self, demand: Floats, fixed: Ints) -> Floats | None:
+        """Return the hosts of the linear program of remaining machines, with patterns for these alone."""
+        master, search = self.master, self.search
+        most = np.zeros(self._shapes, dtype=np.int64)
+        np.maximum.at(most, master.row_shapes, demand.astype(np.int64))
+        self._cut_columns(most)
+        for _ in range(PRICED):
+            limits = master.limits - master.used(self._pad(fixed))
+            selected = self._fitting(most)
+            solved = master.solve(
+                demand, limits, replace(search.options, time_limit_s=None), selected=selected
+            )
+            if solved.hosts is None or solved.cover is None:
+                return None
+            is_new, _ = search.price(solved.cover, solved.cover, search.deadline, most)
+            if not is_new:
+                break
+        return self._pad_floats(solved.hosts)
+
+    def _pad_floats(self, hosts: Floats) -> Floats:
+        return np.append(hosts, np.zeros(len(self.master.columns) - len(hosts)))
+
+    def _fitting(self, most: Ints) -> Ints:
+        """Return the columns with no more machines than remain."""
+        units = np.array([pattern.units for pattern, _ in self.master.columns])
+        return np.flatnonzero((units <= most).all(axis=1) & (units > 0).any(axis=1))
+
+    def _cut_columns(self, most: Ints) -> None:
+        """Add the patterns of all columns without the machines beyond those that remain."""
+        for pattern, area in list(self.master.columns):
+            if (pattern.units > most).any():
+                self.master.add(cut_pattern(self.problem, pattern, most), area)
+
+    def _solve_rest(self, fixed: Ints) -> Ints | None:
+        """Return the hosts by an integer program, with all but one of each fixed column; None without any."""
+        master, search = self.master, self.search
+        base = self._pad(np.maximum(fixed - 1, 0) if fixed.sum() > MAX_FREE else np.zeros_like(fixed))
+        limits = master.limits - master.used(base)
+        gap = 0.5 * float(self.problem.price.min(initial=1.0)) / max(search.bound, 1.0)
+        options = replace(
+            search.options,
+            time_limit_s=min(ROUNDING_S, max(search.deadline.left_s, 0.2)),
+            gap=min(max(gap, 1e-9), 0.5),
+        )
+        units = np.array([pattern.units for pattern, _ in master.columns])
+        on_hosts = np.where(base[:, None] > 0, units, 0).max(axis=0, initial=0)
+        solved = master.solve(self._remaining(base), limits, options, fixed=on_hosts, integer=True)
+        return None if solved.hosts is None else base + np.rint(solved.hosts).astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.backends import solve
 from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
@@ -45,6 +45,41 @@ class PatternProgram:
         for column in range(problem.dimensions):
             for node in (*range(nodes), None):
                 self._limit(column, node)
+        for number, (domain, shapes) in enumerate(problem.bundles):
+            if domain in ("host", "node"):
+                self._bundle(number, shapes, nodes if domain == "node" else 0)
+
+    def _bundle(self, number: int, shapes: Ints, nodes: int) -> None:
+        """Put all machines of some shapes on the host, or none.
+
+        nodes  in one of which they are; 0 for machines that may be in several
+        """
+        is_here = self.m.variables(f"bundle {number}", max(nodes, 1), upper=1.0, integer=True)
+        if nodes:
+            self.m.constrain(f"one node of bundle {number}", is_here.sum(), upper=1.0)
+        for shape in sorted({int(shape) for shape in shapes}):
+            count = float(self.problem.count[shape])
+            for index in range(max(nodes, 1)):
+                inside = [
+                    float(row == shape and (not nodes or (way.span == 1 and way.is_in(index))))
+                    for row, way in self.ways
+                ]
+                total = (self.z * np.array(inside)).sum()
+                if not nodes and shape in self.free:
+                    total = total + self.count[self.free.index(shape)]
+                self.m.constrain(
+                    f"bundle {number} {shape} {index}", total - is_here[index] * count, equal=0.0
+                )
+            if nodes:
+                self._exclude_split(number, shape)
+
+    def _exclude_split(self, number: int, shape: int) -> None:
+        """Put no machine of a shape in several nodes."""
+        split = np.array([float(row == shape and way.span > 1) for row, way in self.ways])
+        total = (self.z * split).sum()
+        if shape in self.free:
+            total = total + self.count[self.free.index(shape)]
+        self.m.constrain(f"whole {number} {shape}", total, upper=0.0)
 
     def _limit(self, column: int, node: int | None) -> None:
         """Add the capacity of a node, or of the whole host for None, in one dimension."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
 import numpy as np
 
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import gap_of, infeasible, judged
 from planner.search.tolerances import STATED_GAP
+from planner_models.consolidation.designs.bundles import keep_one_host, pin_bundles, remove
 from planner_models.consolidation.designs.column_generation import (
     generate,
     placed_machines,
@@ -21,13 +26,16 @@ from planner_models.consolidation.designs.decision import (
     refuse_shortage,
 )
 from planner_models.consolidation.designs.grid import common_measure
+from planner_models.consolidation.designs.master import Master
 from planner_models.consolidation.designs.slots import add_all_slots
 from planner_models.consolidation.plan.check import check
 from planner_models.consolidation.plan.metrics import measure
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing, pack_all
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.rows import rows_of
+
+CLOSE: Final = 2e-4
+"""Gap at which no further plan is looked for."""
 
 
 @refuse_shortage
@@ -40,34 +48,51 @@ def plan(problem: Consolidation, *, options: Options = Options()) -> Decision[Co
     reason = find_lost_domain(problem)
     if reason:
         return Decision(plan=None, proof=infeasible(reason))
-    generated, _, _ = generate(problem, options)
-    bound = round_up(problem, raise_bound(problem, generated.bound))
-    candidates = [
-        _with_slots(problem, *_complete(problem, generated.groups)),
-        _with_slots(problem, *_best_fit(problem)),
-    ]
-    decisions = [
-        decide(problem, groups, refused, guarantees=ALL if has_slots else WITHOUT_RESTART)
-        for groups, refused, has_slots in candidates
-    ]
-    keys = []
-    for decision in decisions:
-        assert decision.plan is not None
-        metrics = measure(problem, decision.plan, None)
-        violations = check(problem, decision.plan).of_limits(WITHOUT_RESTART)
-        keys.append((len(violations), metrics["price_per_h"] or 0.0, -(metrics["score"] or 0.0)))
-    best = min(range(len(keys)), key=lambda row: keys[row])
-    decision = decisions[best]
+    best = _judge(problem, *_with_slots(problem, *_best_fit(problem)))
+    bound, searches = np.inf, []
+    for pinned in pin_bundles(problem):
+        generated = generate(pinned, options)
+        bound = min(bound, round_up(problem, generated.bound))
+        searches.append(generated)
+    for groups in chain.from_iterable(search.plans for search in searches):
+        best = min(
+            best,
+            _judge(problem, *_with_slots(problem, *_complete(problem, groups))),
+            key=lambda item: item.key,
+        )
+        if best.key[0] == 0 and best.price - bound <= CLOSE * best.price:
+            break
     proof = judged(
         "min",
-        keys[best][1],
-        min(bound, keys[best][1]),
+        best.price,
+        min(bound, best.price),
         gap=gap_of(options, default=STATED_GAP),
         metric="price_per_h",
-        backend=generated.backend or None,
-        is_cut=generated.is_cut,
+        backend=searches[0].backend or None,
+        is_cut=any(search.is_cut for search in searches),
     )
-    return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
+    return Decision(plan=best.decision.plan, proof=proof, guarantees=best.decision.guarantees)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Judged:
+    """A decision, its price, and what it is compared by: violations, price, and throughput."""
+
+    decision: Decision[ConsolidationPlan]
+    price: float
+    key: tuple[int, float, float]
+
+
+def _judge(
+    problem: Consolidation, groups: list[HostGroup], refused: dict[int, int], has_slots: bool
+) -> _Judged:
+    """Return the decision of hosts with its price."""
+    decision = decide(problem, groups, refused, guarantees=ALL if has_slots else WITHOUT_RESTART)
+    assert decision.plan is not None
+    metrics = measure(problem, decision.plan, None)
+    violations = check(problem, decision.plan).of_limits(WITHOUT_RESTART)
+    price = metrics["price_per_h"] or 0.0
+    return _Judged(decision=decision, price=price, key=(len(violations), price, -(metrics["score"] or 0.0)))
 
 
 def _best_fit(problem: Consolidation) -> tuple[list[HostGroup], dict[int, int]]:
@@ -77,24 +102,25 @@ def _best_fit(problem: Consolidation) -> tuple[list[HostGroup], dict[int, int]]:
 
 def _complete(problem: Consolidation, groups: list[HostGroup]) -> tuple[list[HostGroup], dict[int, int]]:
     """Return the hosts with as many machines as there are: more become slots or leave, others join."""
+    for domain, shapes in problem.bundles:
+        if domain in ("host", "node"):
+            groups = keep_one_host(problem, groups, shapes)
     surplus = placed_machines(problem, groups) - problem.count
-    if _survives_zones(problem):
-        groups = label_slots(problem, groups)
-        surplus = np.minimum(surplus, 0)
-    else:
-        groups = trim(problem, groups, np.maximum(surplus, 0))
+    survives = Master(problem).survives
+    groups = trim(problem, groups, np.where(survives, 0, np.maximum(surplus, 0)))
+    groups = label_slots(problem, groups)
     packer = Packer(problem, groups=groups)
-    bundled = {int(shape) for domain, shapes in problem.bundles for shape in shapes}
+    bundled: set[int] = set()
+    for domain, shapes in problem.bundles:
+        rows = [int(shape) for shape in shapes if int(shape) not in bundled]
+        if any(surplus[row] < 0 for row in rows):
+            packer.groups = remove(problem, packer.groups, rows)
+            packer.place_together(domain, rows)
+        bundled |= set(rows)
     for shape in decreasing(problem):
         if surplus[shape] < 0 and shape not in bundled:
             packer.place(shape, int(-surplus[shape]))
-    if bundled:
-        return _best_fit(problem)
     return packer.groups, packer.refused
-
-
-def _survives_zones(problem: Consolidation) -> bool:
-    return problem.survive is not None and bool((problem.survive["domain"] == "zone").any())
 
 
 def label_slots(problem: Consolidation, groups: list[HostGroup]) -> list[HostGroup]:
@@ -166,22 +192,3 @@ def round_up(problem: Consolidation, bound: float) -> float:
     if not is_exact.all():
         return bound
     return float(np.ceil(bound / measure_of_prices - 1e-6) * measure_of_prices)
-
-
-def raise_bound(problem: Consolidation, bound: float) -> float:
-    """Return the bound on the price with losses of hosts: those that survive are enough for all machines.
-
-    The hosts outside of the lost domains cost at least the bound without losses, whichever domains are lost.
-    Holds where all machines must restart. Column generation has the rows of zones already.
-    """
-    if problem.survive is None or not problem.count.sum():
-        return bound
-    price = problem.price[problem.most > 0]
-    smallest = float(price.min(initial=np.inf))
-    result = bound
-    for row in rows_of(problem.survive):
-        if str(getattr(row, "group", "") or "") or row.domain != "host" or bound <= 0:
-            continue
-        spare = int(row.losses) * (smallest if np.isfinite(smallest) else 0.0)
-        result = max(result, bound + min(spare, float(problem.own_price[problem.count > 0].min())))
-    return result

@@ -1,0 +1,95 @@
+"""Machines that are together: each zone or rack of theirs is a problem of its own; a host has all or none.
+
+A group of machines in one zone or rack is in some one of them: the cheapest plan is that of the best of these
+problems, in each of which rules pin the group, and the smallest of their bounds is a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Ints
+from planner_models.consolidation.problem.packing import Copy, HostGroup, regroup
+from planner_models.consolidation.problem.problem import Consolidation
+from planner_models.consolidation.problem.shapes import make_placing
+
+MAX_PROBLEMS: Final = 12
+"""Choices of zones and racks of groups up to which each is a problem of its own."""
+
+
+def pin_bundles(problem: Consolidation) -> list[Consolidation]:
+    """Return the problem for each choice of a zone or rack of each group that is in one.
+
+    The problem itself where no group is, or where there are too many choices
+    """
+    if problem.rules is None:
+        return [problem]
+    rules = problem.rules
+    is_area = (rules["kind"] == "together") & rules["domain"].isin(["zone", "rack"])
+    chosen = list(zip(rules["group"][is_area].astype(str), rules["domain"][is_area].astype(str), strict=True))
+    names = [_names(problem, group, domain) for group, domain in chosen]
+    if not chosen or not all(names) or np.prod([len(options) for options in names]) > MAX_PROBLEMS:
+        return [problem]
+    result = []
+    for targets in product(*names):
+        frame = rules[~is_area]
+        for (group, domain), target in zip(chosen, targets, strict=True):
+            is_pin = (frame["kind"] == "pin") & (frame["domain"] == domain) & (frame["group"] == group)
+            row = {"kind": "pin", "group": group, "domain": domain, "most": np.nan, "target": target}
+            frame = pd.concat([frame[~is_pin], pd.DataFrame([row])], ignore_index=True)
+        result.append(replace(problem, rules=frame.assign(most=frame["most"].fillna(1.0))))
+    return result
+
+
+def _names(problem: Consolidation, group: str, domain: str) -> list[str]:
+    """Return the zones or racks where a group may be: those that pins name, or all."""
+    assert problem.rules is not None
+    rules = problem.rules
+    is_pin = (rules["kind"] == "pin") & (rules["domain"] == domain) & (rules["group"] == group)
+    names = list(dict.fromkeys(getattr(supply, domain) for supply in problem.supplies))
+    if is_pin.any():
+        names = [name for name in names if name in set(rules["target"][is_pin].astype(str))]
+    return [name for name in names if name]
+
+
+def keep_one_host(problem: Consolidation, groups: Sequence[HostGroup], shapes: Ints) -> list[HostGroup]:
+    """Return the hosts of which one has the machines that are together, and the others have none of them."""
+    rows = [int(shape) for shape in shapes]
+    result, has_host = [], False
+    for group in groups:
+        if not any(group.members(row) for row in rows) or not group.hosts:
+            result.append(group)
+            continue
+        if not has_host:
+            has_host = True
+            result.append(group.split_off(1))
+        if group.hosts:
+            result += remove(problem, [group], rows)
+    return result
+
+
+def remove(problem: Consolidation, groups: Sequence[HostGroup], shapes: Sequence[int]) -> list[HostGroup]:
+    """Return the hosts without machines of some shapes, and without hosts that have no others."""
+    result = []
+    for group in groups:
+        content = {copy: times for copy, times in group.content.items() if copy[0] not in shapes}
+        if content or group.slots:
+            changed = group if len(content) == len(group.content) else _with(problem, group, content)
+            result.append(changed)
+    return result
+
+
+def _with(problem: Consolidation, group: HostGroup, content: dict[Copy, int]) -> HostGroup:
+    """Return hosts with other machines, and the same slots."""
+    changed = regroup(problem, group.supply, group.hosts, content)
+    changed.name = group.name
+    host_type = problem.supplies[group.supply].host_type
+    for copy, times in group.slots.items():
+        changed.add(copy, make_placing(problem, host_type, *copy), times, is_slot=True)
+    return changed
