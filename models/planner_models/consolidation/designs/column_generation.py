@@ -319,7 +319,7 @@ class Rounding:
         """Return the units of each row that fixed hosts do not cover."""
         master = self.master
         covered = master.coverage(master.columns) @ self._pad(fixed)
-        return np.maximum(master.demand - covered, 0.0)
+        return np.asarray(np.maximum(master.demand - covered, 0.0))
 
     def _dive(self, fixed: Ints) -> Ints | None:
         """Return the hosts after fixing those of programs of the remaining machines; None at a time limit."""
@@ -345,6 +345,7 @@ class Rounding:
         most = np.zeros(self._shapes, dtype=np.int64)
         np.maximum.at(most, master.row_shapes, demand.astype(np.int64))
         self._cut_columns(most)
+        hosts = np.zeros(0)
         for _ in range(PRICED):
             limits = master.limits - master.used(self._pad(fixed))
             selected = self._fitting(most)
@@ -353,13 +354,11 @@ class Rounding:
             )
             if solved.hosts is None or solved.cover is None:
                 return None
+            hosts = solved.hosts
             is_new, _ = search.price(solved.cover, solved.cover, search.deadline, most)
             if not is_new:
                 break
-        return self._pad_floats(solved.hosts)
-
-    def _pad_floats(self, hosts: Floats) -> Floats:
-        return np.append(hosts, np.zeros(len(self.master.columns) - len(hosts)))
+        return np.append(hosts, np.zeros(len(master.columns) - len(hosts)))
 
     def _fitting(self, most: Ints) -> Ints:
         """Return the columns with no more machines than remain."""

@@ -24,7 +24,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.consolidation.designs import repack
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
-from planner_models.consolidation.designs.waves import can_move, schedule
+from planner_models.consolidation.designs.waves import schedule
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import HostGroup, Packer, pack_all
 from planner_models.consolidation.problem.problem import Consolidation
@@ -193,7 +193,7 @@ def plan(
 
     source  kubernetes-sigs/karpenter (scheduling and consolidation); issues 1962, 2150 and 2434 there
     """
-    if problem.has_present and problem.now is not None and len(problem.now) and not problem.bundles:
+    if repack.has_today(problem):
         return _plan_present(problem, consolidate, Deadline.of(options, default_s=60.0))
     if problem.rules_of_areas or problem.has_present:
         packer = pack_all(problem, Packer(problem, rule="first"), Cluster(problem).order)
@@ -216,7 +216,7 @@ def _plan_present(
     today, hosts, refused = repack.begin(problem)
     if consolidate:
         pods = repack.machines_on(problem, hosts)
-        is_fixed = (pods[:, ~can_move(problem, today.hosts)] > 0).any(axis=1)
+        is_fixed = (pods[:, ~repack.can_leave(problem, today)] > 0).any(axis=1)
         rows = np.flatnonzero(~is_fixed & (pods.sum(axis=1) > 0))
         order = rows[np.argsort(pods[rows].sum(axis=1), kind="stable")][:MAX_CANDIDATES]
         repack.empty_hosts(problem, hosts, order, np.inf, deadline)

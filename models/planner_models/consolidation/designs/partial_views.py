@@ -13,9 +13,10 @@ from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
-from planner_models.consolidation.designs.column_generation import generate, placed_machines, trim
+from planner_models.consolidation.designs.column_generation import placed_machines
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
 from planner_models.consolidation.designs.one_host import HostProgram, count_of
+from planner_models.consolidation.designs.patterns import search
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import (
     HostGroup,
@@ -130,9 +131,7 @@ def plan_big_first(
     if bool((is_large & (problem.count > 0)).any()) and not problem.rules_of_areas:
         count = np.where(is_large, problem.count, 0).astype(float)
         alone = replace(problem, machines=problem.machines.assign(count=count), survive=None)
-        generated, _, _ = generate(alone, options)
-        surplus = placed_machines(alone, generated.groups) - alone.count
-        groups = trim(problem, generated.groups, np.maximum(surplus, 0))
+        groups = search(alone, options).best.groups
     placed = placed_machines(problem, groups)
     packer = Packer(problem, groups=groups)
     if problem.rules_of_areas:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
@@ -42,10 +44,13 @@ class PatternProgram:
         if self.free:
             total = self.clients.sum(axis=1) - self.count * self.size
             self.m.constrain("whole machines", total, equal=0.0)
-        for column in range(problem.dimensions):
-            for node in (*range(nodes), None):
-                self._limit(column, node)
-        for number, (domain, shapes) in enumerate(problem.bundles):
+        self._add_limits(nodes)
+
+    def _add_limits(self, nodes: int) -> None:
+        """Add the capacities of the nodes and of the host, and the machines that are together."""
+        for column, node in product(range(self.problem.dimensions), (*range(nodes), None)):
+            self._limit(column, node)
+        for number, (domain, shapes) in enumerate(self.problem.bundles):
             if domain in ("host", "node"):
                 self._bundle(number, shapes, nodes if domain == "node" else 0)
 

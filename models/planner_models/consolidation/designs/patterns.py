@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -48,51 +48,70 @@ def plan(problem: Consolidation, *, options: Options = Options()) -> Decision[Co
     reason = find_lost_domain(problem)
     if reason:
         return Decision(plan=None, proof=infeasible(reason))
-    best = _judge(problem, *_with_slots(problem, *_best_fit(problem)))
-    bound, searches = np.inf, []
-    for pinned in pin_bundles(problem):
-        generated = generate(pinned, options)
-        bound = min(bound, round_up(problem, generated.bound))
-        searches.append(generated)
-    for groups in chain.from_iterable(search.plans for search in searches):
-        best = min(
-            best,
-            _judge(problem, *_with_slots(problem, *_complete(problem, groups))),
-            key=lambda item: item.key,
-        )
-        if best.key[0] == 0 and best.price - bound <= CLOSE * best.price:
-            break
+    found = search(problem, options)
     proof = judged(
         "min",
-        best.price,
-        min(bound, best.price),
+        found.best.price,
+        min(found.bound, found.best.price),
         gap=gap_of(options, default=STATED_GAP),
         metric="price_per_h",
-        backend=searches[0].backend or None,
-        is_cut=any(search.is_cut for search in searches),
+        backend=found.backend or None,
+        is_cut=found.is_cut,
     )
-    return Decision(plan=best.decision.plan, proof=proof, guarantees=best.decision.guarantees)
+    return Decision(plan=found.best.decision.plan, proof=proof, guarantees=found.best.decision.guarantees)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Judged:
-    """A decision, its price, and what it is compared by: violations, price, and throughput."""
+class Found:
+    """The cheapest hosts that were found, and a price that no plan is below.
 
+    is_cut  whether a time limit ended the search
+    """
+
+    best: Judged
+    bound: float
+    backend: str
+    is_cut: bool
+
+
+def search(problem: Consolidation, options: Options) -> Found:
+    """Return the cheapest hosts by column generation, or by best fit where these are cheaper."""
+    best = judge(problem, *_with_slots(problem, *_best_fit(problem)))
+    pinned = pin_bundles(problem)
+    if options.time_limit_s is not None:
+        options = replace(options, time_limit_s=options.time_limit_s / len(pinned))
+    results = [generate(item, options) for item in pinned]
+    bound = min(round_up(problem, result.bound) for result in results)
+    for groups in chain.from_iterable(result.plans for result in results):
+        trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
+        best = min(best, trial, key=lambda item: item.key)
+        if best.key[0] == 0 and best.price - bound <= CLOSE * best.price:
+            break
+    is_cut = any(result.is_cut for result in results)
+    return Found(best=best, bound=bound, backend=results[0].backend, is_cut=is_cut)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judged:
+    """Hosts, their decision and price, and what it is compared by: violations, price, and throughput."""
+
+    groups: list[HostGroup]
     decision: Decision[ConsolidationPlan]
     price: float
     key: tuple[int, float, float]
 
 
-def _judge(
+def judge(
     problem: Consolidation, groups: list[HostGroup], refused: dict[int, int], has_slots: bool
-) -> _Judged:
+) -> Judged:
     """Return the decision of hosts with its price."""
     decision = decide(problem, groups, refused, guarantees=ALL if has_slots else WITHOUT_RESTART)
     assert decision.plan is not None
     metrics = measure(problem, decision.plan, None)
     violations = check(problem, decision.plan).of_limits(WITHOUT_RESTART)
     price = metrics["price_per_h"] or 0.0
-    return _Judged(decision=decision, price=price, key=(len(violations), price, -(metrics["score"] or 0.0)))
+    key = (len(violations), price, -(metrics["score"] or 0.0))
+    return Judged(groups=groups, decision=decision, price=price, key=key)
 
 
 def _best_fit(problem: Consolidation) -> tuple[list[HostGroup], dict[int, int]]:

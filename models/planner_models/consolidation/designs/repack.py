@@ -118,9 +118,10 @@ def plan(
     """Empty the most expensive hosts from the present placement, with moved memory within a budget.
 
     Machines on hosts that are drained or too full, and those without a host, get one first; this memory is
-    beside the budget. The plan lists the moves in waves. Without a present placement it is best fit.
+    beside the budget. Machines that rules keep together stay where they are. The plan lists the moves in
+    waves. Without a present placement, or where machines that are together have no host, it is best fit.
     """
-    if not _has_today(problem) or problem.bundles:
+    if not has_today(problem):
         packer = pack_all(problem, Packer(problem), decreasing(problem))
         return decide(problem, packer.groups, packer.refused)
     deadline = Deadline.of(options)
@@ -129,7 +130,7 @@ def plan(
     stays = _machines_that_stay(problem, today, hosts)
     in_use = machines.sum(axis=1) > 0
     limit = budget * float(problem.memory_gb @ problem.count)
-    movable = can_move(problem, today.hosts)
+    movable = can_leave(problem, today)
     saving = bound_saving(problem, hosts, stays, in_use, movable, limit)
     bound = float(problem.price[hosts.host_type] @ in_use) - saving
     rows = _candidates(problem, hosts, stays, movable, in_use)
@@ -153,9 +154,25 @@ def plan(
     return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
 
 
-def _has_today(problem: Consolidation) -> bool:
-    """Return whether a present placement is known."""
-    return problem.has_present and problem.now is not None and len(problem.now) > 0
+def has_today(problem: Consolidation) -> bool:
+    """Return whether a present placement is known, with all machines that are together."""
+    if not problem.has_present or problem.now is None or not len(problem.now):
+        return False
+    bundled = _together(problem)
+    return not bundled.any() or not read_today(problem).homeless[bundled].any()
+
+
+def _together(problem: Consolidation) -> Bools:
+    """Return whether each shape is together with others, (M,)."""
+    bundled = np.zeros(len(problem.machines), dtype=bool)
+    for _, shapes in problem.bundles:
+        bundled[shapes] = True
+    return bundled
+
+
+def can_leave(problem: Consolidation, today: Today) -> Bools:
+    """Return whether a machine of each shape may leave its host, (M,)."""
+    return np.asarray(can_move(problem, today.hosts) & ~_together(problem))
 
 
 def _with_slots(problem: Consolidation, hosts: Hosts, refused: dict[int, int]) -> list[HostGroup]:

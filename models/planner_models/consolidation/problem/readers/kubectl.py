@@ -8,7 +8,6 @@ and static pods are overhead of every host of a type.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,24 +21,27 @@ from planner.errors import InputError
 from planner.formatting import counted
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.readers.files import get, mapping, objects, read_items
+from planner_models.consolidation.problem.readers.pod_rules import (
+    PodRules,
+    allows_node,
+    moving_at_once,
+    name_of,
+    namespace_of,
+    owner_of,
+    zone_of,
+)
 from planner_models.consolidation.problem.readers.prices import price_types, read_prices
 from planner_models.consolidation.problem.readers.quantities import BYTES_PER_GB, read_quantity
 from planner_models.consolidation.problem.schema import WHOLE_HOST
 
 TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-ZONE_LABELS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-HOST_LABEL: Final = "kubernetes.io/hostname"
-FIXED: Final = (
-    ("karpenter.sh/do-not-disrupt", "true"),
-    ("karpenter.sh/do-not-evict", "true"),
-    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
-)
-"""Annotations of pods that are not to be evicted."""
 PODS: Final = "pods"
 MAX_READ_PODS: Final = 5_000
 """Pods up to which the budgets of each are read, rather than those of one of a shape."""
-HASH: Final = re.compile(r"-[a-f0-9]{6,10}$")
-EFFECTS: Final = ("NoSchedule", "NoExecute")
+DEFAULT_PODS: Final = "110"
+"""Pods of a node that does not say how many it allows (kubelet's maxPods)."""
+SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+"""Fields of a pod's specification that say where it may be."""
 ClusterFile = Annotated[Path, Field(description="file of: kubectl get nodes,pods,pdb -A -o json")]
 PricesFile = Annotated[
     Path | None, Field(description="price list as CSV: host_type, price_per_h; default: each host costs 1")
@@ -55,17 +57,6 @@ class Cluster:
     pods: list[Mapping[str, Any]] = field(default_factory=list)
     budgets: list[Mapping[str, Any]] = field(default_factory=list)
     topologies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-def name_of(item: Mapping[str, Any]) -> str:
-    """Return the name of an object."""
-    return str(get(item, "metadata", "name") or "")
-
-
-def zone_of(node: Mapping[str, Any]) -> str:
-    """Return the zone of a node; "" for none."""
-    labels = mapping(node, "metadata", "labels")
-    return next((str(labels[key]) for key in ZONE_LABELS if key in labels), "")
 
 
 def read_cluster(path: Path, topologies: Path | None = None) -> Cluster:
@@ -138,93 +129,6 @@ def is_overhead(pod: Mapping[str, Any]) -> bool:
     return bool(owners & {"DaemonSet", "Node"}) or "kubernetes.io/config.mirror" in annotations
 
 
-# --- rules of pods ------------------------------------------------------------------------
-
-
-def matches(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
-    """Return whether labels match a label selector: matchLabels and matchExpressions."""
-    if any(labels.get(key) != value for key, value in mapping(selector, "matchLabels").items()):
-        return False
-    return all(_matches(labels, rule) for rule in objects(selector, "matchExpressions"))
-
-
-def _matches(labels: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
-    key, operator = str(rule.get("key")), rule.get("operator")
-    values = [str(value) for value in rule.get("values") or ()]
-    value = labels.get(key)
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    if operator == "In":
-        return key in labels and str(value) in values
-    if operator == "NotIn":
-        return str(value) not in values
-    try:
-        number, limit = float(str(value)), float(values[0])
-    except (ValueError, IndexError):
-        return False
-    return number > limit if operator == "Gt" else number < limit if operator == "Lt" else False
-
-
-def allows_node(pod: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
-    """Return whether selector, required node affinity and tolerations of a pod allow a node."""
-    labels = {**mapping(node, "metadata", "labels"), "metadata.name": name_of(node)}
-    selector = mapping(pod, "spec", "nodeSelector")
-    if any(labels.get(key) != value for key, value in selector.items()):
-        return False
-    required = get(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    terms = list(objects(required, "nodeSelectorTerms"))
-    if terms and not any(
-        all(_matches(labels, rule) for rule in objects(term, "matchExpressions"))
-        and all(_matches(labels, rule) for rule in objects(term, "matchFields"))
-        for term in terms
-    ):
-        return False
-    return all(_tolerates(pod, taint) for taint in objects(node, "spec", "taints"))
-
-
-def _tolerates(pod: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if taint.get("effect") not in EFFECTS or taint.get("key") == "node.kubernetes.io/unschedulable":
-        return True
-    for toleration in objects(pod, "spec", "tolerations"):
-        is_effect = toleration.get("effect") in (None, "", taint.get("effect"))
-        key, exists = toleration.get("key"), toleration.get("operator") == "Exists"
-        if not is_effect or (key not in (None, "") and key != taint.get("key")):
-            continue
-        if (key in (None, "") and exists) or exists or toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
-
-
-def owner_of(pod: Mapping[str, Any]) -> str:
-    """Return namespace and name of the owner of a pod; of a ReplicaSet, its Deployment; "" for none."""
-    for owner in objects(pod, "metadata", "ownerReferences"):
-        name = str(owner.get("name") or "")
-        if owner.get("kind") == "ReplicaSet":
-            name = HASH.sub("", name)
-        if name:
-            return f"{get(pod, 'metadata', 'namespace') or 'default'}/{name}"
-    return ""
-
-
-def moving_at_once(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> float:
-    """Return the number of such pods that may be evicted at once; inf for as many as there are."""
-    annotations = mapping(pod, "metadata", "annotations")
-    if any(str(annotations.get(name)).lower() == value for name, value in FIXED):
-        return 0.0
-    if not owner_of(pod):
-        return 0.0
-    limit = math.inf
-    labels = mapping(pod, "metadata", "labels")
-    for budget in budgets:
-        same = get(budget, "metadata", "namespace") == get(pod, "metadata", "namespace")
-        if same and matches(labels, mapping(budget, "spec", "selector")):
-            allowed = get(budget, "status", "disruptionsAllowed")
-            limit = min(limit, float(allowed) if isinstance(allowed, int) else 1.0)
-    return limit
-
-
 # --- the problem --------------------------------------------------------------------------
 
 
@@ -256,8 +160,8 @@ class _Reader:
         )
         self._note_pods()
         self.overhead = self._find_overhead()
-        self.type_of, self.examples = self._find_types()
         self.keys, self.shape_of = self._find_shapes()
+        self.type_of, self.examples = self._find_types()
 
     def _note_pods(self) -> None:
         empty = [name_of(pod) for pod, requests in zip(self.pods, self.requests, strict=True) if not requests]
@@ -296,17 +200,14 @@ class _Reader:
         return type_of, examples
 
     def _examples_of_pods(self) -> list[Mapping[str, Any]]:
-        """Return a pod of each owner; the others have the same selectors and tolerations."""
-        if not hasattr(self, "_of_owners"):
-            self._of_owners = list(
-                {owner_of(pod) or name_of(pod): pod for pod in reversed(self.pods)}.values()
-            )
-        return self._of_owners
+        """Return a pod of each shape; the others have the same selectors and tolerations."""
+        return [self.pods[row] for row in self._first_pods().values()]
 
     def _capacity(self, node: Mapping[str, Any]) -> dict[str, float]:
         """Return the amounts of a node for pods that are no overhead."""
         where = f"{self.cluster.name}: node {name_of(node)}"
         values = mapping(node, "status", "allocatable") or mapping(node, "status", "capacity")
+        values = {PODS: DEFAULT_PODS, **values}
         names = ("cpu", "memory", PODS, *self.resources)
         amounts = {name: read_quantity(values[name], f"{where}: {name}") for name in names if name in values}
         overhead = self.overhead.get(name_of(node), {})
@@ -318,8 +219,9 @@ class _Reader:
         shape_of = []
         for pod, requests in zip(self.pods, self.requests, strict=True):
             key = (
-                owner_of(pod) or f"{get(pod, 'metadata', 'namespace') or 'default'}/{name_of(pod)}",
+                owner_of(pod) or f"{namespace_of(pod)}/{name_of(pod)}",
                 tuple(sorted(requests.items())),
+                _scheduling(pod),
             )
             shape_of.append(index.setdefault(key, len(index)))
         return list(index), shape_of
@@ -400,13 +302,14 @@ class _Reader:
         count = pd.Series(self.shape_of).value_counts().reindex(range(len(names))).to_list()
         requests = [self.requests[first[shape]] for shape in range(len(names))]
         limits = self._moving_at_once(len(names), first)
-        rules, groups = self._rules(names, first)
-        uses = [
-            (name, resource, amount)
-            for name, item in zip(names, requests, strict=True)
-            for resource, amount in ((PODS, 1.0), *((key, item.get(key, 0.0)) for key in self.resources))
-            if amount > 0
-        ]
+        rules, groups = PodRules(
+            names=names,
+            examples=[self.pods[first[shape]] for shape in range(len(names))],
+            nodes=self.cluster.nodes,
+            types=self.examples,
+            pods=self.pods,
+            shape_of=self.shape_of,
+        ).tabulate()
         return {
             "machines": {
                 "machine": names,
@@ -416,10 +319,19 @@ class _Reader:
                 "group": groups,
                 "at_once": [math.nan if math.isinf(limit) else limit for limit in limits],
             },
-            "uses": _columns(uses, ("machine", "resource", "amount")),
+            "uses": _columns(self._uses(names, requests), ("machine", "resource", "amount")),
             "rules": _columns(rules, ("kind", "group", "domain", "most", "target")) if rules else None,
             "now": self._now(names),
         }
+
+    def _uses(self, names: list[str], requests: list[dict[str, float]]) -> list[tuple[str, str, float]]:
+        """Return the other resources that pods of each shape take, and their place among the pods of a host."""
+        return [
+            (name, resource, amount)
+            for name, item in zip(names, requests, strict=True)
+            for resource, amount in ((PODS, 1.0), *((key, item.get(key, 0.0)) for key in self.resources))
+            if amount > 0
+        ]
 
     def _first_pods(self) -> dict[int, int]:
         """Return the row of the first pod of each shape."""
@@ -438,7 +350,7 @@ class _Reader:
     def _names_of_shapes(self) -> list[str]:
         names: list[str] = []
         used: dict[str, int] = {}
-        for owner, _ in self.keys:
+        for owner, *_ in self.keys:
             used[owner] = used.get(owner, 0) + 1
             names.append(owner if used[owner] == 1 else f"{owner} #{used[owner]}")
         return names
@@ -456,71 +368,11 @@ class _Reader:
             ("machine", "host", "machines"),
         )
 
-    def _rules(self, names: list[str], first: Mapping[int, int]) -> tuple[list[tuple[Any, ...]], list[str]]:
-        """Return the rules of all shapes, and the groups of each."""
-        rules: list[tuple[Any, ...]] = []
-        labels = self._labels(first)
-        groups: list[list[str]] = [[] for _ in names]
-        for shape, name in enumerate(names):
-            pod = self.pods[first[shape]]
-            not_on = self._forbidden_types(pod, name)
-            if not_on:
-                groups[shape].append(name)
-                rules += [("not_on", name, "host_type", 1.0, kind) for kind in not_on]
-            for domain, limit, selector in self._limits_of(pod):
-                members = [row for row, those in enumerate(labels) if matches(those, selector)]
-                group = f"{names[shape]} {domain}"
-                if shape in members:
-                    rules.append(("spread", group, domain, limit, ""))
-                else:
-                    add_note(f"warning: '{name}' keeps away from pods of others, which is not modelled")
-                    members = []
-                for row in members:
-                    groups[row].append(group)
-        tightest = {(*rule[:3], rule[4]): rule for rule in sorted(rules, key=lambda rule: -rule[3])}
-        return list(tightest.values()), ["; ".join(dict.fromkeys(group)) for group in groups]
 
-    def _labels(self, first: Mapping[int, int]) -> list[Mapping[str, Any]]:
-        """Return the labels of the first pod of each shape."""
-        return [mapping(self.pods[first[shape]], "metadata", "labels") for shape in range(len(first))]
-
-    def _forbidden_types(self, pod: Mapping[str, Any], name: str) -> list[str]:
-        """Return the types of nodes that do not allow a pod; none, with a warning, where no type does."""
-        not_on = [kind for kind, node in self.examples.items() if not allows_node(pod, node)]
-        if len(not_on) == len(self.examples):
-            add_note(f"warning: no node allows pods of '{name}': they are placed as if any did")
-            return []
-        return not_on
-
-    def _limits_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
-        """Yield domain, largest number of members there, and selector of anti-affinity and spread rules."""
-        affinity = mapping(pod, "spec", "affinity")
-        required = "requiredDuringSchedulingIgnoredDuringExecution"
-        for term in objects(affinity, "podAntiAffinity", required):
-            domain = _domain_of(term)
-            if domain:
-                yield domain, 1.0, mapping(term, "labelSelector")
-        if any(True for _ in objects(affinity, "podAffinity", required)):
-            add_note(f"warning: '{owner_of(pod)}' is near pods of others, which is not modelled")
-        for term in objects(pod, "spec", "topologySpreadConstraints"):
-            domain = _domain_of(term)
-            if domain and term.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
-                skew = float(term.get("maxSkew") or 1)
-                selector = mapping(term, "labelSelector")
-                yield domain, self._most_of_spread(domain, skew, selector), selector
-
-    def _most_of_spread(self, domain: str, skew: float, selector: Mapping[str, Any]) -> float:
-        """Return the most members of a domain: a skew above an equal share in the others."""
-        members = sum(matches(mapping(pod, "metadata", "labels"), selector) for pod in self.pods)
-        domains = len(self.cluster.nodes)
-        if domain == "zone":
-            domains = len({zone_of(node) for node in self.cluster.nodes})
-        return max(1.0, math.floor((members + skew * (domains - 1)) / max(domains, 1)), skew)
-
-
-def _domain_of(term: Mapping[str, Any]) -> str:
-    key = term.get("topologyKey")
-    return "host" if key == HOST_LABEL else "zone" if key in ZONE_LABELS else ""
+def _scheduling(pod: Mapping[str, Any]) -> str:
+    """Return the fields that say where a pod may be, as a key; "" where it has none."""
+    spec = mapping(pod, "spec")
+    return "".join(repr(spec[name]) for name in SCHEDULING if spec.get(name))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str, Any] | None:

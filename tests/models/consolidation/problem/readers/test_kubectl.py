@@ -196,3 +196,102 @@ def test_other_files_are_refused(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(InputError) as error:
         kubectl(cluster=path)
     assert line in error.value.faults[0]
+
+
+def near(app: str, key: str = "topology.kubernetes.io/zone") -> dict[str, object]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAffinity": {REQUIRED: [term]}}
+
+
+def test_pods_near_others_stay_in_their_zone(tmp_path: Path) -> None:
+    nodes = [node(f"n{row}", zone="a" if row < 3 else "b") for row in range(5)]
+    pods = [
+        pod("db-1", {"cpu": "1"}, owner=("StatefulSet", "db"), on="n0"),
+        pod("web-1", {"cpu": "1"}, on="n1", affinity=near("db")),
+        pod("web-2", {"cpu": "1"}, on="n2", affinity=near("db")),
+        pod("job-1", {"cpu": "3"}, owner=("Job", "job"), on="n4"),
+    ]
+    problem = read(tmp_path, *nodes, *pods)
+    assert [(domain, shapes.tolist()) for domain, shapes in problem.bundles] == [("zone", [0, 1])]
+    cheapest = patterns.plan(problem).plan
+    assert cheapest is not None
+    assert not len(check(problem, cheapest))
+    assert cheapest.fleet["hosts"].sum() == 2
+    kept = repack.plan(problem, budget=1.0).plan
+    assert kept is not None
+    assert not len(check(problem, kept))
+    assert kept.moves is not None
+    assert set(kept.moves["machine"]) <= {"shop/job"}
+
+
+def test_pods_near_others_on_several_hosts_are_noted(tmp_path: Path) -> None:
+    notes: list[str] = []
+    pods = [
+        pod("db-1", {"cpu": "1"}, owner=("StatefulSet", "db"), on="n1"),
+        pod("web-1", {"cpu": "1"}, on="n2", affinity=near("db", HOSTNAME)),
+    ]
+    with observe_notes(notes.append):
+        problem = read(tmp_path, node("n1"), node("n2"), *pods)
+    assert not problem.bundles
+    assert any("'shop/web' is near pods that are in several hosts" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("term", "members"),
+    [
+        ({"labelSelector": {"matchLabels": {"app": "db"}}}, ["shop/db"]),
+        (
+            {"labelSelector": {"matchLabels": {"app": "db"}}, "namespaces": ["shop", "stage"]},
+            ["shop/db", "stage/db"],
+        ),
+        ({"labelSelector": {}, "namespaceSelector": {}}, ["shop/db", "stage/db", "shop/web"]),
+        ({"labelSelector": None}, []),
+        ({}, []),
+    ],
+)
+def test_terms_select_pods_of_namespaces(tmp_path: Path, term: dict[str, object], members: list[str]) -> None:
+    affinity = {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOSTNAME, **term}]}}
+    other = pod("db-9", {"cpu": "1"}, owner=("StatefulSet", "db"), on="n2")
+    other["metadata"]["namespace"] = "stage"
+    pods = [
+        pod("db-1", {"cpu": "1"}, owner=("StatefulSet", "db"), affinity=affinity),
+        other,
+        pod("web-1", {"cpu": "1"}, on="n3"),
+    ]
+    problem = read(tmp_path, *(node(f"n{row}") for row in (1, 2, 3)), *pods)
+    having = [str(name) for name, names in zip(problem.machine_index, problem.groups, strict=True) if names]
+    assert having == members
+
+
+def test_pods_of_one_owner_with_other_selectors_are_other_shapes(tmp_path: Path) -> None:
+    """During a rolling update the new pods need disks that only one node has."""
+    problem = read(
+        tmp_path,
+        node("n1"),
+        node("n2", kind="d", labels={"disk": "ssd"}),
+        pod("web-1", {"cpu": "1"}),
+        pod("web-2", {"cpu": "1"}, on="n2", nodeSelector={"disk": "ssd"}),
+    )
+    assert problem.count.tolist() == [1, 1]
+    assert [allowed_types(problem, str(name)) for name in problem.machine_index] == [["m", "d"], ["d"]]
+
+
+def test_fields_that_are_absent_or_null_are_read(tmp_path: Path) -> None:
+    """An export with null lists, a pending pod, nodes without allocatable amounts or a number of pods."""
+    bare = {
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": None},
+        "status": {"capacity": {"cpu": 4, "memory": 16e9}},
+    }
+    pending = pod("web-1", {"cpu": "1500m", "memory": "1.5e3M"})
+    pending["spec"] |= {"nodeName": None, "initContainers": None, "tolerations": None, "affinity": None}
+    pending["status"] = {"phase": "Pending"}
+    del pending["metadata"]["namespace"]
+    problem = read(tmp_path, bare, pending, pod("done-1", {"cpu": "64"}) | {"status": {"phase": "Succeeded"}})
+    assert problem.machines["machine"].tolist() == ["default/web"]
+    assert problem.vcpus.tolist() == [1.5]
+    assert problem.memory_gb.tolist() == [1.5]
+    assert problem.host_shapes[0].whole[2] == 110.0
+    plan = patterns.plan(problem).plan
+    assert plan is not None
+    assert not len(check(problem, plan))

@@ -1,0 +1,260 @@
+"""Rules of pods: where selectors, affinities, taints, spreads and disruption budgets let them be and move."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from planner.contract.notes import add_note
+from planner_models.consolidation.problem.readers.files import get, mapping, objects
+
+ZONE_LABELS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+HOST_LABEL: Final = "kubernetes.io/hostname"
+FIXED: Final = (
+    ("karpenter.sh/do-not-disrupt", "true"),
+    ("karpenter.sh/do-not-evict", "true"),
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+)
+"""Annotations of pods that are not to be evicted."""
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+HASH: Final = re.compile(r"-[a-f0-9]{6,10}$")
+EFFECTS: Final = ("NoSchedule", "NoExecute")
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    """Return the name of an object."""
+    return str(get(item, "metadata", "name") or "")
+
+
+def zone_of(node: Mapping[str, Any]) -> str:
+    """Return the zone of a node; "" for none."""
+    labels = mapping(node, "metadata", "labels")
+    return next((str(labels[key]) for key in ZONE_LABELS if key in labels), "")
+
+
+def matches(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
+    """Return whether labels match a label selector: matchLabels and matchExpressions."""
+    if any(labels.get(key) != value for key, value in mapping(selector, "matchLabels").items()):
+        return False
+    return all(_matches(labels, rule) for rule in objects(selector, "matchExpressions"))
+
+
+def _matches(labels: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
+    key, operator = str(rule.get("key")), rule.get("operator")
+    values = [str(value) for value in rule.get("values") or ()]
+    value = labels.get(key)
+    if operator == "Exists":
+        return key in labels
+    if operator == "DoesNotExist":
+        return key not in labels
+    if operator == "In":
+        return key in labels and str(value) in values
+    if operator == "NotIn":
+        return str(value) not in values
+    try:
+        number, limit = float(str(value)), float(values[0])
+    except (ValueError, IndexError):
+        return False
+    return number > limit if operator == "Gt" else number < limit if operator == "Lt" else False
+
+
+def allows_node(pod: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    """Return whether selector, required node affinity and tolerations of a pod allow a node."""
+    labels = {**mapping(node, "metadata", "labels"), "metadata.name": name_of(node)}
+    selector = mapping(pod, "spec", "nodeSelector")
+    if any(labels.get(key) != value for key, value in selector.items()):
+        return False
+    required = get(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = list(objects(required, "nodeSelectorTerms"))
+    if terms and not any(
+        all(_matches(labels, rule) for rule in objects(term, "matchExpressions"))
+        and all(_matches(labels, rule) for rule in objects(term, "matchFields"))
+        for term in terms
+    ):
+        return False
+    return all(_tolerates(pod, taint) for taint in objects(node, "spec", "taints"))
+
+
+def _tolerates(pod: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if taint.get("effect") not in EFFECTS or taint.get("key") == "node.kubernetes.io/unschedulable":
+        return True
+    for toleration in objects(pod, "spec", "tolerations"):
+        is_effect = toleration.get("effect") in (None, "", taint.get("effect"))
+        key, exists = toleration.get("key"), toleration.get("operator") == "Exists"
+        if not is_effect or (key not in (None, "") and key != taint.get("key")):
+            continue
+        if (key in (None, "") and exists) or exists or toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def namespace_of(item: Mapping[str, Any]) -> str:
+    """Return the namespace of an object."""
+    return str(get(item, "metadata", "namespace") or "default")
+
+
+def selects(term: Mapping[str, Any], pod: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether a term of a pod's affinity or spread selects another pod: by namespace and labels.
+
+    A term without a selector selects none. Namespaces that are selected by labels count as all.
+    """
+    selector = get(term, "labelSelector")
+    if not isinstance(selector, Mapping):
+        return False
+    names = get(term, "namespaces")
+    allowed = {str(name) for name in names} if isinstance(names, list) else set()
+    if not allowed and get(term, "namespaceSelector") is None:
+        allowed = {namespace_of(pod)}
+    in_namespace = get(term, "namespaceSelector") is not None or namespace_of(other) in allowed
+    return in_namespace and matches(mapping(other, "metadata", "labels"), selector)
+
+
+def owner_of(pod: Mapping[str, Any]) -> str:
+    """Return namespace and name of the owner of a pod; of a ReplicaSet, its Deployment; "" for none."""
+    for owner in objects(pod, "metadata", "ownerReferences"):
+        name = str(owner.get("name") or "")
+        if owner.get("kind") == "ReplicaSet":
+            name = HASH.sub("", name)
+        if name:
+            return f"{namespace_of(pod)}/{name}"
+    return ""
+
+
+def moving_at_once(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> float:
+    """Return the number of such pods that may be evicted at once; inf for as many as there are."""
+    annotations = mapping(pod, "metadata", "annotations")
+    if any(str(annotations.get(name)).lower() == value for name, value in FIXED):
+        return 0.0
+    if not owner_of(pod):
+        return 0.0
+    limit = math.inf
+    labels = mapping(pod, "metadata", "labels")
+    for budget in budgets:
+        if namespace_of(budget) == namespace_of(pod) and matches(labels, mapping(budget, "spec", "selector")):
+            allowed = get(budget, "status", "disruptionsAllowed")
+            limit = min(limit, float(allowed) if isinstance(allowed, int) else 1.0)
+    return limit
+
+
+Rule = tuple[str, str, str, float, str]
+"""Kind, group, domain, largest number of members in one, and target of a row of the table of rules."""
+
+
+@dataclass(eq=False)
+class PodRules:
+    """Rules of shapes of pods.
+
+    names     of the shapes
+    examples  a pod of each
+    nodes     all nodes; types, a node of each type
+    pods      all pods, with their shapes
+    """
+
+    names: list[str]
+    examples: list[Mapping[str, Any]]
+    nodes: list[Mapping[str, Any]]
+    types: Mapping[str, Mapping[str, Any]]
+    pods: list[Mapping[str, Any]]
+    shape_of: list[int]
+    groups: list[list[str]] = field(default_factory=list)
+    _rules: list[Rule] = field(default_factory=list)
+
+    def tabulate(self) -> tuple[list[Rule], list[str]]:
+        """Return the rules of all shapes, and the groups of each."""
+        self.groups = [[] for _ in self.names]
+        for shape in range(len(self.names)):
+            self._forbid_types(shape)
+            self._limit_members(shape)
+        for shape in range(len(self.names)):
+            for term in objects(self.examples[shape], "spec", "affinity", "podAffinity", REQUIRED):
+                self._place_near(shape, term)
+        tightest = {(*rule[:3], rule[4]): rule for rule in sorted(self._rules, key=lambda rule: -rule[3])}
+        return list(tightest.values()), ["; ".join(dict.fromkeys(group)) for group in self.groups]
+
+    def _add(self, rule: Rule, members: Sequence[int]) -> None:
+        self._rules.append(rule)
+        for row in members:
+            self.groups[row].append(rule[1])
+
+    def _selected(self, shape: int, term: Mapping[str, Any]) -> list[int]:
+        """Return the shapes that a term of one selects."""
+        pod = self.examples[shape]
+        return [row for row, other in enumerate(self.examples) if selects(term, pod, other)]
+
+    def _forbid_types(self, shape: int) -> None:
+        """Add the types of nodes that do not allow a pod; none, with a warning, where no type does."""
+        name, pod = self.names[shape], self.examples[shape]
+        not_on = [kind for kind, node in self.types.items() if not allows_node(pod, node)]
+        if len(not_on) == len(self.types):
+            add_note(f"warning: no node allows pods of '{name}': they are placed as if any did")
+            return
+        for kind in not_on:
+            self._add(("not_on", name, "host_type", 1.0, kind), [shape])
+
+    def _limit_members(self, shape: int) -> None:
+        """Add the limits of anti-affinity and spread constraints; notes name those that are not modelled."""
+        name = self.names[shape]
+        for domain, limit, term in self._limits_of(self.examples[shape]):
+            members = self._selected(shape, term)
+            if shape in members:
+                self._add(("spread", f"{name} {domain}", domain, limit, ""), members)
+            elif members:
+                add_note(f"warning: '{name}' keeps away from pods of others, which is not modelled")
+
+    def _place_near(self, shape: int, term: Mapping[str, Any]) -> None:
+        """Add the rule of a required affinity to pods.
+
+        Pods and those that they are near are together where they all are today, or none is placed, and where
+        no rule keeps them apart; a note names the others.
+        """
+        name, domain, near = self.names[shape], _domain_of(term), self._selected(shape, term)
+        members = sorted({shape, *near})
+        limited = {rule[1] for rule in self._rules if rule[0] == "spread" and rule[2] == domain}
+        is_apart = any(limited & set(self.groups[row]) for row in members)
+        if not domain or not near or is_apart or len(self._domains_today(members, domain)) > 1:
+            where = {"host": "several hosts", "zone": "several zones"}.get(domain, "other domains")
+            add_note(f"warning: '{name}' is near pods that are in {where}, or none, which is not modelled")
+            return
+        self._add(("together", f"{name} together in a {domain}", domain, 1.0, ""), members)
+
+    def _domains_today(self, shapes: Sequence[int], domain: str) -> set[str]:
+        """Return the hosts or zones where pods of some shapes are today."""
+        zones = {name_of(node): zone_of(node) for node in self.nodes}
+        hosts = {
+            str(get(pod, "spec", "nodeName"))
+            for pod, shape in zip(self.pods, self.shape_of, strict=True)
+            if shape in shapes and get(pod, "spec", "nodeName")
+        }
+        return hosts if domain == "host" else {zones.get(host, "") for host in hosts}
+
+    def _limits_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
+        """Yield domain, largest number of members there, and term of anti-affinity and spread rules."""
+        for term in objects(pod, "spec", "affinity", "podAntiAffinity", REQUIRED):
+            domain = _domain_of(term)
+            if domain:
+                yield domain, 1.0, term
+            else:
+                key = term.get("topologyKey")
+                add_note(f"warning: '{owner_of(pod)}' is spread over '{key}', which is not modelled")
+        for term in objects(pod, "spec", "topologySpreadConstraints"):
+            domain = _domain_of(term)
+            if domain and term.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
+                yield domain, self._most_of_spread(domain, float(term.get("maxSkew") or 1), term, pod), term
+
+    def _most_of_spread(
+        self, domain: str, skew: float, term: Mapping[str, Any], pod: Mapping[str, Any]
+    ) -> float:
+        """Return the most members of a domain: a skew above an equal share in the others."""
+        members = sum(selects(term, pod, other) for other in self.pods)
+        domains = len(self.nodes)
+        if domain == "zone":
+            domains = len({zone_of(node) for node in self.nodes})
+        return max(1.0, math.floor((members + skew * (domains - 1)) / max(domains, 1)), skew)
+
+
+def _domain_of(term: Mapping[str, Any]) -> str:
+    key = term.get("topologyKey")
+    return "host" if key == HOST_LABEL else "zone" if key in ZONE_LABELS else ""
