@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from planner.search.deadline import Deadline
 from planner_models.consolidation.designs.master import Master
 from planner_models.consolidation.designs.pattern import Pattern, Priced, make_pattern
 from planner_models.consolidation.designs.pattern_program import price_by_program
-from planner_models.consolidation.designs.pricing import NodePricer, Tables
+from planner_models.consolidation.designs.pricing import make_pricer
 from planner_models.consolidation.problem.packing import (
     Copy,
     HostGroup,
@@ -79,10 +79,7 @@ class Search:
         self.deadline = Deadline.of(options)
         self.bound, self.is_cut, self.backend = 0.0, False, ""
         self.prices = np.zeros(len(problem.machines))
-        try:
-            self._pricer: NodePricer | None = NodePricer(problem)
-        except ValueError:
-            self._pricer = None
+        self._pricer: Any = make_pricer(problem)
         for group in start:
             self._add_everywhere(
                 make_pattern(problem, problem.supplies[group.supply].host_type, group.content)
@@ -162,7 +159,7 @@ class Search:
         values = np.zeros(len(master.areas))
         is_new = False
         known: dict[tuple[int, bytes], Priced] = {}
-        tables: dict[bytes, Tables] = {}
+        tables: dict[bytes, Any] = {}
         for row, area in enumerate(master.areas):
             value = master.values(cover, row)
             key = (area.host_type, value.tobytes())
@@ -177,7 +174,7 @@ class Search:
                 is_new |= master.add(pattern, row) and improves
         return is_new, master.bound(cover, values)
 
-    def _price_area(self, row: int, value: Floats, tables: dict[bytes, Tables], deadline: Deadline) -> Priced:
+    def _price_area(self, row: int, value: Floats, tables: dict[bytes, Any], deadline: Deadline) -> Priced:
         """Return the best pattern of an area; tables of values that are known are used again."""
         host_type, allowed = self.master.areas[row].host_type, self.master.allowed[row]
         if self._pricer is None:
@@ -187,7 +184,8 @@ class Search:
         key = value.tobytes()
         if key not in tables:
             tables[key] = self._pricer.tables(value, allowed)
-        return self._pricer.price(host_type, tables[key])
+        priced: Priced = self._pricer.price(host_type, tables[key])
+        return priced
 
     # --- whole numbers of hosts -----------------------------------------------------------
 

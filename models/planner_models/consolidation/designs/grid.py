@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -15,12 +15,19 @@ from planner_models.consolidation.problem.shapes import Placing
 
 GRID: Final = 1e6
 """Amounts are multiples of one over this; finer ones have no common measure."""
+ROUNDED: Final = 1e-9
+"""Parts of a step that are rounding."""
 MAX_PARTS: Final = 64
 """Parts of the smallest amount that are tried as a common measure."""
 MAX_STATES: Final = 6_000_000
 """States of a table up to which dynamic programming is used."""
 MAX_SHARED: Final = 4_000
 """States of the resources of the whole host, over which nodes are joined."""
+COARSE_STATES: Final = 300_000
+COARSE_SHARED: Final = 200
+"""States of tables whose sizes are rounded, likewise."""
+Rounding = Literal["nearest", "down", "up"]
+"""Sizes are whole steps; or rounded down, so that values are bounds, or up, so that contents fit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,12 +38,14 @@ class Grid:
     columns   dimension of the problem that each is
     of_node   number of dimensions of a node
     limits    (dimensions,) largest size
+    rounding  of sizes to whole steps
     """
 
     unit: Floats
     columns: list[int]
     of_node: int
     limits: Ints
+    rounding: Rounding = "nearest"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,11 +81,24 @@ class Grid:
             (way.node[node] if position < self.of_node else way.whole)[column]
             for position, column in enumerate(self.columns)
         ]
-        return np.rint(np.array(amounts) / self.unit).astype(np.int64)
+        steps = np.array(amounts) / self.unit
+        whole = {
+            "nearest": np.rint(steps),
+            "down": np.floor(steps + ROUNDED),
+            "up": np.ceil(steps - ROUNDED),
+        }
+        return whole[self.rounding].astype(np.int64)
+
+    def coarsen(self, position: int) -> Grid:
+        """Return the grid with twice the unit of a dimension."""
+        unit, limits = self.unit.copy(), self.limits.copy()
+        unit[position] *= 2
+        limits[position] //= 2
+        return replace(self, unit=unit, limits=limits)
 
 
-def make_grid(problem: Consolidation) -> Grid:
-    """Return the grid of a problem; raises ValueError where its tables are too large."""
+def make_grid(problem: Consolidation, rounding: Rounding = "nearest") -> Grid:
+    """Return the grid of a problem; raises ValueError where exact tables are too large."""
     node = np.array([shape.node.max(axis=0) for shape in problem.host_shapes])
     whole = np.array([shape.whole for shape in problem.host_shapes])
     whole[:, 0] = np.inf  # threads of helpers are tried in each way over the nodes
@@ -96,10 +118,20 @@ def make_grid(problem: Consolidation) -> Grid:
         columns=[*of_node, *of_host],
         of_node=len(of_node),
         limits=np.array(limits, dtype=np.int64),
+        rounding=rounding,
     )
-    if grid.states > MAX_STATES or grid.shared > MAX_SHARED:
-        raise ValueError("the table is too large")
+    if rounding == "nearest" and (grid.states > MAX_STATES or grid.shared > MAX_SHARED):
+        raise TooLargeError("the table is too large")
+    if rounding != "nearest":
+        while grid.shared > COARSE_SHARED:
+            grid = grid.coarsen(grid.of_node + int(grid.limits[grid.of_node :].argmax()))
+        while grid.states > COARSE_STATES:
+            grid = grid.coarsen(int(grid.limits.argmax()))
     return grid
+
+
+class TooLargeError(ValueError):
+    """Tables of exact sizes are too large."""
 
 
 def _amounts(problem: Consolidation, column: int, *, is_node: bool) -> Floats:

@@ -8,7 +8,7 @@ table of their own, and threads of helpers are tried in each way over the two no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Final
@@ -16,12 +16,12 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.consolidation.designs.grid import Grid, make_grid
+from planner_models.consolidation.designs.grid import Grid, Rounding, TooLargeError, make_grid
 from planner_models.consolidation.designs.knapsack import fill_table, join_nodes, trace_items
-from planner_models.consolidation.designs.pattern import SMALLEST, Priced, make_pattern
+from planner_models.consolidation.designs.pattern import SMALLEST, Pattern, Priced, make_pattern
 from planner_models.consolidation.problem.packing import Copy, copy_of
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.shapes import Placing
+from planner_models.consolidation.problem.shapes import Placing, make_placing
 
 SAME: Final = 1e-12
 """Values that differ by less are equal."""
@@ -71,7 +71,8 @@ class NodePricer:
     raises  ValueError for problems that it cannot price exactly
     """
 
-    def __init__(self, problem: Consolidation) -> None:
+    def __init__(self, problem: Consolidation, rounding: Rounding = "nearest") -> None:
+        """Make the grid of a problem; raises TooLargeError where exact sizes need a large one."""
         self.problem = problem
         self._even = [
             row
@@ -80,7 +81,7 @@ class NodePricer:
         ]
         self._require_nodes()
         self._require_rules()
-        self.grid: Grid = make_grid(problem)
+        self.grid: Grid = make_grid(problem, rounding)
 
     def _require_nodes(self) -> None:
         """Raise ValueError for nodes, splits and helpers that the tables cannot express."""
@@ -119,6 +120,8 @@ class NodePricer:
                     if way.span == span and (span == 1 or row in self._even):
                         size = grid.size_of(way)
                         sizes[row] = np.maximum(size, sizes.get(row, size))
+        if span == 1:
+            self._free = np.array([row for row, size in sizes.items() if not size.any()], dtype=np.int64)
         rows = np.array([row for row, size in sizes.items() if size.any()], dtype=np.int64)
         table = np.array([sizes[row] for row in rows.tolist()], dtype=np.int64)
         table = table.reshape(len(rows), len(grid.limits))
@@ -156,7 +159,8 @@ class NodePricer:
                 copies[copy] = copies.get(copy, 0) + times
         pattern = make_pattern(self.problem, host_type, copies)
         value = float(tables.values @ pattern.units)
-        return Priced(pattern=pattern if copies else None, value=value, bound=max(best[0], value))
+        free = float(tables.values[self._free] @ self.problem.count[self._free])  # these take no step
+        return Priced(pattern=pattern if copies else None, value=value, bound=max(best[0] + free, value))
 
     def _way(self, host_type: int, row: int, span: int, node: int) -> Placing:
         return next(
@@ -264,6 +268,53 @@ class NodePricer:
         number = trace_items(table.reshape(-1), state, items.offsets, steps, tables.values[items.rows])
         assert (number >= 0).all(), "no machine explains the value of a state"
         yield from ((int(row), int(times)) for row, times in zip(items.rows, number, strict=True) if times)
+
+
+class RoundedPricer:
+    """Prices patterns by two coarse tables, where amounts have no common measure.
+
+    Sizes that are rounded down bound the value, and their pattern is the best one where it fits; else that of
+    sizes that are rounded up is taken.
+    """
+
+    def __init__(self, problem: Consolidation) -> None:
+        """Make both grids; raises ValueError for problems that tables cannot express."""
+        self.problem = problem
+        self._below, self._above = NodePricer(problem, "down"), NodePricer(problem, "up")
+
+    def tables(self, values: Floats, allowed: Bools) -> tuple[Tables, Tables]:
+        """Return the tables of sizes rounded down and up."""
+        return self._below.tables(values, allowed), self._above.tables(values, allowed)
+
+    def price(self, host_type: int, tables: tuple[Tables, Tables]) -> Priced:
+        """Return a pattern of a type that fits, and a bound on the value of all."""
+        below = self._below.price(host_type, tables[0])
+        if below.pattern is None or fits(self.problem, below.pattern):
+            return below
+        return replace(self._above.price(host_type, tables[1]), bound=below.bound)
+
+
+def fits(problem: Consolidation, pattern: Pattern) -> bool:
+    """Return whether an empty host of its type holds a pattern with the threads of helpers."""
+    shape = problem.host_shapes[pattern.host_type]
+    free_node, free_whole = shape.node.tolist(), shape.whole.tolist()
+    for copy, times in pattern.copies:
+        for _ in range(times):
+            placing = make_placing(problem, pattern.host_type, *copy)
+            if not placing.fits(free_node, free_whole):
+                return False
+            placing.take(free_node, free_whole)
+    return True
+
+
+def make_pricer(problem: Consolidation) -> NodePricer | RoundedPricer | None:
+    """Return the pricer by tables; None for problems that these cannot express."""
+    try:
+        return NodePricer(problem)
+    except TooLargeError:
+        return RoundedPricer(problem)
+    except ValueError:
+        return None
 
 
 def _convolve(first: Floats, second: Floats) -> tuple[Floats, Ints]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Ints
 from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted, percent
 from planner.options import Options
+from planner_models.consolidation.plan.drains import Drain, list_drains, list_held_hosts, say_targets
 from planner_models.consolidation.plan.losses import replay_losses
 from planner_models.consolidation.plan.metrics import measure
 from planner_models.consolidation.plan.reading import Reading, read_plan
 from planner_models.consolidation.problem.adjustments import adjust
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.today import count_machines
 
 MAX_TRIED_SHAPES: Final = 60
 """Shapes of machines up to which the design runs again without each limit."""
@@ -38,10 +38,10 @@ def explain(
     metrics = measure(problem, decided.plan, None)
     sentences = [_say_price(reading, decided, metrics), _say_use(reading), *_say_losses(reading)]
     sections = [_tabulate_use(reading, rows), _tabulate_shapes(reading, rows)]
-    emptied = _tabulate_emptied(reading, rows)
-    if len(emptied.frame):
-        sentences.append(_say_emptied(reading))
-        sections.insert(0, emptied)
+    drains = list_drains(reading, decided.plan)
+    if drains:
+        sentences.append(_say_drains(drains))
+        sections = [_tabulate_drains(reading, drains, rows), _tabulate_held(reading, rows), *sections]
     if tried and len(problem.machines) <= MAX_TRIED_SHAPES:
         trials = _try_without(problem, decided, options)
         sentences += _say_trials(trials, metrics["price_per_h"] or 0.0, metrics["score"])
@@ -137,37 +137,52 @@ def _tabulate_shapes(reading: Reading, rows: int) -> Section:
     )
 
 
-def find_emptied(reading: Reading) -> tuple[list[str], Ints]:
-    """Return the present hosts with machines today and none in the plan, and their machines, (hosts, M)."""
-    hosts, machines = count_machines(reading.problem)
-    used = set(reading.names)
-    rows = [row for row, name in enumerate(hosts) if machines[row].any() and name not in used]
-    return [hosts[row] for row in rows], machines[rows]
+def _say_drains(drains: Sequence[Drain]) -> str:
+    """Return how many hosts can be switched off, with the memory of their machines, and how many cannot."""
+    ready = [drain for drain in drains if not drain.held]
+    memory_gb = sum(drain.memory_gb for drain in ready)
+    number = counted(len(ready), "hosts")
+    words = f"{number} of today can be drained; their machines have {amount(memory_gb, 'GB')}"
+    refused = [drain for drain in drains if drain.held]
+    if not refused:
+        return words + "."
+    first = refused[0]
+    return (
+        f"{words}. {counted(len(refused), 'hosts')} that this plan empties must not be drained: machines of "
+        f"'{first.held[0]}' on {first.host} may not be moved; `repack` keeps them."
+    )
 
 
-def _say_emptied(reading: Reading) -> str:
-    """Return the number of hosts that can be switched off, and the memory of their machines."""
-    hosts, machines = find_emptied(reading)
-    memory_gb = float((machines @ reading.problem.memory_gb).sum())
-    number = counted(len(hosts), "hosts")
-    return f"{number} of today can be drained; their machines have {amount(memory_gb, 'GB')}."
-
-
-def _tabulate_emptied(reading: Reading, rows: int) -> Section:
-    """Return the hosts to drain, with the machines that leave them."""
-    names, machines = find_emptied(reading)
+def _tabulate_drains(reading: Reading, drains: Sequence[Drain], rows: int) -> Section:
+    """Return the hosts to drain in their order, with the machines that leave them and where they go."""
     labels = reading.problem.machine_index.astype(str)
     frame = pd.DataFrame(
         {
-            "host": names,
+            "host": [drain.host for drain in drains],
+            "wave": [drain.wave for drain in drains],
             "machines": [
-                ", ".join(f"{number} x {label}" for label, number in zip(labels, here, strict=True) if number)
-                for here in machines.tolist()
+                say_targets(drain)
+                or ", ".join(
+                    f"{number} x {label}"
+                    for label, number in zip(labels, drain.machines.tolist(), strict=True)
+                    if number
+                )
+                for drain in drains
             ],
-            "memory": machines @ reading.problem.memory_gb,
+            "memory": [drain.memory_gb for drain in drains],
+            "refused": [f"may not move: {', '.join(drain.held)}" if drain.held else "" for drain in drains],
         }
     )
+    frame = frame.drop(columns=[name for name in ("wave",) if frame[name].isna().all()])
+    frame = frame.drop(columns=[name for name in ("refused",) if not frame[name].any()])
     return Section(title="Hosts to drain", frame=frame.head(rows), units={"memory": "GB"})
+
+
+def _tabulate_held(reading: Reading, rows: int) -> Section:
+    """Return the hosts that cannot be drained, with the machines that may not move."""
+    held = list_held_hosts(reading)
+    frame = pd.DataFrame([(host, ", ".join(names)) for host, names in held], columns=["host", "may not move"])
+    return Section(title="Hosts that cannot be drained", frame=frame.head(rows))
 
 
 def _try_without(problem: Consolidation, decided: Decided, options: Options) -> pd.DataFrame:

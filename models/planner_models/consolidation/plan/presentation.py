@@ -13,6 +13,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Section
 from planner.options import Options
+from planner_models.consolidation.plan.drains import Drain, list_drains, trace_saving
 from planner_models.consolidation.plan.losses import replay_losses
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.plan.reading import Reading, read_plan
@@ -35,7 +36,17 @@ def draw(problem: Consolidation, plan: ConsolidationPlan) -> Sequence[Drawing]:
     drawings.append(Curve(title="Hosts in use, by type", frame=frame, bars=True))
     if plan.moves is not None and len(plan.moves):
         drawings.append(_draw_moves(plan.moves))
+    drains = list_drains(reading, plan)
+    if len(drains) > 1:
+        drawings.append(_draw_saving(reading, drains))
     return drawings
+
+
+def _draw_saving(reading: Reading, drains: Sequence[Drain]) -> Curve:
+    """Return the price in an hour by the memory that has moved, as one host after the other is drained."""
+    frame = trace_saving(reading, drains).rename(columns={"moved_gb": "moved memory", "price_per_h": "price"})
+    units = {"moved memory": "GB", "price": f"{MONEY}/h"}
+    return Curve(title="Price by the memory that moves", frame=frame, units=units)
 
 
 def _draw_moves(moves: pd.DataFrame) -> Timeline:

@@ -8,7 +8,8 @@ import pytest
 from planner.options import Options
 from planner_models.consolidation.designs.grid import common_measure
 from planner_models.consolidation.designs.pattern_program import price_by_program
-from planner_models.consolidation.designs.pricing import NodePricer
+from planner_models.consolidation.designs.pricing import NodePricer, RoundedPricer, make_pricer
+from planner_models.consolidation.problem.generators import pods
 from planner_models.consolidation.problem.packing import regroup
 from tests.models.consolidation.fleets import machines, make, random_fleet
 
@@ -36,6 +37,41 @@ def test_dynamic_programming_equals_an_integer_program(seed: int) -> None:
             assert fast.value == pytest.approx(float(values @ fast.pattern.units))
             group = regroup(problem, host_type, 1, dict(fast.pattern.copies))
             assert min(min(free) for free in [*group.free_node, group.free_whole]) >= -1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounded_sizes_bound_the_value_and_their_patterns_fit(seed: int) -> None:
+    """Memory in GiB and in GB has no common measure: the exact value lies between pattern and bound."""
+    fleet = random_fleet(seed, largest=40)
+    random = np.random.default_rng(seed)
+    memory = random.uniform(3.0, 30.0, len(fleet.machines))
+    problem = make(
+        **{name: table for name, table in fleet.to_tables().items() if name != "machines"},
+        machines=fleet.machines.assign(memory_gb=memory, count=1000.0 * (fleet.count > 0)),
+    )
+    values = random.uniform(0.1, 1.0, len(memory)) * problem.vcpus * (problem.count > 0)
+    allowed = np.ones(len(values), dtype=bool)
+    pricer = RoundedPricer(problem)
+    for host_type in range(len(problem.hosts)):
+        priced = pricer.price(host_type, pricer.tables(values, allowed))
+        exact = price_by_program(problem, host_type, values, allowed, EXACT)
+        assert priced.value <= exact.value + 1e-6
+        assert exact.value <= priced.bound + 1e-6
+        assert priced.bound <= 1.1 * exact.value + 1e-6
+        if priced.pattern is not None:
+            group = regroup(problem, host_type, 1, dict(priced.pattern.copies))
+            assert min(min(free) for free in [*group.free_node, group.free_whole]) >= -1e-9
+
+
+def test_pods_in_gib_and_gb_are_priced_by_rounded_tables() -> None:
+    problem = pods(machines=300)
+    memory = problem.memory_gb * np.where(np.arange(len(problem.machines)) % 2, 1.073741824, 1.0)
+    mixed = make(
+        **{name: table for name, table in problem.to_tables().items() if name != "machines"},
+        machines=problem.machines.assign(memory_gb=memory),
+    )
+    assert isinstance(make_pricer(mixed), RoundedPricer)
+    assert isinstance(make_pricer(problem), NodePricer)
 
 
 def test_helpers_are_tried_in_each_node() -> None:

@@ -325,7 +325,7 @@ class _Reader:
         }
 
     def _uses(self, names: list[str], requests: list[dict[str, float]]) -> list[tuple[str, str, float]]:
-        """Return the other resources that pods of each shape take, and their place among the pods of a host."""
+        """Return the other resources that pods of each shape take, and their place on a host."""
         return [
             (name, resource, amount)
             for name, item in zip(names, requests, strict=True)
