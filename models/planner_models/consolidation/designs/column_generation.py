@@ -23,7 +23,7 @@ from planner.search.deadline import Deadline
 from planner_models.consolidation.designs.master import Master
 from planner_models.consolidation.designs.pattern import Pattern, Priced, make_pattern
 from planner_models.consolidation.designs.pattern_program import price_by_program
-from planner_models.consolidation.designs.pricing import make_pricer
+from planner_models.consolidation.designs.pricing import NodePricer, make_pricer
 from planner_models.consolidation.problem.packing import (
     Copy,
     HostGroup,
@@ -80,6 +80,7 @@ class Search:
         self.bound, self.is_cut, self.backend = 0.0, False, ""
         self.prices = np.zeros(len(problem.machines))
         self._pricer: Any = make_pricer(problem)
+        self._is_exact = isinstance(self._pricer, NodePricer)
         for group in start:
             self._add_everywhere(
                 make_pattern(problem, problem.supplies[group.supply].host_type, group.content)
@@ -119,8 +120,11 @@ class Search:
                 break
             is_new, stable = self._improve(solved.cover, stable, deadline)
             report("price_per_h", None, self.bound)
-            if not is_new:
+            if not is_new and (self._is_exact or self._pricer is None):
                 break
+            if not is_new:  # rounded sizes find no more: integer programs do
+                self._is_exact = True
+        self._is_exact = False
         return np.append(hosts, np.zeros(len(master.columns) - len(hosts)))
 
     def _improve(self, cover: Floats, stable: Floats | None, deadline: Deadline) -> tuple[bool, Floats]:
@@ -177,7 +181,8 @@ class Search:
     def _price_area(self, row: int, value: Floats, tables: dict[bytes, Any], deadline: Deadline) -> Priced:
         """Return the best pattern of an area; tables of values that are known are used again."""
         host_type, allowed = self.master.areas[row].host_type, self.master.allowed[row]
-        if self._pricer is None:
+        is_rounded = not isinstance(self._pricer, NodePricer)
+        if self._pricer is None or (self._is_exact and is_rounded):
             limit = min(max(deadline.left_s, 0.05), PRICING_S)
             limited = replace(self.options, time_limit_s=limit, gap=None)
             return price_by_program(self.problem, host_type, value, allowed, limited)
