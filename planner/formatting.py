@@ -275,8 +275,11 @@ def agree(count: float, verb: str) -> str:
 
 
 PREPOSITIONS: Final = frozenset(
-    {"at", "before", "by", "for", "from", "in", "of", "on", "per", "to", "with", "without"}
-)
+    {
+        "against", "at", "before", "beyond", "by", "for", "from", "in", "of", "on", "per", "to", "with",
+        "without",
+    }
+)  # fmt: skip
 """Words after which a phrase says more about its noun: `demands without a path`."""
 IRREGULAR: Final = {"caches": "cache", "series": "series"}
 ENDINGS: Final = (
@@ -361,7 +364,7 @@ def title_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs"}
+ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs", "rtt": "RTT", "vcpu": "vCPU", "vcpus": "vCPUs"}
 """Abbreviations as headings write them."""
 
 UNIT_WORDS: Final = {

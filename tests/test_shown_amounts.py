@@ -30,6 +30,10 @@ SHORT_TIME_LIMIT_S: Final = 1.0
 OVERLOADED: Final = {
     "brokering/own_data": {"problem.capacity_scale": 0.2},
     "capacity/own_data": {"problem.budget": 15.0},
+    "cdnrouting/own_data": {"problem.client_scale": 3.0},
+    "consolidation/own_data": {"problem.most": 1},
+    "geostore/own_data": {"problem.fail_regions": ["ireland", "tokyo"]},
+    "membership/own_data": {"problem.target_scale": 10.0},
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
     "topology/own_data": {"problem.scale": 3.0},
     "traffic/abilene": {"problem.scale": 5.0},
@@ -39,12 +43,14 @@ SEVERAL: Final = (
     "analytics/own_data", "brokering/own_data", "capacity/own_data", "circuitflows/own_data",
     "coflows/own_data", "contracts/own_data", "fairshare/own_data", "flowtables/own_data",
     "livevideo/session_window", "multicast/own_data", "rotors/own_data", "topology/own_data",
-    "traffic/abilene", "traffic/abilene_classes", "traffic/germany50",
+    "traffic/abilene", "traffic/abilene_classes", "traffic/germany50", "cdnrouting/own_data",
+    "consolidation/own_data", "geostore/own_data", "membership/two_datacenters",
 )  # fmt: skip
 LOSSES: Final[Mapping[str, tuple[str, ...]]] = {
     "brokering": ("shed", "congested"),
     "circuitflows": ("undelivered_gb",),
     "circuits": ("unserved_bits",),
+    "geostore": ("missed_per_s",),
     "livevideo": ("unserved_clients", "degraded_clients", "lower_bitrate_clients"),
     "multicast": ("lost_mbps",),
     "rotors": ("unserved_mbps",),

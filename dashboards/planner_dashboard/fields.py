@@ -10,7 +10,8 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.contract.parameters import Parameter
-from planner.formatting import UNIT_WORDS
+from planner.contract.units import unit_of
+from planner.formatting import ABBREVIATIONS, UNIT_WORDS
 
 MAX_SLIDER_COUNT: Final = 200
 """A larger count has a field for a number instead of a slider."""
@@ -65,7 +66,19 @@ def field_label(name: str) -> str:
         if name.endswith(f"_{ending}"):
             words, unit = words[: -len(ending) - 1], f" [{symbol}]"
             break
-    return words[:1].upper() + words[1:] + unit
+    return _in_words(words) + unit
+
+
+def column_label(name: str) -> str:
+    """Return a column's name in words with its unit: `Capacity [Mbit/s]`."""
+    stem, unit = unit_of(name)
+    return _in_words((stem or name).replace("_", " ")) + (f" [{unit.symbol}]" if stem and unit else "")
+
+
+def _in_words(name: str) -> str:
+    """Return a name with its abbreviations and its first letter as headings have them."""
+    words = " ".join(ABBREVIATIONS.get(word, word) for word in name.split(" "))
+    return words[:1].upper() + words[1:]
 
 
 def _number(

@@ -14,6 +14,7 @@ import streamlit as st
 from planner.formatting import amount_or_number, counted, counted_of
 from planner.reports import run_tables
 from planner.reports.document import Column, Part, Table, Text, lines, table_of
+from planner_dashboard.fields import column_label
 from planner_dashboard.session import escape_markdown
 
 if TYPE_CHECKING:
@@ -165,6 +166,11 @@ def _classes(*kinds: str) -> str:
     return f" class='{names}'" if names else ""
 
 
+def shown_name(name: str) -> str:
+    """Return the name of an element as a page shows it: `Koblenz – Koeln`, `a → b`."""
+    return name.replace("<->", " – ").replace("->", " → ")
+
+
 def show_report(report: ElementReport) -> None:
     """Show the facts of an element, and its tables."""
     facts = "".join(
@@ -174,7 +180,8 @@ def show_report(report: ElementReport) -> None:
     st.html(f"<dl class='planner-facts'>{facts}</dl>")
     for section in report.sections:
         if len(section.frame):
-            show_table(table_of(section.frame, section.units, title=section.title, caption=section.note))
+            frame = section.frame.map(lambda cell: shown_name(cell) if isinstance(cell, str) else cell)
+            show_table(table_of(frame, section.units, title=section.title, caption=section.note))
 
 
 def _fact_text(value: float | str | None, unit: str) -> str:
@@ -189,7 +196,8 @@ def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -
         if count:
             is_cut = len(frame) < count
             st.caption(
-                f"{name}, "
+                f"{column_label(name)}, "
                 + (f"the first {counted_of(len(frame), count, 'rows')}" if is_cut else counted(count, "rows"))
             )
-            st.dataframe(frame, hide_index=True)
+            labels = {column: column_label(column) for column in map(str, frame.columns)}
+            st.dataframe(frame, hide_index=True, column_config=labels)

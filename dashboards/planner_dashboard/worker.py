@@ -380,7 +380,7 @@ def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
     run_ = comparisons.load(folder)[label]
     from planner.reports import charts as plots
 
-    section = run_pages.plan_part(run_, is_alone=True)
+    section = run_pages.plan_part(run_.titled(), is_alone=True)
     drawings = section.drawings()[1:]  # the page shows the first one above
     tables = {} if run_.plan is None else run_.plan.to_tables()
     differences: Mapping[str, pd.DataFrame] = {}
@@ -446,11 +446,12 @@ def describe_restored(
 
 
 def explain(question: Question, tables: Path, label: str) -> Part:
-    """Return the limits of one design's plan, and the upgrades that pay."""
+    """Return the limits of one design's plan, and the upgrades that pay; the page names both already."""
     from planner.runs import what_if
 
     explained = what_if.explain(load_scenario(question, tables), design=label)
-    return run_pages.explained_page(explained).parts[0]
+    part = run_pages.explained_page(replace(explained, run=explained.run.titled())).parts[0]
+    return part if explained.explanation is None else replace(part, sentences=part.sentences[1:])
 
 
 @dataclass(frozen=True, kw_only=True)

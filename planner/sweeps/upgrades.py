@@ -171,6 +171,12 @@ class _Candidate:
         return self.kind.name, self.action.name, self.name
 
     @property
+    def title(self) -> str:
+        """Name of the element, with the upgrade where its kind has several: `thin with double memory`."""
+        is_only = len(self.kind.with_role("upgrade")) == 1
+        return self.name if is_only else f"{self.name} {self.action.state}"
+
+    @property
     def most_per_cost(self) -> float:
         """Largest possible gain for each unit of cost."""
         return self.bound / self.cost if self.cost > 0 else math.inf if self.bound > 0 else 0.0
@@ -435,7 +441,7 @@ class _Ladder:
                 remaining = [candidate for candidate, _ in self.bought if candidate is not needless]
                 (outcome,) = self._solve_sets([remaining])
                 if outcome.has_plan and self._first_gain(outcome, self._outcome_now())[1] <= 0:
-                    self.dropped.append(needless.name)
+                    self.dropped.append(needless.title)
                     self._buy_again(remaining)
         return len(self.dropped) > before
 
@@ -446,11 +452,9 @@ class _Ladder:
         before = self.start
         for count, candidate in enumerate(remaining, start=1):
             (outcome,) = self._solve_sets([remaining[:count]])
-            old = steps[id(candidate)]
-            if outcome.metrics == old.metrics:
-                step = old
-            else:
-                metric, gain = self._first_gain(before, outcome)
+            step = old = steps[id(candidate)]
+            metric, gain = self._first_gain(before, outcome)
+            if outcome.metrics != old.metrics or gain != old.gain:
                 step = replace(
                     old,
                     metrics=outcome.metrics,
@@ -493,7 +497,7 @@ class _Ladder:
             self.solved += 1
             if outcome.has_plan:
                 cost = sum((exact_cost(candidate.cost) for candidate in sets[index]), Decimal(0))
-                self.sets.append((cost, outcome, tuple(candidate.name for candidate in sets[index])))
+                self.sets.append((cost, outcome, tuple(candidate.title for candidate in sets[index])))
         return [self.known[key_of(adjustments)] for adjustments in asked]
 
     # --- candidates -----------------------------------------------------------------------

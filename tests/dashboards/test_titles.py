@@ -90,6 +90,37 @@ def test_the_answer_to_a_question_shows_no_name_of_the_code_and_no_number_withou
     require_words(open_tab(app, "view", details.DESIGNS))
 
 
+@pytest.mark.parametrize("system", [topic.system for topic in titles.topics()])
+def test_the_plan_and_its_limits_show_no_name_of_the_code_and_no_number_without_unit(system: str) -> None:
+    """One design is asked: explanations and lists of failures solve the problem many times."""
+    found = find_system(system)
+    design = found.studies.practice or found.designs[1].name
+    app = wait_for_answer(page(scenario=titles.scenarios_of(system)[0], designs=design))
+    for tab, start in (
+        (details.PLAN, ""),
+        (details.FAILURES, "Find failures that hurt"),
+        (details.LIMITS, "Explain"),
+    ):
+        if tab == details.FAILURES and not can_fail(system):
+            continue
+        open_tab(app, "view", tab)
+        for button in [button for button in app.button if button.label == start]:
+            button.click()
+            app.run()
+        wait_until(app, lambda: not jobs_of(app))
+        assert not app.error
+        require_words(app)
+
+
+def can_fail(system: str) -> bool:
+    return any(kind.with_role("failure") for kind in find_system(system).problem.elements)
+
+
+def jobs_of(app: AppTest) -> list[str]:
+    """Return the jobs of a page's session that are pending."""
+    return [key for key in app.session_state.filtered_state if key.startswith("job ")]
+
+
 @pytest.mark.parametrize("module", ["through_time", "results", "own_data", "recipes", "reproduction"])
 def test_other_pages_show_no_name_of_the_code_and_no_number_without_unit(module: str) -> None:
     app = AppTest.from_function(show_page, default_timeout=TIME_LIMIT_S, args=(module,)).run()

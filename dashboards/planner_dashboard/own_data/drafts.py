@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.units import unit_of
+from planner_dashboard.fields import column_label
 
 MOST_STEPS: Final = 50
 """Changes that can be undone."""
@@ -106,10 +106,3 @@ def in_words(text: str, columns: Iterable[str]) -> str:
     for name in sorted(columns, key=len, reverse=True):
         text = re.sub(rf"(?<![\w']){re.escape(name)}(?![\w'])", column_label(name), text)
     return text
-
-
-def column_label(name: str) -> str:
-    """Return a column's name in words with its unit: `Capacity [Mbit/s]`."""
-    stem, unit = unit_of(name)
-    words = (stem or name).replace("_", " ")
-    return words[:1].upper() + words[1:] + (f" [{unit.symbol}]" if stem and unit else "")

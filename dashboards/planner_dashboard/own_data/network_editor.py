@@ -14,10 +14,12 @@ import streamlit as st
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.system import System
+from planner.formatting import counted
 from planner.scenarios.catalogue import find_system
 from planner_dashboard import pictures
+from planner_dashboard.fields import column_label
 from planner_dashboard.own_data import network_edits as edits
-from planner_dashboard.own_data.drafts import Draft, column_label
+from planner_dashboard.own_data.drafts import Draft
 from planner_dashboard.own_data.network_edits import Place
 from planner_dashboard.pictures import Selected
 from planner_dashboard.session import escape_markdown
@@ -163,7 +165,7 @@ def _show_forms(draft: Draft, system: System) -> None:
 def _show_node(draft: Draft, name: str) -> None:
     count = sum(name in link.replace("<->", "->").split("->") for link in edits.link_names(draft.frames))
     demands = len(edits.demand_names(draft.frames, name))
-    st.caption(escape_markdown(f"{name}: {count} links, {demands} demands"))
+    st.caption(escape_markdown(f"{name}: {counted(count, 'links')}, {counted(demands, 'demands')}"))
     with st.form(f"network node {name} {draft.version}", border=False):
         text = st.text_input("Name", name, max_chars=80, key=f"network name {name} {draft.version}").strip()
         is_set = st.form_submit_button("Rename", width="stretch")

@@ -24,8 +24,9 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.read_columns import ReadColumn
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard import pictures, rendering, session, titles
+from planner_dashboard.fields import column_label
 from planner_dashboard.own_data import network_editor, network_edits, tasks
-from planner_dashboard.own_data.drafts import Draft, column_label, in_words, replace_rows, split_faults
+from planner_dashboard.own_data.drafts import Draft, in_words, replace_rows, split_faults
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
 from planner_dashboard.session import escape_markdown

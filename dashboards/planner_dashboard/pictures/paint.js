@@ -329,7 +329,10 @@ class Painter {
       const boxes = places.map(([left, middle]) => [left - 1, middle - 7, left + wide + 1, middle + 7]);
       const isFree = (box) => box[0] > 2 && box[2] < view.width - 2 && box[1] > 2 && box[3] < view.height - 2 && !grid.hits(box);
       const free = boxes.filter(isFree);
-      const box = free.find((one) => !discs.hits(one)) ?? (important.has(i) ? free[0] : undefined);
+      const clear = free.filter((one) => !discs.hits(one));
+      const strips = clear.length > 1 ? scene.linksAt[i].map((link) => this.strip(link)) : [];
+      const isCrossed = (one) => strips.some((strip) => crosses(strip, one));
+      const box = clear.find((one) => !isCrossed(one)) ?? clear[0] ?? (important.has(i) ? free[0] : undefined);
       if (box) {
         const [left, middle] = [box[0] + 1, box[1] + 7];
         c.strokeStyle = scene.isMap ? palette.land : palette.sea;
@@ -370,6 +373,21 @@ class Cells {
     }
     return false;
   }
+}
+
+// Whether a line from (x0, y0) to (x1, y1) goes through a box.
+function crosses([x0, y0, x1, y1], [left, top, right, bottom]) {
+  let [from, to] = [0, 1]; // the part of the line that is in the box
+  for (const [start, step, low, high] of [[x0, x1 - x0, left, right], [y0, y1 - y0, top, bottom]]) {
+    if (step === 0) {
+      if (start < low || start > high) return false;
+      continue;
+    }
+    const ends = [(low - start) / step, (high - start) / step];
+    from = Math.max(from, Math.min(...ends));
+    to = Math.min(to, Math.max(...ends));
+  }
+  return from <= to;
 }
 
 function overlaps(a, b) {

@@ -14,11 +14,12 @@ class Scene {
     this.heads = geometry.links.head;
     this.bounds = bounds(this.x, this.y);
     this.limits = geometry.limits ?? null;
-    this.degree = new Uint32Array(this.names.length);
+    this.linksAt = this.names.map(() => []);
     this.tails.forEach((tail, i) => {
-      this.degree[tail]++;
-      this.degree[this.heads[i]]++;
+      this.linksAt[tail].push(i);
+      this.linksAt[this.heads[i]].push(i);
     });
+    this.degree = Uint32Array.from(this.linksAt, (links) => links.length);
     this.#pair();
     this.#outline();
     this.boxes = this.isMap ? [] : this.#groupBoxes();

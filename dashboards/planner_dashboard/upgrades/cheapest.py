@@ -12,10 +12,10 @@ import streamlit as st
 
 from planner_dashboard import session
 from planner_dashboard.question import Question
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.upgrades import work
 from planner_dashboard.upgrades.search import Search
 from planner_dashboard.upgrades.work import FoundCheapest, FoundUpgrades
-from planner_dashboard.what_if.changes import shown_name
 
 SEARCH: Final = Search("cheapest")
 

@@ -13,11 +13,11 @@ import streamlit as st
 from planner.formatting import percent
 from planner_dashboard import fragments, pictures, session
 from planner_dashboard.question import Question
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.upgrades import work
 from planner_dashboard.upgrades.panel import STYLE, Apply
 from planner_dashboard.upgrades.search import Search
 from planner_dashboard.upgrades.work import FoundFailure, FoundFailures
-from planner_dashboard.what_if.changes import shown_name
 
 SEARCH: Final = Search("failures")
 SELECTED: Final = "selected failure"

@@ -13,10 +13,10 @@ import streamlit as st
 from planner.formatting import counted, few, percent
 from planner_dashboard import fragments, session
 from planner_dashboard.question import Question
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.upgrades import cheapest, curve, work
 from planner_dashboard.upgrades.search import Search
 from planner_dashboard.upgrades.work import BoughtStep, BudgetPoint, FoundUpgrades
-from planner_dashboard.what_if.changes import shown_name
 
 Apply = Callable[[Mapping[str, Any]], None]
 """Called with adjustments of the problem, as the callback of a button."""
@@ -41,7 +41,8 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     upgrades_found: FoundUpgrades | None = SEARCH.find(request)
     if upgrades_found is not None:
         _show_found(upgrades_found, on_apply)
-        cheapest.show_cheapest(question, tables, label, upgrades_found, on_apply)
+        if upgrades_found.loses:
+            cheapest.show_cheapest(question, tables, label, upgrades_found, on_apply)
         return
     if SEARCH.is_running(request):
         st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
@@ -108,10 +109,14 @@ def _sum_words(result: FoundUpgrades) -> str:
     share = result.steps[-1].share
     if share is None:
         return f"{head}: {result.metric.partition(', ')[0]} {result.steps[-1].reached}."
-    if share >= 1:
-        more = f", with {percent(share - 1)} to spare" if share > 1.0005 else ""
-        return f"{head}: all demand fits{more}."
-    return f"{head}: {percent(share)} of demand fits."
+    return f"{head}: {_share_words(share)}."
+
+
+def _share_words(share: float) -> str:
+    """Return the share of demand that fits, above 1 where demand can grow."""
+    if share < 1:
+        return f"{percent(share)} of demand fits"
+    return "all demand fits" + (f", with {percent(share - 1)} to spare" if share > 1.0005 else "")
 
 
 def list_steps(steps: Sequence[BoughtStep], before: float | None) -> str:
@@ -191,7 +196,7 @@ def _axis(result: FoundUpgrades) -> str:
 
 
 def _budget_words(point: BudgetPoint) -> str:
-    share = "" if point.share is None else f" ({percent(point.share)})"
+    share = "" if point.share is None else f" ({_share_words(point.share)})"
     if not point.elements:
         return f"Without an upgrade: {point.reached}{share}."
     names: Sequence[str] = [shown_name(element) for element in point.elements]

@@ -73,6 +73,7 @@ class FoundUpgrades:
     metric       label of what the curve shows, with its unit
     cost         of all steps; of as many upgrades, where the tables have no costs
     serves_all   whether the plan with all steps leaves nothing unserved
+    loses        whether the plan without any leaves something unserved
     """
 
     verdict: str
@@ -91,6 +92,7 @@ class FoundUpgrades:
     seconds: float
     cost: float = 0.0
     serves_all: bool = False
+    loses: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,6 +397,7 @@ def _found_upgrades(ladder: Upgrades) -> FoundUpgrades:
         seconds=result.seconds,
         cost=result.cost,
         serves_all=not result.system.losses(result.metrics),
+        loses=bool(result.system.losses(result.first)),
     )
 
 

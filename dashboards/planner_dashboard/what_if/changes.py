@@ -12,6 +12,7 @@ from planner.scenarios.commands import value_text
 from planner.scenarios.scenario import Scenario
 from planner_dashboard.fields import field_label
 from planner_dashboard.question import Question
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.what_if import history
 
 
@@ -22,11 +23,6 @@ class Change:
     words: str
     without: Question
     is_element: bool = False
-
-
-def shown_name(name: str) -> str:
-    """Return the name of an element as a page shows it: `Koblenz – Koeln`, `a → b`."""
-    return name.replace("<->", " – ").replace("->", " → ")
 
 
 def has_network(system: System) -> bool:
@@ -47,7 +43,7 @@ def list_changes(scenario: Scenario, question: Question) -> list[Change]:
             remaining = {
                 other: value_given for other, value_given in question.changes.items() if other != key
             }
-            owner = f"{key.split('.')[1]}: " if key.startswith("designs.") else ""
+            owner = f"{scenario.design_title(key.split('.')[1])}: " if key.startswith("designs.") else ""
             label = field_label(key.rpartition(".")[2])
             words = f"{owner}{label[:1].lower()}{label[1:]} {value_text(value)}"
             others.append(Change(words, replace(question, changes=remaining)))

@@ -15,6 +15,8 @@ from planner.formatting import few
 from planner.runs.verdict import UNFAILED, Sentence
 from planner_dashboard.worker import Answer, DesignAnswer
 
+LEAST: Final = 1e-6
+"""Smaller figures are shown as less than this."""
 MAX_FIGURES: Final = 4
 MAX_NAMED_CHANGES: Final = 2
 MAX_HEADING: Final = 160
@@ -144,7 +146,14 @@ def _split(metric: Metric, value: float | None) -> tuple[str, str]:
     if text.endswith("%"):
         return text.removesuffix("%"), "%"
     number, _, unit = text.partition(" ")
-    return number, unit
+    return _without_exponent(number), unit
+
+
+def _without_exponent(number: str) -> str:
+    """Return a small number with its digits: `0.000016` for `1.6e-05`; one below LEAST as less than that."""
+    if "e-" not in number:
+        return number
+    return f"{float(number):.7f}".rstrip("0") if float(number) >= LEAST else f"under {LEAST:.6f}"
 
 
 def show_figures(figures: Sequence[Figure], label: str) -> None:

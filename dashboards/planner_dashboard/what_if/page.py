@@ -15,7 +15,8 @@ from planner.contract.elements import ElementKind, ElementReport
 from planner.errors import PlannerError
 from planner.scenarios.scenario import Scenario
 from planner_dashboard import rendering, session, titles, upgrades, worker
-from planner_dashboard.question import FIRST_SCENARIO, Question, form_fields, unchanged_scenario
+from planner_dashboard.question import FIRST_SCENARIO, UPLOADED, Question, form_fields, unchanged_scenario
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.share import stored_results
 from planner_dashboard.what_if import (
     changes,
@@ -29,7 +30,7 @@ from planner_dashboard.what_if import (
     place_names,
     stored_answers,
 )
-from planner_dashboard.what_if.changes import adjustments_of, shown_name, with_adjustments
+from planner_dashboard.what_if.changes import adjustments_of, with_adjustments
 from planner_dashboard.what_if.history import History
 
 SOLVE: Final = "Solve"
@@ -443,10 +444,11 @@ def _label_in(answer: worker.Answer, label: str) -> str:
 def _words_of(scenario: Scenario, answer: worker.Answer) -> str:
     """Return the scenario of an answer and its changes, to choose it by."""
     question = answer.question
-    if question.scenario != scenario.name:
+    if question.scenario == UPLOADED and scenario.name != UPLOADED:  # its tables may be gone
         keys = [key.rpartition(".")[2].replace("_", " ") for key in question.changes]
     else:
-        keys = [change.words for change in changes.list_changes(scenario, question)]
+        asked = scenario if question.scenario == scenario.name else unchanged_scenario(question.scenario)
+        keys = [change.words for change in changes.list_changes(asked, question)]
     return ", ".join([titles.title_with_topic(question.scenario), *keys])
 
 

@@ -16,7 +16,7 @@ from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import amount_or_number, counted, number
 from planner_dashboard import pictures, rendering, session
-from planner_dashboard.what_if.changes import shown_name
+from planner_dashboard.rendering import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
 
 HEIGHT: Final = 640

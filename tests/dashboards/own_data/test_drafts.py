@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from planner_dashboard.own_data.drafts import Draft, column_label, in_words, replace_rows, split_faults
+from planner_dashboard.fields import column_label
+from planner_dashboard.own_data.drafts import Draft, in_words, replace_rows, split_faults
 
 FRAME = pd.DataFrame({"node": ["a", "b", "c", "d"], "latitude": [1.0, 2.0, 3.0, 4.0]})
 

@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 from planner.io.layout import Layout
 from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard import session
+from planner_dashboard.fields import column_label
 from planner_dashboard.own_data import tasks
-from planner_dashboard.own_data.drafts import Draft, column_label
+from planner_dashboard.own_data.drafts import Draft
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.own_data.page import PageState
 

@@ -23,6 +23,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[3]
+PICTURES = ROOT / "dashboards" / "planner_dashboard" / "pictures"
 START_LIMIT_S = 60.0
 Open = Callable[..., Any]
 
@@ -227,6 +228,18 @@ def test_a_difference_tells_before_and_after(open_page: Open) -> None:
     assert "90 % → 99 %" in tip.inner_text()
     assert "more by over 20 points" in page.locator(".legend").inner_text()
     assert "gone" in page.locator(".legend").inner_text()
+
+
+def test_a_line_goes_through_a_box_or_past_it(open_page: Open) -> None:
+    """Names of nodes stand where the lines of their node do not cross them."""
+    paint = (PICTURES / "paint.js").read_text(encoding="utf-8")
+    code = paint[paint.index("function crosses(") : paint.index("function overlaps(")]
+    box = [10, 10, 20, 20]
+    lines = {(0, 15, 30, 15): True, (0, 0, 30, 30): True, (0, 5, 30, 5): False, (12, 30, 12, 25): False}
+    page = open_page()
+    for line, is_through in lines.items():
+        asked = f"() => {{ {code}; return crosses({list(line)}, {box}); }}"
+        assert page.evaluate(asked) == is_through
 
 
 def test_the_player_goes_through_moments(open_page: Open) -> None:

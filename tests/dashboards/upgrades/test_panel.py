@@ -8,6 +8,9 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner_dashboard.upgrades import panel
+from planner_dashboard.upgrades.work import BudgetPoint
+
 TIME_LIMIT_S = 300.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_worker", "main_module")]
@@ -54,6 +57,22 @@ def test_upgrades_are_found_shown_and_applied() -> None:
     slider.set_value(1).run()
     app.button(key="apply budget").click().run()
     assert len(app.session_state["applied"]["capacity_factors"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.93, "93.0% of demand fits"),
+        (1.0, "all demand fits"),
+        (1.065, "all demand fits, with 6.5% to spare"),
+    ],
+)
+def test_more_than_all_demand_is_said_as_what_is_to_spare(share: float, words: str) -> None:
+    point = BudgetPoint(
+        cost=4.0, value=240.7, cost_words="4", reached="240.7 Gbit/s", share=share, elements=("a<->b",),
+        adjustments={},
+    )  # fmt: skip
+    assert panel._budget_words(point) == f"240.7 Gbit/s ({words}) with a – b."
 
 
 def test_failures_are_found_and_one_is_chosen() -> None:

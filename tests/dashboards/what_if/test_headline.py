@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from planner.contract.metrics import less
 from planner.runs.verdict import Sentence
 from planner_dashboard.what_if import headline
 
@@ -23,3 +26,12 @@ def test_losses_stand_beside_the_first_clause() -> None:
     sentences = [Sentence(f"{SERVED}; {REACHED}."), Sentence("It cannot serve 6 clients.", is_loss=True)]
     text = headline.verdict_text(sentences, ["S1 at double capacity"])
     assert text == f"With S1 at double capacity, {SERVED}. It cannot serve 6 clients."
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.6e-05, "0.000016"), (8.6e-22, "under 0.000001"), (0.0, "0"), (0.25, "0.25"), (32.37, "32.37")],
+)
+def test_small_figures_have_no_exponent(value: float, shown: str) -> None:
+    metric = less("false_alarms", "a day", "leaders suspected though they are up")
+    assert headline._split(metric, value) == (shown, "a day")

@@ -15,7 +15,9 @@ import planner
 from planner.errors import InputError
 from planner.runs.trials import Trials
 from planner.scenarios.arguments import as_scenario
+from planner.scenarios.catalogue import find_system, system_names
 from planner.sweeps.upgrade_list import Point, Upgrades, pareto_points
+from planner.sweeps.upgrades import _Candidate
 from planner_models.traffic import Traffic
 from tests import commands
 from tests.planner.sweeps.test_failures import ODD, TRAFFIC, network
@@ -91,6 +93,27 @@ def test_a_step_that_later_ones_make_needless_is_dropped() -> None:
     assert result.metrics["delivered_mbps"] == pytest.approx(18.0)
     assert [point.cost for point in result.points] == [0.0, 1.0, 10.0]
     assert result.within(9.99) == result.points[1]
+
+
+def test_gains_are_counted_from_the_step_before_also_where_one_was_dropped() -> None:
+    links = [("a", "d", 2.0), ("a", "b", 8.0), ("b", "d", 30.0), ("c", "d", 4.0)]
+    demands = [("a", "d", 18.0), ("c", "d", 9.0)]
+    problem = network(links, demands, upgrade_cost=[1.0, 10.0, 50.0, 4.0])
+    result = planner.upgrades(problem, design="optimum")
+    assert result.dropped == ("a->d",)
+    values = [result.first, *(step.metrics for step in result.steps)]
+    delivered = [float(metrics["delivered_mbps"] or 0.0) for metrics in values]
+    gains = [after - before for before, after in itertools.pairwise(delivered)]
+    assert [step.gain for step in result.steps] == pytest.approx(gains, rel=1e-6)
+
+
+def test_an_upgrade_says_what_it_does_where_its_element_has_several() -> None:
+    kinds = [kind for name in system_names() for kind in find_system(name).problem.elements]
+    for kind in kinds:
+        actions = kind.with_role("upgrade")
+        titles = [_Candidate(kind=kind, action=action, name="x", cost=1.0).title for action in actions]
+        assert len(set(titles)) == len(titles)
+        assert len(titles) != 1 or titles == ["x"]
 
 
 @pytest.mark.parametrize(

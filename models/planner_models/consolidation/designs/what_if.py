@@ -46,7 +46,7 @@ def explain(
         trials = _try_without(problem, decided, options)
         sentences += _say_trials(trials, metrics["price_per_h"] or 0.0, metrics["score"])
         if len(trials):
-            units = {"price_per_h": f"{MONEY}/h"}
+            units = {"price": f"{MONEY}/h", "lowest_throughput": "vCPUs"}
             sections.append(Section(title="The design again without a limit", frame=trials, units=units))
     return Explanation(
         sentences=tuple(sentence for sentence in sentences if sentence),
@@ -208,16 +208,16 @@ def _try_without(problem: Consolidation, decided: Decided, options: Options) -> 
         if decision.plan is not None:
             metrics = measure(adjust(problem, **changes), decision.plan, None)
             rows.append((name, metrics["price_per_h"], metrics["hosts"], metrics["score"]))
-    return pd.DataFrame(rows, columns=["change", "price_per_h", "hosts", "score"])
+    return pd.DataFrame(rows, columns=["change", "price", "hosts", "lowest_throughput"])
 
 
 def _say_trials(trials: pd.DataFrame, price: float, score: float | None) -> list[str]:
     """Return the change that saves most, and those that save nothing."""
     if not len(trials):
         return []
-    saving = 1 - trials["price_per_h"].to_numpy(float) / max(price, 1e-300)
+    saving = 1 - trials["price"].to_numpy(float) / max(price, 1e-300)
     if (saving <= SAME).all() and score is not None:
-        gain = trials["score"].to_numpy(float) / max(score, 1e-300) - 1
+        gain = trials["lowest_throughput"].to_numpy(float) / max(score, 1e-300) - 1
         best = int(np.nanargmax(gain))
         if gain[best] > SAME:
             change = _capital(str(trials["change"].iloc[best]))

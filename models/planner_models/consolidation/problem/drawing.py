@@ -49,7 +49,7 @@ def draw_hosts(rows: list[dict[str, object]], title: str, kind: str) -> NetworkM
         {
             "node": frame["host"].astype(str) + " / " + frame["label"].astype(str),
             "x": (host % columns) * (widest + 1) + position,
-            "y": -2.0 * (host // columns),
+            "y": -(widest + 1) * (host // columns),
             "label": frame["label"].astype(str),
             "group": frame["host"].astype(str),
             "value": frame["value"].astype(float),

@@ -40,7 +40,7 @@ def explain(
         trial = _try_changes(problem, decided, tried, state, options)
         if len(trial):
             sentences.append(_say_change(trial))
-            units = {"usd_per_month": USD, "saved": USD}
+            units = {"cost_per_month": USD, "saved": USD}
             title = "The design again with one constraint relaxed"
             sections.append(Section(title=title, frame=trial.head(rows), units=units))
     if problem.depends is None or not len(problem.depends):
@@ -168,12 +168,12 @@ def _try_changes(
         if decision.plan is not None:
             usd = measure(relaxed, decision.plan, None)["usd_per_month"] or 0.0
             rows.append((words, usd, state.usd - usd))
-    frame = pd.DataFrame(rows, columns=["relaxed", "usd_per_month", "saved"])
+    frame = pd.DataFrame(rows, columns=["relaxed", "cost_per_month", "saved"])
     return frame.sort_values("saved", ascending=False, kind="stable", ignore_index=True)
 
 
 def _say_change(trial: pd.DataFrame) -> str:
     first = trial.iloc[0]
-    if float(first["saved"]) <= 1e-6 * abs(float(first["usd_per_month"])):
+    if float(first["saved"]) <= 1e-6 * abs(float(first["cost_per_month"])):
         return "None of the relaxed constraints makes the plan cheaper."
     return f"With {first['relaxed']} the design would cost {first['saved']:,.2f} USD a month less."

@@ -138,10 +138,10 @@ HEADLINE: Final = Headline(
 LIMITS: Final = {
     "rules": "replicas against a rule",
     "class": "groups with a weaker consistency than they ask for",
-    "survival": "groups that do not survive what they must",
+    "survival": "groups without copies for a loss that they must survive",
     "limits": "users beyond the limit of a group",
-    "stale": "groups whose writes are visible too late",
-    "order": "replicas that cannot check the order of writes",
+    "stale": "groups with writes that are visible too late",
+    "order": "replicas without a check of the order of writes",
     "servers": "regions with too few servers",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import counted, number, percent
 from planner.options import Options
@@ -54,9 +55,8 @@ def explain(
             sentences.append(
                 _say_trial(trial, measure(problem, decided.plan, None)["down_s_per_month"] or 0.0)
             )
-            sections.append(
-                Section(title="The same with one change", frame=trial.head(rows), units={"seconds_down": "s"})
-            )
+            units = {"seconds_down": "s", "price": MONEY}
+            sections.append(Section(title="The same with one change", frame=trial.head(rows), units=units))
     return Explanation(
         sentences=tuple(sentence for sentence in sentences if sentence),
         sections=tuple(section for section in sections if len(section.frame)),

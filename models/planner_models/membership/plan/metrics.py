@@ -69,6 +69,9 @@ METRICS: Final = (
     ),
     less("bytes_per_s", "bytes/s", "bytes of failure detection in a second", title="detection bytes"),
 )
+YEAR_DAYS: Final = 365.25
+MAX_YEARS: Final = 1_000_000
+"""Years between two false alarms beyond which their number says no more."""
 HEADLINE_TABLE: Final = (
     "down_s_per_month",
     "two_leaders_s",
@@ -127,14 +130,21 @@ def say_timeouts(problem: Membership, item: ServicePlan) -> str:
     timeouts = np.array([placement.timeout_s, shorter])
     alarms = monthly_alarms(problem, placement.leader, watchers, placement.interval_s, timeouts)
     daily = alarms * DAY_S / MONTH_S
-    words = f"Timeout {amount(placement.timeout_s * 1e3, 'ms')}: {_daily(float(daily[0]))}"
+    words = f"Timeout {amount(placement.timeout_s * 1e3, 'ms')}: {_say_alarms(float(daily[0]))}"
     if shorter < placement.timeout_s:
-        words += f"; {amount(shorter * 1e3, 'ms')}: {number(float(daily[1]))}"
+        words += f"; {amount(shorter * 1e3, 'ms')}: {_say_alarms(float(daily[1]))}"
     return words
 
 
-def _daily(alarms: float) -> str:
-    return f"{number(alarms)} false {'alarm' if alarms == 1 else 'alarms'} a day"
+def _say_alarms(alarms: float) -> str:
+    """Return false alarms a day in words; of less than one, the time between two of them."""
+    if alarms >= 1 or alarms == 0:
+        return f"{number(alarms)} false {'alarm' if alarms == 1 else 'alarms'} a day"
+    days = 1 / alarms
+    if days > MAX_YEARS * YEAR_DAYS:
+        return f"less than one false alarm in {MAX_YEARS:,} years"
+    between = f"{number(days / YEAR_DAYS)} years" if days > 2 * YEAR_DAYS else f"{number(days)} days"
+    return f"one false alarm in {between}"
 
 
 HEADLINE: Final = Headline(
