@@ -69,7 +69,7 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
         of_mechanism = points[points["mechanism"] == mechanism]
         if len(of_mechanism):
             _add_points(figure, of_mechanism, mechanism, colour)
-    _add_numbers(figure, shown, ticks, share)
+    _add_numbers(figure, points[["shown", "high"]].max(axis=1).to_numpy(), ticks, share)
     _mark_reference_shares(figure, low, high)
     figure.update_yaxes(
         range=[baseline - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
@@ -85,9 +85,9 @@ def coordination(frame: pd.DataFrame) -> go.Figure:
 def _add_numbers(
     figure: go.Figure, shown: NDArray[np.floating], heights: Sequence[float], share: NDArray[np.floating]
 ) -> None:
-    """Add the share of each design as a number beside its point.
+    """Add the share of each design as a number beside its point and the range of its draws.
 
-    shown    where the points are, %
+    shown    where the points or their ranges end, %
     heights  of the points
     """
     figure.add_trace(

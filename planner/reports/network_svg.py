@@ -31,6 +31,8 @@ PILL_FROM: Final = 1.5
 """Times the limit."""
 NAME_AREA, MAX_NAMES = 3_800.0, 140
 """Square pixels for each name, and names at most."""
+FEW_LINKS: Final = 80
+"""Links of a network whose names keep clear of all of them; in larger ones of those of their node."""
 MAX_NAME: Final = 200
 """Letters of a name that is shown beside its node, and to a pointer over its links."""
 PLAIN_WIDTH: Final = 0.45
@@ -400,6 +402,20 @@ class _Picture:
         )
         self.taken.append(box)
 
+    def _is_crossed(self, box: Box, node: int) -> bool:
+        """Return whether a link goes through a box: one of its node, or any where there are few."""
+        count = len(self.tail)
+        near = np.ones(count, bool) if count <= FEW_LINKS else (self.tail == node) | (self.head == node)
+        near[self.gone] = False
+        start, step = self.start[near], (self.end - self.start)[near]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.stack([(np.array(corner) - start) / step for corner in (box[:2], box[2:])])
+        inside = (start >= box[:2]) & (start <= box[2:])
+        ends[0] = np.where(step == 0, np.where(inside, -np.inf, np.inf), ends[0])
+        ends[1] = np.where(step == 0, np.inf, ends[1])
+        enters, leaves = ends.min(axis=0).max(axis=1), ends.max(axis=0).min(axis=1)
+        return bool((np.maximum(enters, 0.0) <= np.minimum(leaves, 1.0)).any())
+
     def _draw_names(self) -> None:
         """Add names beside their nodes without overlap: those of failed ones first, then by degree."""
         degree = np.bincount(np.r_[self.tail, self.head], minlength=len(self.names))
@@ -429,8 +445,10 @@ class _Picture:
                 (left_edge - 1, middle - 7, left_edge + wide + 1, middle + 7) for left_edge, middle in beside
             ]
             free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
+            clear = [box for box in free if not discs.hits(box)]
             best = next(
-                (box for box in free if not discs.hits(box)), free[0] if free and i in first else None
+                (box for box in clear if not self._is_crossed(box, i)),
+                clear[0] if clear else free[0] if free and i in first else None,
             )
             if best is not None:
                 names.append(

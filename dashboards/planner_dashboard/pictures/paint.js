@@ -4,6 +4,7 @@ const MAX_PILLS = 5;
 const BUTTONS = { wide: 48, high: 114 }; // at the right, above the names
 const NAME_AREA = 3800; // square pixels for each name
 const MAX_NAMES = 140;
+const FEW_LINKS = 80; // names keep clear of all of them; else of those of their node
 const PILL_FROM = 1.5; // times the limit
 
 class Painter {
@@ -330,7 +331,8 @@ class Painter {
       const isFree = (box) => box[0] > 2 && box[2] < view.width - 2 && box[1] > 2 && box[3] < view.height - 2 && !grid.hits(box);
       const free = boxes.filter(isFree);
       const clear = free.filter((one) => !discs.hits(one));
-      const strips = clear.length > 1 ? scene.linksAt[i].map((link) => this.strip(link)) : [];
+      const near = scene.tails.length <= FEW_LINKS ? scene.tails.keys() : scene.linksAt[i];
+      const strips = clear.length > 1 ? Array.from(near, (link) => this.strip(link)) : [];
       const isCrossed = (one) => strips.some((strip) => crosses(strip, one));
       const box = clear.find((one) => !isCrossed(one)) ?? clear[0] ?? (important.has(i) ? free[0] : undefined);
       if (box) {

@@ -64,13 +64,21 @@ def page() -> None:
     )
     st.html(_overview(shipped))
     st.caption("; ".join(f"{name}: {words}" for name, words in MEANINGS.items()))
-    versions = dict.fromkeys(
-        f"planner {shipped_run.version} on {shipped_run.measured}" for shipped_run in shipped.values()
+    st.caption(
+        f"Measured by quick runs, or full ones where these are too short, of {_say_versions(shipped)}."
     )
-    st.caption(f"Measured by quick runs, or full ones where these are too short, of {', '.join(versions)}.")
     selected = _show_targets(shipped)
     if selected is not None:
         _show_target(selected, shipped[selected])
+
+
+def _say_versions(shipped: Mapping[str, ShippedReproduction]) -> str:
+    """Return the versions that measured the values, each with its first and last day."""
+    days: dict[str, list[str]] = {}
+    for shipped_run in shipped.values():
+        days.setdefault(shipped_run.version, []).append(str(shipped_run.measured))
+    spans = {version: dict.fromkeys([min(dates), max(dates)]) for version, dates in days.items()}
+    return ", ".join(f"planner {version} on {' to '.join(span)}" for version, span in spans.items())
 
 
 # --- all verdicts -------------------------------------------------------------------------
@@ -107,8 +115,9 @@ def _overview(shipped: Mapping[str, ShippedReproduction]) -> str:
         for name, counts in rows
     )
     return (
-        "<table class='verdicts'><thead><tr><th scope='col'>system</th><th class='bar'></th>"
-        f"{heads}</tr></thead><tbody>{body}</tbody></table>"
+        "<div class='planner-wide' tabindex='0'><table class='verdicts'><thead>"
+        "<tr><th scope='col'>system</th><th class='bar'></th>"
+        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

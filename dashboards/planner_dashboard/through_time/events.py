@@ -29,10 +29,11 @@ class Mark:
     end: int | None = None
 
     def words(self, labels: Sequence[str]) -> str:
-        """Return the event in words: `A - B failed from 8 to 12`."""
+        """Return the event in words: `A – B failed from window 8 until 12`."""
         until = "" if self.end is None else f" until {labels[self.end]}"
+        window = "window " if labels[self.first].isdecimal() else ""
         name = self.element.replace("<->", " – ").replace("->", " → ")
-        return f"{name} {self.action.state} from {labels[self.first]}{until}"
+        return f"{name} {self.action.state} from {window}{labels[self.first]}{until}"
 
 
 def events_of(

@@ -45,5 +45,7 @@ def test_demand_swings_over_a_day() -> None:
 
 
 def test_a_mark_is_named_in_words() -> None:
-    assert mark("a<->b", 1, 3).words(LABELS) == "a – b failed from 2 until 4"
-    assert mark("a->b", 0).words(LABELS) == "a → b failed from 1"
+    assert mark("a<->b", 1, 3).words(LABELS) == "a – b failed from window 2 until 4"
+    assert mark("a->b", 0).words(LABELS) == "a → b failed from window 1"
+    times = ("08:00", "09:00")
+    assert mark("a->b", 1).words(times) == "a → b failed from 09:00"
