@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 import defusedxml.ElementTree
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,6 +17,7 @@ from planner.contract.drawing import NetworkMap, Timeline
 from planner.formatting import printable
 from planner.reports import joined_network
 from planner.reports.network_svg import network_svg
+from planner.reports.svg import text_width
 from planner.reports.timeline_svg import timeline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,6 +60,26 @@ def texts(text: str) -> list[str]:
 def test_names_title_legend_and_overload_are_written() -> None:
     written = texts(network_svg(network()))
     assert {"Köln", "<b>&\"'", "c", "Links by utilization", "over 100 %", "311 %"} <= set(written)
+
+
+def test_names_stand_where_no_link_crosses_them() -> None:
+    names = ["north: 2 members, leads", "third: 1 member", "south: 2 members", "a site between them"]
+    nodes = pd.DataFrame({"node": names, "x": [0.0, -1.0, 1.0, 0.0], "y": [1.0, -1.0, -1.0, -0.4]})
+    pairs = list(itertools.combinations(names, 2))
+    links = pd.DataFrame(pairs, columns=["tail", "head"]).assign(value=10.0)
+    text = network_svg(network(nodes=nodes, links=links, width_unit="", directed=False))
+    lines = re.findall(r'd="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"', text)
+    assert len(lines) == len(links)
+    ends = np.array(lines, float)
+    steps = np.linspace(0.0, 1.0, 2_000)[:, None, None]
+    points = (ends[:, :2] + steps * (ends[:, 2:] - ends[:, :2])).reshape(-1, 2)
+    shown = [element for element in read(text).iter(f"{SVG}text") if element.text in names]
+    assert {element.text for element in shown} == set(names)
+    for element in shown:
+        left, base = float(element.get("x", "nan")), float(element.get("y", "nan"))
+        right = left + text_width(str(element.text), 13)
+        is_inside = (points > [left, base - 11]) & (points < [right, base + 2])
+        assert not is_inside.all(axis=1).any(), element.text
 
 
 def test_title_legend_and_map_are_optional() -> None:
