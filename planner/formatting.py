@@ -364,7 +364,7 @@ def title_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs", "rtt": "RTT", "vcpu": "vCPU", "vcpus": "vCPUs"}
+ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs"}
 """Abbreviations as headings write them."""
 
 UNIT_WORDS: Final = {

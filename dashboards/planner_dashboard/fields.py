@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,16 @@ from planner.formatting import ABBREVIATIONS, UNIT_WORDS
 MAX_SLIDER_COUNT: Final = 200
 """A larger count has a field for a number instead of a slider."""
 
+WORDS: Final = {
+    **ABBREVIATIONS,
+    "rtt": "RTT",
+    "vcpu": "vCPU",
+    "vcpus": "vCPUs",
+    "usd": "USD",
+    "gb": "GB",
+    "mbps": "Mbit/s",
+}
+"""Words of names as labels write them."""
 UNITS: Final = {"s": "s", "ms": "ms", "us": "µs", "min": "min", "km": "km", "gb": "GB", **UNIT_WORDS}
 
 
@@ -63,7 +74,7 @@ def field_label(name: str) -> str:
     """Return a parameter's name in words, with the unit that it ends in: `Time limit [s]`."""
     words, unit = name.replace("_", " "), ""
     for ending, symbol in UNITS.items():
-        if name.endswith(f"_{ending}"):
+        if name.endswith(f"_{ending}") and not name.endswith(f"_per_{ending}"):
             words, unit = words[: -len(ending) - 1], f" [{symbol}]"
             break
     return _in_words(words) + unit
@@ -71,14 +82,14 @@ def field_label(name: str) -> str:
 
 def column_label(name: str) -> str:
     """Return a column's name in words with its unit: `Capacity [Mbit/s]`."""
-    stem, unit = unit_of(name)
+    stem, unit = (name, None) if re.search(r"_per_[a-z]+$", name) else unit_of(name)
     return _in_words((stem or name).replace("_", " ")) + (f" [{unit.symbol}]" if stem and unit else "")
 
 
 def _in_words(name: str) -> str:
     """Return a name with its abbreviations and its first letter as headings have them."""
-    words = " ".join(ABBREVIATIONS.get(word, word) for word in name.split(" "))
-    return words[:1].upper() + words[1:]
+    first, *others = [WORDS.get(word, word) for word in name.split(" ")]
+    return " ".join([first if first in WORDS.values() else first[:1].upper() + first[1:], *others])
 
 
 def _number(

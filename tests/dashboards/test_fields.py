@@ -87,6 +87,8 @@ def test_choices_switches_and_lists() -> None:
         ("time_limit_s", "Time limit [s]"),
         ("rate_mbps", "Rate [Mbit/s]"),
         ("k", "K"),
+        ("price_per_h", "Price per h"),
+        ("rtt", "RTT"),
     ],
 )
 def test_labels_are_words_with_units(name: str, label: str) -> None:

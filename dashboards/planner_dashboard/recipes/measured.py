@@ -39,7 +39,8 @@ def show_designs() -> None:
         section = study_pages.coordination_page(measured).parts[0]
         (figure,) = section.charts
         card = st.container()
-        clicked = rendering.show_chart(figure, "coordination", is_selectable=True)
+        with st.container(key="wide chart"):
+            clicked = rendering.show_chart(figure, "coordination", is_selectable=True)
         every = measured_examples.of_designs(designs[designs["system"].isin(selected)])
         with card:
             _show_example("design", every, _clicked_design(clicked))

@@ -62,5 +62,7 @@ def test_faults_go_to_their_rows() -> None:
 def test_columns_are_named_in_words() -> None:
     assert column_label("capacity_mbps") == "Capacity [Mbit/s]"
     assert column_label("bits") == "Bits"
+    assert column_label("price_per_h") == "Price per h"
+    assert column_label("rtt_ms") == "RTT [ms]"
     words = in_words("capacity_mbps is 'capacity_mbps', must be a number", ["capacity_mbps", "tail"])
     assert words == "Capacity [Mbit/s] is 'capacity_mbps', must be a number"
