@@ -416,40 +416,53 @@ class _Picture:
         enters, leaves = ends.min(axis=0).max(axis=1), ends.max(axis=0).min(axis=1)
         return bool((np.maximum(enters, 0.0) <= np.minimum(leaves, 1.0)).any())
 
-    def _draw_names(self) -> None:
-        """Add names beside their nodes without overlap: those of failed ones first, then by degree."""
+    def _order_names(self) -> tuple[list[int], set[int]]:
+        """Return the nodes in the order in which they get names, and those whose names may cover others.
+
+        Those of failures and of losses come first, then the others by their links and sizes.
+        """
         degree = np.bincount(np.r_[self.tail, self.head], minlength=len(self.names))
         weight = degree + 100 * (self.radius / self.radius.max() if "size" in self.network.nodes else 0)
         failed = self.gone if self.network.last.link_kind else []
         ends = [end for i in failed for end in (int(self.tail[i]), int(self.head[i]))]
         losing = [i for i in np.argsort(-self.lost, kind="stable").tolist() if self.lost[i] > 0]
-        order = dict.fromkeys(
-            [*self.gone_nodes, *ends, *losing, *np.argsort(-weight, kind="stable").tolist()]
-        )
+        first = [*self.gone_nodes, *ends, *losing]
+        return list(dict.fromkeys([*first, *np.argsort(-weight, kind="stable").tolist()])), set(first)
+
+    def _place_name(self, node: int, grid: _Cells, discs: _Cells, *, may_cover: bool) -> Box | None:
+        """Return the box of a node's name, clear of links where it can be; None where there is no space.
+
+        grid       boxes of what is drawn already
+        discs      boxes of nodes
+        may_cover  whether the name may cover other nodes
+        """
+        wide = text_width(self.labels[node], 13)
+        beside = _beside(self.places[node], self.radius[node] + 4, wide)
+        boxes = [
+            (left_edge - 1, middle - 7, left_edge + wide + 1, middle + 7) for left_edge, middle in beside
+        ]
+        free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
+        clear = [box for box in free if not discs.hits(box)]
+        if not clear:
+            return free[0] if free and may_cover else None
+        return next((box for box in clear if not self._is_crossed(box, node)), clear[0])
+
+    def _draw_names(self) -> None:
+        """Add names beside their nodes without overlap: those of failed ones first, then by degree."""
+        order, first = self._order_names()
         grid = _Cells()
         for box in self.taken:
             grid.add(box)
         discs = _Cells()  # nodes: only the names of what failed may cover others
         for (x, y), radius in zip(self.places, np.maximum(self.radius - 1, 0.5), strict=True):
             discs.add((x - radius, y - radius, x + radius, y + radius))
-        first = {*self.gone_nodes, *ends, *losing}
         limit = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
         halo = self.palette["land" if self.layout.coast is not None else "sea"]
         names: list[str] = []
         for i in order:
             if len(names) > limit:
                 break
-            wide = text_width(self.labels[i], 13)
-            beside = _beside(self.places[i], self.radius[i] + 4, wide)
-            boxes = [
-                (left_edge - 1, middle - 7, left_edge + wide + 1, middle + 7) for left_edge, middle in beside
-            ]
-            free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
-            clear = [box for box in free if not discs.hits(box)]
-            best = next(
-                (box for box in clear if not self._is_crossed(box, i)),
-                clear[0] if clear else free[0] if free and i in first else None,
-            )
+            best = self._place_name(i, grid, discs, may_cover=i in first)
             if best is not None:
                 names.append(
                     f'<text x="{best[0] + 1:.1f}" y="{best[1] + 11.3:.1f}">'
