@@ -36,7 +36,7 @@ def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) ->
     on_apply  asks the question again with the adjustments of the upgrades that a user applies
     """
     st.html(STYLE)
-    st.subheader("What to buy")
+    st.subheader("Best upgrades")
     request = (question, label)
     upgrades_found: FoundUpgrades | None = SEARCH.find(request)
     if upgrades_found is not None:

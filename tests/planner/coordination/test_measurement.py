@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -375,6 +376,15 @@ def test_the_chart_across_systems_has_a_row_for_each_design() -> None:
     assert "−750%" in texts
     lowest = min(x for trace in figure.data for x in trace.x if x is not None)
     assert lowest == 100 * charts.MIN_SHARE
+
+
+def test_the_number_of_a_design_stands_behind_the_range_of_its_draws() -> None:
+    frame = measured(PLAIN).frame
+    share = frame["share"].astype(float)
+    figure = charts.coordination(frame.assign(share_low=share - 0.2, share_high=share + 0.1))
+    (numbers,) = [trace for trace in figure.data if trace.text is not None]
+    ends = 100 * np.maximum(share + 0.1, 0.0)
+    assert (np.asarray(numbers.x, float) >= ends[share.notna()].to_numpy() - 1e-9).all()
 
 
 @pytest.mark.parametrize(
