@@ -1,4 +1,4 @@
-"""Explanation of the limits of CDNs: the traffic of each, and the change of the objective by one Gbit/s more."""
+"""Explanation of the limits of CDNs: their traffic, and the change of the objective by one Gbit/s more."""
 
 from __future__ import annotations
 

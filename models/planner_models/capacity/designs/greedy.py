@@ -228,7 +228,7 @@ def largest_later(problem: CapacityPlanning, counts: Floats, year: int) -> Float
     """Return the most of each module that are there while one more from a year on would be, (M,)."""
     options = problem.options
     present = options.in_force(counts)
-    return np.where(options.leased, present[year], present[year:].max(axis=0))
+    return np.asarray(np.where(options.leased, present[year], present[year:].max(axis=0)))
 
 
 def on_lines_later(problem: CapacityPlanning, counts: Floats, year: int) -> Floats:
@@ -237,7 +237,8 @@ def on_lines_later(problem: CapacityPlanning, counts: Floats, year: int) -> Floa
     present = options.in_force(counts)
     lines = len(problem.lines)
     on_line = np.array([np.bincount(options.link, weights=row, minlength=lines) for row in present])
-    return np.where(options.leased, on_line[year][options.link], on_line[year:].max(axis=0)[options.link])
+    later = on_line[year:].max(axis=0)
+    return np.asarray(np.where(options.leased, on_line[year][options.link], later[options.link]))
 
 
 def serve_small_demands(problem: CapacityPlanning, counts: Floats) -> Floats:

@@ -12,6 +12,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.traffic import information
 from planner_models.traffic.designs import (
+    auto_bandwidth,
     backup_paths,
     bgp_exits,
     concurrent_flow_fptas,
@@ -264,6 +265,18 @@ DESIGNS: Final = (
         messages="nodes flood the bandwidth that links have available at each priority; the source of each "
         "demand computes its path and reserves it hop by hop",
         source="RFC 3209, RFC 3630, RFC 4655",
+    ),
+    Design(
+        name="auto_bandwidth",
+        title="Reservation with auto-bandwidth",
+        decide=auto_bandwidth.route,
+        observe=observe_reports,
+        mechanism=Mechanism.REACTION,
+        signalling=information.signal_reservations,
+        keeps_previous=lambda _: True,
+        messages="as of cspf; the source of each path measures its traffic in a window, and signals the path "
+        "again where its bandwidth differs too much",
+        source="RFC 3209, 2.4.4 and 4.6.4 (make before break); auto-bandwidth of routers",
     ),
     Design(
         name="backup_paths",

@@ -48,6 +48,7 @@ class Reservations:
     """Reservations of K demands on E links.
 
     setup, hold  (K,) priorities of demands, 0 the strongest
+    rate_mbps    (K,) bandwidth of each demand's reservation
     used     (8, E) bandwidth by hold priority, Mbit/s
     path     links of each demand, None where it has no reservation
     on_link  demands with a reservation on each link, in the order of their admission
@@ -56,6 +57,7 @@ class Reservations:
     problem: Traffic
     setup: Ints
     hold: Ints
+    rate_mbps: Floats
     used: Floats
     path: list[Path | None]
     on_link: list[dict[int, None]] = field(default_factory=list)
@@ -67,6 +69,7 @@ class Reservations:
             problem=problem,
             setup=setup,
             hold=hold,
+            rate_mbps=problem.rate_mbps.copy(),
             used=np.zeros((PRIORITIES, len(problem.links))),
             path=[None] * len(problem.demands),
             on_link=[{} for _ in range(len(problem.links))],
@@ -82,7 +85,7 @@ class Reservations:
 
     def admit(self, demand: int, path: Path) -> list[int]:
         """Reserve a path; return the reservations that it preempts."""
-        hold, rate = self.hold[demand], self.problem.rate_mbps[demand]
+        hold, rate = self.hold[demand], self.rate_mbps[demand]
         self.path[demand] = path
         self.used[hold, list(path)] += rate
         for link in path:
@@ -119,7 +122,7 @@ class Reservations:
         assert path is not None
         self.path[demand] = None
         hold = self.hold[demand]
-        self.used[hold, list(path)] -= self.problem.rate_mbps[demand]
+        self.used[hold, list(path)] -= self.rate_mbps[demand]
         for link in path:
             del self.on_link[link][demand]
             if not any(self.hold[other] == hold for other in self.on_link[link]):

@@ -54,10 +54,18 @@ def shed_unreachable_by_demand(decide: Decide[P]) -> Decide[P]:
     return _wrap(decide, is_alike=lambda _: False)
 
 
-def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P]:
+def shed_unreachable_in_turn(decide: Decide[P]) -> Decide[P]:
+    """Return the same for a design that reads the routes of each demand in the plan before, by its class."""
+    return _wrap(decide, is_alike=lambda _: False, reads_classes=True)
+
+
+def _wrap(
+    decide: Decide[P], *, is_alike: Callable[[Traffic], bool], reads_classes: bool = False
+) -> Decide[P]:
     """Return the deciding function for all demands.
 
-    is_alike  whether classes of a pair are decided as one demand
+    is_alike       whether classes of a pair are decided as one demand
+    reads_classes  whether it reads the routes of classes in the plan before
     """
 
     @functools.wraps(decide)
@@ -65,7 +73,7 @@ def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P
         if problem.has_classes and is_alike(problem):
             decide_merged = functools.partial(decide_for_routable, problem.merged, *args)
             return _decide_without_classes(problem, decide_merged, parameters)
-        if problem.has_classes and parameters.get("previous") is not None:
+        if problem.has_classes and parameters.get("previous") is not None and not reads_classes:
             parameters["previous"] = None  # searches start from routes of pairs
         options = parameters.get("options")
         if isinstance(options, Options) and options.service == "all" and problem.unreachable.any():

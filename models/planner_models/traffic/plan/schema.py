@@ -63,6 +63,12 @@ ROUTES: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "bandwidth_mbps": number(
+            "bandwidth that is signalled for it, Mbit/s, where its traffic may be more or less",
+            at_least=0,
+            optional=True,
+            may_be_blank=True,
+        ),
         "preference": number(
             "it takes traffic only where all routes of the demand with a smaller number have failed, as a "
             "backup path does; blank: 0",

@@ -303,7 +303,7 @@ def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePl
 
 def tabulate_rules(problem: Update, plan: UpdatePlan) -> pd.DataFrame:
     """Return the most rules that each switch holds during each step, by the plan's operations, as a table."""
-    held = {}
+    held: dict[int, Ints] = {}
     for stage in read_stages(problem, plan):
         counted = count_rules(stage.problem, read_operations(stage.problem, stage.plan))
         held |= {stage.first_step + step: rules for step, rules in counted.items()}
