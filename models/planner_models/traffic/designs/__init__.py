@@ -22,6 +22,7 @@ from planner_models.traffic.designs import (
     fibbing,
     fixed,
     hedera,
+    igp_shortcuts,
     link_weights,
     localflow,
     mptcp,
@@ -277,6 +278,16 @@ DESIGNS: Final = (
         messages="as of cspf; the source of each path measures its traffic in a window, and signals the path "
         "again where its bandwidth differs too much",
         source="RFC 3209, 2.4.4 and 4.6.4 (make before break); auto-bandwidth of routers",
+    ),
+    Design(
+        name="igp_shortcuts",
+        title="IGP shortcuts over reservations",
+        decide=igp_shortcuts.route,
+        observe=observe_reports,
+        mechanism=Mechanism.TRANSPARENCY,
+        signalling=information.signal_reservations,
+        messages="as of cspf for demands with a setup priority; others cost no messages",
+        source="RFC 3906",
     ),
     Design(
         name="backup_paths",
