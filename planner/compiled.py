@@ -77,3 +77,17 @@ def inner(function: FunctionT) -> FunctionT:
     """Compile a function that only compiled code calls, without the wrappers for other calls."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast("FunctionT", njit(error_model="numpy", **options)(function))
+
+
+def kernel_without_allocation(function: FunctionT) -> FunctionT:
+    """Compile a kernel that makes no array, without counting references to those that it is given.
+
+    Counting takes most of the time of a kernel whose functions pass many arrays to each other for each event.
+    """
+    return cast("FunctionT", njit(cache=True, error_model="numpy", _nrt=False)(function))
+
+
+def inner_without_allocation(function: FunctionT) -> FunctionT:
+    """Compile an inner function of kernels without allocation."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return cast("FunctionT", njit(error_model="numpy", **options)(function))

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.state import (
     EVENT_COUNT,
     HEAP_SIZE,
@@ -36,7 +36,7 @@ LONGEST_WAIT: Final = (1 << 34) - 1
 """Ticks between cause and event from which on events of one instant count as caused together: 0.17 s."""
 
 
-@inner
+@inner_without_allocation
 def push(ints: Ints, reals: Floats, layout: Layout, ticks: float, kind: int, index: int) -> None:
     """Put an event into the heap, caused now."""
     slot = ints[HEAP_SIZE]
@@ -56,7 +56,7 @@ def push(ints: Ints, reals: Floats, layout: Layout, ticks: float, kind: int, ind
     ints[layout.heap_event + slot] = event
 
 
-@inner
+@inner_without_allocation
 def pop(ints: Ints, reals: Floats, layout: Layout) -> None:
     """Take the first event out of the heap."""
     ints[HEAP_SIZE] -= 1
@@ -83,14 +83,14 @@ def pop(ints: Ints, reals: Floats, layout: Layout) -> None:
     ints[layout.heap_event + slot] = event
 
 
-@inner
+@inner_without_allocation
 def is_timer_before(reals: Floats, layout: SenderLayout, first: int, other: int) -> bool:
     """Return whether the timer of one flow goes off before that of another: by time, then by number."""
     difference = reals[layout.timer_ticks + first] - reals[layout.timer_ticks + other]
     return bool(difference < 0 or (difference == 0 and first < other))
 
 
-@inner
+@inner_without_allocation
 def place_timer(ints: Ints, reals: Floats, layout: SenderLayout, slot: int, flow: int) -> None:
     """Put a flow into the heap of timers at a place that is free, or above or below it in order."""
     while slot > 0:
@@ -120,7 +120,7 @@ def place_timer(ints: Ints, reals: Floats, layout: SenderLayout, slot: int, flow
     ints[layout.timer_place + flow] = slot
 
 
-@inner
+@inner_without_allocation
 def set_timer(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, ticks: float) -> None:
     """Let a flow's timer go off at `ticks`, or earlier, where it was set to: then it is put off."""
     slot = ints[layout.timer_place + flow]
@@ -133,7 +133,7 @@ def set_timer(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, ticks:
         place_timer(ints, reals, layout, slot, flow)
 
 
-@inner
+@inner_without_allocation
 def drop_timer(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Take a flow out of the heap of timers."""
     slot = ints[layout.timer_place + flow]

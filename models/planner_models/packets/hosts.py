@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.controls import BBR
 from planner_models.packets.controls.bbr import record_packets
 from planner_models.packets.events import FLOW_START, HOST_SENT, KILL, LOOK, PACE, push
@@ -38,7 +38,7 @@ BUFFER_SHARE: Final = 2 / 3  # of a send buffer; with less in it the application
 GOLDEN_RATIO: Final = 0.6180339887498949
 
 
-@inner
+@inner_without_allocation
 def offer_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
     """Put a flow into its host's list of those that may send, if it may, and when it may if it is paced."""
     if not ints[layout.is_ready + flow] and may_send(
@@ -59,7 +59,7 @@ def offer_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
         ints[layout.ready_tail + host] = flow
 
 
-@inner
+@inner_without_allocation
 def send_from_host(ints: Ints, reals: Floats, layout: Layout, host: int) -> None:
     """Start to send a packet, or a batch of new ones, of the host's next flow that may send."""
     selected_sender = -1
@@ -103,7 +103,7 @@ def send_from_host(ints: Ints, reals: Floats, layout: Layout, host: int) -> None
         push(ints, reals, layout, reals[NOW] + count * reals[HOST_PACKET_TICKS], HOST_SENT, host)
 
 
-@inner
+@inner_without_allocation
 def take_packets(ints: Ints, reals: Floats, layout: Layout, sender: int) -> int:
     """Take the next packets of a flow that may send: a probe, one to send again, or a batch of new ones."""
     flow = owner(layout, sender)
@@ -124,7 +124,7 @@ def take_packets(ints: Ints, reals: Floats, layout: Layout, sender: int) -> int:
     return int(count)
 
 
-@inner
+@inner_without_allocation
 def fill_buffer(ints: Ints, reals: Floats, layout: Layout, flow: int, window: float) -> None:
     """Let the application hand over more data where a third of its send buffer is free.
 
@@ -140,7 +140,7 @@ def fill_buffer(ints: Ints, reals: Floats, layout: Layout, flow: int, window: fl
         ints[layout.handed + flow] = max(ints[layout.handed + flow], int(upper))
 
 
-@inner
+@inner_without_allocation
 def begin_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> bool:
     """Begin a flow, and set when it is killed; return whether its host sees it at once."""
     host = ints[layout.host + flow]
@@ -157,7 +157,7 @@ def begin_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> bool:
     return False
 
 
-@inner
+@inner_without_allocation
 def end_flow(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
     """End a flow, if it has not ended; those that wait for it start."""
     if np.isnan(reals[layout.end_ticks + flow]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets import controls
 from planner_models.packets.controls import BBR
 from planner_models.packets.senders import NO_PROBE, owner
@@ -14,7 +14,7 @@ DUPLICATES: Final = 3  # packets that may be overtaken before a loss is noticed 
 MOST_REORDERING: Final = 300  # packets (Linux 4.4)
 
 
-@inner
+@inner_without_allocation
 def notice_losses(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Count missing packets as lost, and reduce the window, once a round trip."""
     flow = owner(layout, sender)
@@ -36,7 +36,7 @@ def notice_losses(ints: Ints, reals: Floats, layout: Layout, sender: int) -> Non
         ints[layout.recovery_number + sender] = ints[layout.next_number + sender]
 
 
-@inner
+@inner_without_allocation
 def notice_reordering(
     ints: Ints, reals: Floats, layout: Layout, sender: int, overtaken: int, returned: int
 ) -> None:
@@ -62,7 +62,7 @@ def notice_reordering(
             ints[layout.recovery_number + sender] = ints[layout.expected_number + sender]
 
 
-@inner
+@inner_without_allocation
 def answer_probe(ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, gap: int) -> int:
     """Return 1 where the probe arrived in place of a lost packet, which reduces the window; else 0."""
     code = ints[layout.probe_code + sender]
@@ -78,7 +78,7 @@ def answer_probe(ints: Ints, reals: Floats, layout: Layout, sender: int, number:
     return 1
 
 
-@inner
+@inner_without_allocation
 def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Take all that is outstanding for lost and let one packet go.
 
@@ -111,7 +111,7 @@ def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     ints[layout.probe_code + sender] = NO_PROBE
 
 
-@inner
+@inner_without_allocation
 def undo_timeout(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Revert a timeout: packets sent since then are copies of packets that are still on their way."""
     flow = owner(layout, sender)

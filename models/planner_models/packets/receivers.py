@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.senders import owner
 from planner_models.packets.state import REPLY_EVERY, Ints, Layout
 
@@ -16,7 +16,7 @@ ECHO: Final = 1 << 31
 """Bit of a reply: the packet that it is for was marked."""
 
 
-@inner
+@inner_without_allocation
 def acknowledge(ints: Ints, layout: Layout, sender: int, mark: int) -> int:
     """Return the receiver's reply to a transmission, or -1 where it sends none.
 

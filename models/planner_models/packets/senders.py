@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.controls import TDTCP
 from planner_models.packets.state import (
     LEAST_TIMEOUT_TICKS,
@@ -34,13 +34,13 @@ NO_PROBE, PROBE_DUE = -1, -2
 """Values of `probe_code`, which else is twice the probe's number, plus 1 where it is a copy."""
 
 
-@inner
+@inner_without_allocation
 def owner(layout: Layout, sender: int) -> int:
     """Return the flow of a sender."""
     return sender - layout.flows if sender >= layout.flows else sender
 
 
-@inner
+@inner_without_allocation
 def active_sender(ints: Ints, reals: Floats, layout: Layout, flow: int) -> int:
     """Return the sender of a flow that sends now: of TDTCP's two, that of the path that is there."""
     if ints[layout.control + flow] == TDTCP:
@@ -50,7 +50,7 @@ def active_sender(ints: Ints, reals: Floats, layout: Layout, flow: int) -> int:
     return flow
 
 
-@inner
+@inner_without_allocation
 def may_send(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     """Return whether a sender may send a packet, if it is the one that sends."""
     flow = owner(layout, sender)
@@ -62,14 +62,14 @@ def may_send(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     )
 
 
-@inner
+@inner_without_allocation
 def is_open(ints: Ints, layout: Layout, sender: int) -> bool:
     """Return whether a flow misses nothing and has recovered from all losses."""
     recovered = ints[layout.expected_number + sender] >= ints[layout.recovery_number + sender]
     return bool(recovered and ints[layout.missing + sender] == 0)
 
 
-@inner
+@inner_without_allocation
 def timeout_ticks(ints: Ints, reals: Floats, layout: Layout, sender: int) -> float:
     """Return the time without a reply after which the flow sends again (RFC 6298)."""
     timeout = reals[LEAST_TIMEOUT_TICKS]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets import controls
 from planner_models.packets.controls import BBR, DCTCP, RENO, reno
 from planner_models.packets.controls.bbr import follow_reply
@@ -36,7 +36,7 @@ RACK_SHARE: Final = 1 / 200
 """Time for which a packet may be overtaken, in shortest timeouts (RACK, Linux 4.4)."""
 
 
-@inner
+@inner_without_allocation
 def process_reply(ints: Ints, reals: Floats, layout: Layout, sender: int, code: int, circuit: int) -> None:
     """Process a reply that has reached its sender; its flow may end, and others start then."""
     flow = owner(layout, sender)
@@ -63,7 +63,7 @@ def process_reply(ints: Ints, reals: Floats, layout: Layout, sender: int, code: 
             arm_timer(ints, reals, layout, sender)
 
 
-@inner
+@inner_without_allocation
 def follow_signal(ints: Ints, reals: Floats, layout: Layout, sender: int, circuit: int) -> None:
     """Multiply the window when a circuit is signalled, and divide it when it is no more (reTCP).
 
@@ -73,7 +73,7 @@ def follow_signal(ints: Ints, reals: Floats, layout: Layout, sender: int, circui
         reno.follow_signal(ints, reals, layout, sender, circuit, reals[ALPHA] if circuit else reals[BETA])
 
 
-@inner
+@inner_without_allocation
 def process_acknowledgement(
     ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, newly: int
 ) -> None:
@@ -125,7 +125,7 @@ def process_acknowledgement(
         update_window(ints, reals, layout, sender, number, filled, fresh)
 
 
-@inner
+@inner_without_allocation
 def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, number: int) -> None:
     """Update the estimate of the round trip, by one transmission at a time (RFC 6298)."""
     ints[layout.backoff + sender] = 0
@@ -145,7 +145,7 @@ def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, number: i
             reals[layout.smooth_rtt_ticks + sender] += (trip - reals[layout.smooth_rtt_ticks + sender]) / 8
 
 
-@inner
+@inner_without_allocation
 def may_grow(ints: Ints, layout: Layout, sender: int, number: int) -> bool:
     """Return whether a reply may grow the window: BBR's has other rules, and a mark has just cut DCTCP's."""
     if ints[layout.control + sender] == DCTCP:
@@ -153,7 +153,7 @@ def may_grow(ints: Ints, layout: Layout, sender: int, number: int) -> bool:
     return bool(ints[layout.control + sender] != BBR)
 
 
-@inner
+@inner_without_allocation
 def update_window(
     ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, filled: int, fresh: int
 ) -> None:

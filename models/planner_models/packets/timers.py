@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.events import drop_timer, place_timer, set_timer
 from planner_models.packets.losses import DUPLICATES, notice_losses, time_out
 from planner_models.packets.senders import (
@@ -26,7 +26,7 @@ TIMEOUT, PROBE, EARLY = 0, 1, 2
 """Purposes of a flow's timer: a timeout, a tail loss probe, or an early retransmission."""
 
 
-@inner
+@inner_without_allocation
 def arm_timer(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Set the timer of a flow with packets outstanding to the first event.
 
@@ -53,7 +53,7 @@ def arm_timer(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     set_timer(ints, reals, layout, sender, ticks)
 
 
-@inner
+@inner_without_allocation
 def expire_timer(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Run the action of a flow's timer; put it off if it goes off early."""
     flow = owner(layout, sender)

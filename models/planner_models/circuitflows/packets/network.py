@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.compiled import inner, kernel, run_small_in_python
+from planner.compiled import inner_without_allocation, kernel_without_allocation, run_small_in_python
 from planner.errors import InputError
 from planner.search.deadline import NEVER, Deadline
 from planner_models.circuitflows.packets.state import (
@@ -404,7 +404,7 @@ def _next_instant(ticks: float) -> float:
     return (math.floor(ticks / TICKS_PER_NS) + 1.0) * TICKS_PER_NS
 
 
-@inner
+@inner_without_allocation
 def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int, value: float) -> int:
     """Apply a change from outside; return the rack that sends of its pair."""
     n = layout.ends
@@ -425,7 +425,7 @@ def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int
     return rack
 
 
-@inner
+@inner_without_allocation
 def wake_pair(ints: Ints, reals: Floats, layout: Layout, pair: int) -> None:
     """Let the flows of a pair of racks send over the path that is there now (TDTCP)."""
     for index in range(ints[layout.pair_first + pair], ints[layout.pair_first + pair + 1]):
@@ -437,7 +437,7 @@ def wake_pair(ints: Ints, reals: Floats, layout: Layout, pair: int) -> None:
 
 
 @run_small_in_python(max_elements=200_000, max_s=3.0)
-@kernel
+@kernel_without_allocation
 def advance(  # noqa: C901
     ints: Ints,
     reals: Floats,

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.circuitflows.packets.state import (
     BIN_US,
     BINS,
@@ -36,19 +36,19 @@ DAY_TOLERANCE: Final = 1e-2
 """Share of a packet's time by which its end may exceed that of the day."""
 
 
-@inner
+@inner_without_allocation
 def wrap(position: int, ring: int) -> int:
     """Return the place in a ring of `position`, less than twice its length; faster than a division."""
     return position - ring if position >= ring else position
 
 
-@inner
+@inner_without_allocation
 def sending_ticks(reals: Floats, ticks: float, flow: int) -> float:
     """Return the time that a packet takes on a link, from that of data; a reply's `flow` is negative."""
     return ticks if flow >= 0 else np.floor(ticks * reals[REPLY_SHARE] + 0.5)
 
 
-@inner
+@inner_without_allocation
 def enqueue(ints: Ints, reals: Floats, layout: Layout, pair: int, flow: int, number: int) -> None:
     """Put a packet into the queue of its pair; lost where it is full, marked where it is long."""
     if ints[layout.queue_length + pair] >= ints[layout.capacity + pair]:
@@ -66,13 +66,13 @@ def enqueue(ints: Ints, reals: Floats, layout: Layout, pair: int, flow: int, num
         ints[layout.queue_length + pair] += 1
 
 
-@inner
+@inner_without_allocation
 def has_packets(ints: Ints, layout: Layout, pair: int) -> bool:
     """Return whether a pair of racks has a packet to take."""
     return bool(ints[layout.returned_length + pair] + ints[layout.queue_length + pair] > 0)
 
 
-@inner
+@inner_without_allocation
 def first_flow(ints: Ints, layout: Layout, pair: int) -> int:
     """Return the flow of the first packet of a pair that has any."""
     if ints[layout.returned_length + pair] > 0:
@@ -80,7 +80,7 @@ def first_flow(ints: Ints, layout: Layout, pair: int) -> int:
     return int(ints[layout.queue_flow + pair * layout.queue_ring + ints[layout.queue_first + pair]])
 
 
-@inner
+@inner_without_allocation
 def take_first(ints: Ints, reals: Floats, layout: Layout, pair: int) -> tuple[int, int, float]:
     """Take the first packet of a pair, one that was returned before others: flow, number and time."""
     if ints[layout.returned_length + pair] > 0:
@@ -104,7 +104,7 @@ def take_first(ints: Ints, reals: Floats, layout: Layout, pair: int) -> tuple[in
     return flow, ints[layout.queue_number + offset], reals[layout.queue_since + offset]
 
 
-@inner
+@inner_without_allocation
 def send_uplink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the rack's link to the packet switch, if there is any."""
     n = layout.ends
@@ -134,7 +134,7 @@ def send_uplink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
         push(ints, reals, layout, finish, UPLINK_DONE, rack)
 
 
-@inner
+@inner_without_allocation
 def leave_uplink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Let a packet leave a rack's uplink; it reaches the packet switch after the link's delay."""
     ints[layout.uplink_busy + rack] = 0
@@ -153,7 +153,7 @@ def leave_uplink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
         push(ints, reals, layout, reals[layout.pipe_ticks + offset], ENTER, rack)
 
 
-@inner
+@inner_without_allocation
 def enter_packet_switch(ints: Ints, reals: Floats, layout: Layout, rack: int) -> int:
     """Move a packet from a rack into the packet switch; return its pair.
 
@@ -196,7 +196,7 @@ def enter_packet_switch(ints: Ints, reals: Floats, layout: Layout, rack: int) ->
     return int(pair)
 
 
-@inner
+@inner_without_allocation
 def send_downlink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the packet switch's link to the rack, if there is any."""
     n = layout.ends
@@ -226,7 +226,7 @@ def send_downlink(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
         push(ints, reals, layout, reals[NOW] + takes, DOWNLINK_DONE, rack)
 
 
-@inner
+@inner_without_allocation
 def send_circuit(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
     """Start to send the next packet on the rack's circuit, if it will be through before the day ends."""
     target = ints[layout.circuit_to + rack]
@@ -249,7 +249,7 @@ def send_circuit(ints: Ints, reals: Floats, layout: Layout, rack: int) -> None:
             push(ints, reals, layout, finish, CIRCUIT_DONE, rack)
 
 
-@inner
+@inner_without_allocation
 def leave_switch(
     ints: Ints, reals: Floats, layout: Layout, pair: int, flow: int, number: int, since: float, circuit: int
 ) -> None:
@@ -293,7 +293,7 @@ def leave_switch(
         push(ints, reals, layout, arrival_ticks, ARRIVAL, pair)
 
 
-@inner
+@inner_without_allocation
 def deliver_inside(ints: Ints, reals: Floats, layout: Layout, pair: int, flow: int, mark: int) -> None:
     """Deliver a packet within its rack, over its host's link alone; its reply is there at once."""
     code = acknowledge(ints, layout, flow, mark)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.controls import bbr, cubic, reno
 from planner_models.packets.state import Floats, Ints, SenderLayout
 
@@ -20,7 +20,7 @@ CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", "tdtcp")
 RENO, CUBIC, DCTCP, BBR, TDTCP = range(len(CONTROLS))
 
 
-@inner
+@inner_without_allocation
 def grow_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int, fresh: int) -> None:
     """Grow the window in congestion avoidance by packets that have arrived."""
     if ints[layout.control + sender] == CUBIC:
@@ -29,7 +29,7 @@ def grow_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int, fr
         reno.grow_window(reals, layout, sender, fresh)
 
 
-@inner
+@inner_without_allocation
 def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window and the threshold of slow start after a loss."""
     if ints[layout.control + sender] == CUBIC:
@@ -40,7 +40,7 @@ def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> 
         reno.cut_window(reals, layout, sender)
 
 
-@inner
+@inner_without_allocation
 def time_out(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window to one packet, and the threshold of slow start, at a timeout."""
     cut_window(ints, reals, layout, sender)
@@ -51,7 +51,7 @@ def time_out(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> No
         ints[layout.bbr_conserves + sender] = 0
 
 
-@inner
+@inner_without_allocation
 def undo_cut(ints: Ints, reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Restore the state of a control from before the last reduction, in which nothing was lost."""
     if ints[layout.control + sender] == CUBIC:

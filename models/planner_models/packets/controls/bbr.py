@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.state import (
     BATCH,
     BBR_ROUNDS,
@@ -36,13 +36,13 @@ QUANTA: Final = 3  # beyond the product of rate and round trip (4.2.3.2)
 FIRST_RTT_TICKS: Final = 1_000 * TICKS_PER_US  # taken for the round trip before the first one (4.2.1)
 
 
-@inner
+@inner_without_allocation
 def record_place(ints: Ints, layout: SenderLayout, sender: int, number: int) -> int:
     """Return the place of the record of a transmission."""
     return int(ints[layout.record_first + sender] + number % ints[layout.record_count + sender])
 
 
-@inner
+@inner_without_allocation
 def record_packets(
     ints: Ints, reals: Floats, layout: SenderLayout, flow: int, number: int, count: int
 ) -> None:
@@ -68,7 +68,7 @@ def record_packets(
     reals[layout.bbr_next_ticks + flow] = max(reals[layout.bbr_next_ticks + flow], now) + wait
 
 
-@inner
+@inner_without_allocation
 def in_flight(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, gain: float) -> float:
     """Return the packets in flight that a gain aims at (4.2.3.2: BBRInflight)."""
     product = reals[layout.bbr_rate + flow] * reals[layout.bbr_rtt_ticks + flow]
@@ -77,7 +77,7 @@ def in_flight(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, gain: 
     return float(gain * product + QUANTA * ints[BATCH])
 
 
-@inner
+@inner_without_allocation
 def pacing_gain(ints: Ints, layout: SenderLayout, flow: int) -> float:
     """Return the gain of the pacing rate (4.3)."""
     mode = ints[layout.bbr_mode + flow]
@@ -91,13 +91,13 @@ def pacing_gain(ints: Ints, layout: SenderLayout, flow: int) -> float:
     return 1.25 if phase == 0 else 0.75
 
 
-@inner
+@inner_without_allocation
 def rate_position(layout: SenderLayout, flow: int, index: int) -> int:
     """Return the position of one of the largest rates of the last rounds of a sender."""
     return layout.bbr_rates + index * layout.bbr_step + flow
 
 
-@inner
+@inner_without_allocation
 def update_rate(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, slot: int) -> bool:
     """Update the rate, the largest of ten rounds, by one sample; return whether a round begins (4.1.1)."""
     now, delivered = reals[NOW], ints[layout.delivered + flow]
@@ -123,14 +123,14 @@ def update_rate(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, slot
     return bool(begins)
 
 
-@inner
+@inner_without_allocation
 def advance_phase(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Begin the next phase of probing for bandwidth (4.3.4.3)."""
     reals[layout.bbr_phase_ticks + flow] = reals[NOW]
     ints[layout.bbr_phase + flow] = (ints[layout.bbr_phase + flow] + 1) % PHASES
 
 
-@inner
+@inner_without_allocation
 def begin_probing(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Begin to probe for bandwidth, in any phase but the second (4.3.4.3)."""
     ints[layout.bbr_mode + flow] = PROBE_RATE
@@ -138,7 +138,7 @@ def begin_probing(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) ->
     advance_phase(ints, reals, layout, flow)
 
 
-@inner
+@inner_without_allocation
 def check_phase(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, before: int) -> None:
     """End a phase of probing when it has lasted, and filled or drained the queue (4.3.4.3).
 
@@ -158,7 +158,7 @@ def check_phase(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, befo
         advance_phase(ints, reals, layout, flow)
 
 
-@inner
+@inner_without_allocation
 def check_full(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, begins: bool) -> None:
     """End startup when the rate has not increased for three rounds, and drain the queue (4.3.2.2, 4.3.3)."""
     if begins and not ints[layout.bbr_is_full + flow]:
@@ -176,7 +176,7 @@ def check_full(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, begin
         begin_probing(ints, reals, layout, flow)
 
 
-@inner
+@inner_without_allocation
 def check_rtt(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, trip: float) -> None:
     """Keep the least round trip; where it is old, send little for a while to see it again (4.1.2, 4.3.5)."""
     now = reals[NOW]
@@ -206,7 +206,7 @@ def check_rtt(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, trip: 
             ints[layout.bbr_mode + flow] = STARTUP
 
 
-@inner
+@inner_without_allocation
 def save_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Keep the window of before a recovery, or before the round trip is probed (4.2.3.3: BBRSaveCwnd)."""
     window = reals[layout.window + flow]
@@ -215,7 +215,7 @@ def save_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> N
     reals[layout.bbr_before + flow] = window
 
 
-@inner
+@inner_without_allocation
 def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> None:
     """Send one packet for each that arrives, for a round after a loss (4.2.3.4)."""
     save_window(ints, reals, layout, flow)
@@ -224,7 +224,7 @@ def cut_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int) -> No
     reals[layout.window + flow] = ints[layout.outstanding + flow] + 1.0
 
 
-@inner
+@inner_without_allocation
 def set_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, newly: int) -> None:
     """Set the pace and the window from the model (4.2.1, 4.2.3)."""
     pace = pacing_gain(ints, layout, flow) * reals[layout.bbr_rate + flow]
@@ -252,7 +252,7 @@ def set_window(ints: Ints, reals: Floats, layout: SenderLayout, flow: int, newly
     ints[layout.bbr_lost + flow] = 0
 
 
-@inner
+@inner_without_allocation
 def follow_reply(
     ints: Ints, reals: Floats, layout: SenderLayout, flow: int, number: int, before: int, newly: int
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.controls.reno import LEAST_WINDOW
 from planner_models.packets.state import NOW, TICKS_PER_US, Floats, SenderLayout
 
@@ -22,14 +22,14 @@ MOST_TARGET: Final = 1.5  # of the window, which the target of a round trip may 
 TICKS_PER_S: Final = TICKS_PER_US * 1e6
 
 
-@inner
+@inner_without_allocation
 def cubic_window(reals: Floats, layout: SenderLayout, sender: int, seconds: float) -> float:
     """Return W_cubic(t), packets, t seconds after congestion avoidance began (RFC 9438, figure 1)."""
     offset = seconds - reals[layout.cubic_k_s + sender]
     return float(GROWTH * offset * offset * offset + reals[layout.cubic_most + sender])
 
 
-@inner
+@inner_without_allocation
 def begin_epoch(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Begin congestion avoidance: the time K until the window is restored (RFC 9438, figure 2).
 
@@ -43,7 +43,7 @@ def begin_epoch(reals: Floats, layout: SenderLayout, sender: int) -> None:
     reals[layout.cubic_k_s + sender] = math.pow(lost, 1 / 3)  # np.cbrt has other bits where it is compiled
 
 
-@inner
+@inner_without_allocation
 def grow_window(reals: Floats, layout: SenderLayout, sender: int, fresh: int) -> None:
     """Grow the window by packets that have arrived: as Reno, or towards the cubic (RFC 9438, 4.2-4.5)."""
     if np.isnan(reals[layout.cubic_epoch_ticks + sender]):
@@ -61,7 +61,7 @@ def grow_window(reals: Floats, layout: SenderLayout, sender: int, fresh: int) ->
         reals[layout.window + sender] += fresh * (target - window) / window
 
 
-@inner
+@inner_without_allocation
 def cut_window(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Reduce the window after a loss, and store the old one (RFC 9438, 4.6); faster convergence (4.7)."""
     window = reals[layout.window + sender]
@@ -78,13 +78,13 @@ def cut_window(reals: Floats, layout: SenderLayout, sender: int) -> None:
     reals[layout.window + sender] = reals[layout.threshold + sender]
 
 
-@inner
+@inner_without_allocation
 def forget_most(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Forget the largest window after a timeout: the next congestion avoidance begins with K = 0 (4.8)."""
     reals[layout.cubic_most + sender] = 0.0
 
 
-@inner
+@inner_without_allocation
 def undo_cut(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Take the last reduction back, in which nothing was lost (RFC 9438, 4.9)."""
     reals[layout.cubic_most + sender] = reals[layout.cubic_undo_most + sender]

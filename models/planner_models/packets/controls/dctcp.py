@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.controls.reno import LEAST_WINDOW
 from planner_models.packets.state import Floats, Ints, SenderLayout
 
@@ -17,7 +17,7 @@ GAIN: Final = 1 / 16  # g: weight of the newest window in alpha (RFC 8257, 4.2)
 FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)
 
 
-@inner
+@inner_without_allocation
 def follow_mark(
     ints: Ints, reals: Floats, layout: SenderLayout, sender: int, number: int, newly: int, is_marked: bool
 ) -> None:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.state import Floats, Ints, Layout, SenderLayout
 
 LEAST_WINDOW: Final = 2.0  # packets, after a loss (RFC 5681)
 
 
-@inner
+@inner_without_allocation
 def grow_window(reals: Floats, layout: SenderLayout, sender: int, fresh: int) -> None:
     """Grow the window in congestion avoidance by packets that have arrived (RFC 5681, equation 3)."""
     reals[layout.window + sender] += fresh / reals[layout.window + sender]
 
 
-@inner
+@inner_without_allocation
 def cut_window(reals: Floats, layout: SenderLayout, sender: int) -> None:
     """Halve the window after a loss (RFC 5681, equation 4)."""
     reals[layout.threshold + sender] = max(reals[layout.window + sender] / 2, LEAST_WINDOW)
     reals[layout.window + sender] = reals[layout.threshold + sender]
 
 
-@inner
+@inner_without_allocation
 def follow_signal(
     ints: Ints, reals: Floats, layout: Layout, sender: int, circuit: int, factor: float
 ) -> None:

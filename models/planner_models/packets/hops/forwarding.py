@@ -1,13 +1,13 @@
 """Forwarding: the link by which a packet leaves a node.
 
-A flow without split tables of a plan takes shortest paths, and at each node one of the next hops: by a hash
-of the flow (`HASH`), the next in turn of that node and target (`SCATTER`), or a random one
-(`SCATTER_RANDOM`). With a plan each node where a demand divides has a table of 64 slots, filled by its
-shares; a flow takes the slot of its hash (`HASH`), the next one (`SPLIT`, the second technique of Sen et al.
-2013, 5.1), or a random one (`SPLIT_RANDOM`). Slots are in bit-reversed order, so that consecutive packets
-spread as evenly as the shares allow. A flow with a source route (`SOURCE`) takes its links one after the
-other; a packet that is off it, as its flow has another one since, takes shortest paths by a hash, and so do
-replies.
+A flow without split tables of a plan takes shortest paths, and at each node one of the next hops: the next in
+turn of that node and target (`SCATTER`), a random one (`SCATTER_RANDOM`), or by a hash of the flow (others,
+so that a flow which is not yet scheduled is not split). With a plan each node where a demand divides has a
+table of 64 slots, filled by its shares; a flow takes the slot of its hash (`HASH`), the next one (`SPLIT`,
+the second technique of Sen et al. 2013, 5.1), or a random one (`SPLIT_RANDOM`). Slots are in bit-reversed
+order, so that consecutive packets spread as evenly as the shares allow. Replies to split packets are
+scattered. A flow with a source route (`SOURCE`) takes its links one after the other; a packet that is off it,
+as its flow has another one since, takes shortest paths by a hash, and so do replies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.hops.layout import FLOWLET_PACKETS, HOP_SHIFT, MAX_HOPS, REPLIES_HASHED, Layout
 from planner_models.packets.hops.links import draw_random
 from planner_models.packets.state import Floats, Ints
@@ -28,6 +28,7 @@ MODES: Final = ("hash", "scatter", "scatter_random", "split", "split_random", "s
 HASH, SCATTER, SCATTER_RANDOM, SPLIT, SPLIT_RANDOM, SOURCE = range(len(MODES))
 SLOTS: Final = 64
 SLOT_BITS: Final = 6
+REVERSED_SLOTS: Final = [int(f"{slot:0{SLOT_BITS}b}"[::-1], 2) for slot in range(SLOTS)]
 FIRST_FACTOR: Final = 0x9E3779B1
 SECOND_FACTOR: Final = 0x85EBCA77
 HASH_MASK: Final = 0x7FFFFFFF  # 31 bits, so that products with these factors fit 63
@@ -67,11 +68,11 @@ def hash_number(number: Any) -> Any:
     return mixed ^ (mixed >> 13)
 
 
-mix = inner(hash_number)
+mix = inner_without_allocation(hash_number)
 """The same for compiled code."""
 
 
-@inner
+@inner_without_allocation
 def find_table(key: Ints, table: Ints32, node_of_route: int) -> int:
     """Return the row of the table of a key, or -1."""
     mask = len(key) - 1
@@ -83,7 +84,7 @@ def find_table(key: Ints, table: Ints32, node_of_route: int) -> int:
     return int(table[slot])
 
 
-@inner
+@inner_without_allocation
 def link_on_route(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, packet: int) -> int:
     """Return the next link of a packet on its source route, or -1 where the node is not on it."""
     if ints[layout.mode + sender] != SOURCE or ints[layout.route + sender] < 0:
@@ -95,15 +96,19 @@ def link_on_route(ints: Ints, layout: Layout, hops: NextHops, node: int, sender:
     return int(hops.walk[position]) if hops.walk_node[position] == node else NO_LINK
 
 
-@inner
+@inner_without_allocation
 def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int, is_reply: int) -> int:
     """Return the link by which a packet of a sender, or a reply to it, leaves a node; -1 for no path."""
     mode, route, seed = ints[layout.mode + sender], ints[layout.route + sender], ints[layout.seed + sender]
     row = ints[layout.target_row + sender]
     if is_reply:
-        row, route, seed = ints[layout.source_row + sender], NO_TABLE, seed + 1
         if ints[REPLIES_HASHED]:
             mode = HASH
+        elif route >= 0 and mode == SPLIT:
+            mode = SCATTER
+        elif route >= 0 and mode == SPLIT_RANDOM:
+            mode = SCATTER_RANDOM
+        row, route, seed = ints[layout.source_row + sender], NO_TABLE, seed + 1
     if mode == SOURCE:
         mode, route = HASH, NO_TABLE
     if route >= 0:
@@ -113,7 +118,7 @@ def next_link(ints: Ints, layout: Layout, hops: NextHops, node: int, sender: int
     return take_shortest_path(ints, hops, node, row, mode, seed + node)
 
 
-@inner
+@inner_without_allocation
 def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int) -> int:
     """Return the link of the next packet by a split table.
 
@@ -129,7 +134,7 @@ def take_slot(ints: Ints, hops: NextHops, table: int, mode: int, seed: int) -> i
     return int(hops.slots[table, slot])
 
 
-@inner
+@inner_without_allocation
 def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: int, seed: int) -> int:
     """Return a link on a shortest path from a node to the end of a row; -1 where there is none.
 
@@ -140,25 +145,37 @@ def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: in
     if count == 0:
         return NO_LINK
     if count > 1:
-        if mode == HASH:
-            first += mix(seed) % count
-        elif mode in (SPLIT_RANDOM, SCATTER_RANDOM):
-            first += draw_random(ints) % count
-        else:
+        if mode == SCATTER:
             first += hops.turn[node, row] // ints[FLOWLET_PACKETS] % count
             hops.turn[node, row] += 1
+        elif mode == SCATTER_RANDOM:
+            first += draw_random(ints) % count
+        else:
+            first += mix(seed) % count
     return int(hops.link[first])
 
 
 def fill_slots(share: Floats) -> Ints:
-    """Return (64,) the choice in each slot of a table with these shares, which sum to 1 but for rounding.
+    """Return (64,) the choice in each slot of a table with these shares, which sum to 1 but for rounding."""
+    return fill_tables(share, np.arange(len(share)), np.zeros(1, np.int64))[0]
+
+
+def fill_tables(share: Floats, choice: Ints, first: Ints) -> Ints:
+    """Return (T, 64) the choice in each slot of tables.
 
     Slots are divided by largest remainder, and given out in bit-reversed order.
+
+    share, choice  (S,) of all tables, one after the other
+    first          (T,) where the shares of each table begin
     """
-    exact = share / share.sum() * SLOTS
+    length = np.diff(np.r_[first, len(share)])
+    exact = share / np.repeat(np.add.reduceat(share, first), length) * SLOTS
     count = np.floor(exact).astype(np.int64)
-    count[np.argsort(count - exact, kind="stable")[: SLOTS - int(count.sum())]] += 1
-    reversed_slots = [int(f"{slot:0{SLOT_BITS}b}"[::-1], 2) for slot in range(SLOTS)]
-    slots = np.empty(SLOTS, dtype=np.int64)
-    slots[reversed_slots] = np.repeat(np.arange(len(share)), count)
+    missing = SLOTS - np.add.reduceat(count, first)
+    table = np.repeat(np.arange(len(first)), length)
+    order = np.lexsort((count - exact, table))
+    rank = np.arange(len(share)) - np.repeat(first, length)  # in the order of remainders
+    count[order[rank < np.repeat(missing, length)]] += 1
+    slots = np.empty((len(first), SLOTS), dtype=np.int64)
+    slots[:, REVERSED_SLOTS] = np.repeat(choice, count).reshape(-1, SLOTS)
     return slots

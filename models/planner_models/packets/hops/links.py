@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets.hops.layout import (
     CODEL,
     CODEL_INTERVAL_TICKS,
@@ -41,14 +41,14 @@ RANDOM_FACTOR: Final = 48_271
 RANDOM_MODULUS: Final = 2_147_483_647
 
 
-@inner
+@inner_without_allocation
 def draw_random(ints: Ints) -> int:
     """Return the next random integer from 1 to 2^31 - 2 (Park and Miller 1993)."""
     ints[RANDOM] = ints[RANDOM] * RANDOM_FACTOR % RANDOM_MODULUS
     return int(ints[RANDOM])
 
 
-@inner
+@inner_without_allocation
 def push_event(ints: Ints, layout: Layout, event: int) -> None:
     """Put the arrival of a link's first packet into the heap."""
     slot = ints[HEAP_SIZE]
@@ -63,7 +63,7 @@ def push_event(ints: Ints, layout: Layout, event: int) -> None:
     ints[layout.heap_event + slot] = event
 
 
-@inner
+@inner_without_allocation
 def replace_first(ints: Ints, layout: Layout, event: int) -> None:
     """Replace the first event of the heap by another."""
     slot, size = 0, ints[HEAP_SIZE]
@@ -82,7 +82,7 @@ def replace_first(ints: Ints, layout: Layout, event: int) -> None:
     ints[layout.heap_event + slot] = event
 
 
-@inner
+@inner_without_allocation
 def queue_length(ints: Ints, layout: Layout, link: int, now: int) -> int:
     """Return the packets of a link that have not departed, and remove those that have."""
     departed, accepted = ints[layout.departed + link], ints[layout.accepted + link]
@@ -93,7 +93,7 @@ def queue_length(ints: Ints, layout: Layout, link: int, now: int) -> int:
     return int(accepted - departed)
 
 
-@inner
+@inner_without_allocation
 def send_packet(ints: Ints, reals: Floats, layout: Layout, link: int, packet: int, now: int) -> bool:
     """Put a packet into the queue of a link; return whether it is lost, as it may be where it is full."""
     length = queue_length(ints, layout, link, now)
@@ -127,7 +127,7 @@ def send_packet(ints: Ints, reals: Floats, layout: Layout, link: int, packet: in
     return False
 
 
-@inner
+@inner_without_allocation
 def is_dropped_early(
     ints: Ints, reals: Floats, layout: Layout, link: int, length: int, now: float, begins: float
 ) -> bool:
@@ -149,7 +149,7 @@ def is_dropped_early(
     )
 
 
-@inner
+@inner_without_allocation
 def is_dropped_by_delay(
     reals: Floats, layout: Layout, link: int, length: int, waits: float, begins: float
 ) -> bool:

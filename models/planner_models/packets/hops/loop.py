@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.compiled import inner, kernel, run_small_in_python
+from planner.compiled import inner_without_allocation, kernel_without_allocation, run_small_in_python
 from planner_models.packets.controls.dctcp import FIRST_ALPHA
 from planner_models.packets.events import drop_timer
 from planner_models.packets.hops.forwarding import NextHops, link_on_route, mix, next_link
@@ -87,7 +87,7 @@ class Flows(NamedTuple):
     access: Ints
 
 
-@inner
+@inner_without_allocation
 def begin_flow(ints: Ints, reals: Floats, layout: Layout, flows: Flows, flow: int) -> None:
     """Begin a flow: give it a row and senders, which send the packets of their first window."""
     if ints[FREE_FLOWS] == 0:
@@ -112,7 +112,7 @@ def begin_flow(ints: Ints, reals: Floats, layout: Layout, flows: Flows, flow: in
             send_allowed(ints, reals, layout, index * layout.senders_stride)
 
 
-@inner
+@inner_without_allocation
 def begin_sender(
     ints: Ints, reals: Floats, layout: Layout, flows: Flows, flow: int, row: int, index: int
 ) -> None:
@@ -155,7 +155,7 @@ def begin_sender(
     ints[received : received + layout.words] = 0
 
 
-@inner
+@inner_without_allocation
 def end_flow(ints: Ints, reals: Floats, layout: Layout, flows: Flows, row: int) -> None:
     """End a flow; the next one of its list starts."""
     flow = ints[layout.record + row]
@@ -176,7 +176,7 @@ def end_flow(ints: Ints, reals: Floats, layout: Layout, flows: Flows, row: int) 
         begin_listed(ints, reals, layout, flows, flows.list_of[flow])
 
 
-@inner
+@inner_without_allocation
 def begin_listed(ints: Ints, reals: Floats, layout: Layout, flows: Flows, number: int) -> None:
     """Begin as many flows of a list as wait, if it is long enough."""
     while flows.list_waits[number] > 0:
@@ -189,7 +189,7 @@ def begin_listed(ints: Ints, reals: Floats, layout: Layout, flows: Flows, number
         begin_flow(ints, reals, layout, flows, flow)
 
 
-@inner
+@inner_without_allocation
 def lose_constant(ints: Ints, reals: Floats, layout: Layout, flows: Flows, sender: int, lost: int) -> None:
     """Count a packet of UDP that has arrived or is lost; its flow ends with the last one."""
     row = ints[layout.flow + sender]
@@ -199,7 +199,7 @@ def lose_constant(ints: Ints, reals: Floats, layout: Layout, flows: Flows, sende
         end_flow(ints, reals, layout, flows, row)
 
 
-@inner
+@inner_without_allocation
 def arrive_at_end(
     ints: Ints, reals: Floats, layout: Layout, flows: Flows, sender: int, packet: int, now: int
 ) -> None:
@@ -225,7 +225,7 @@ def arrive_at_end(
 
 
 @run_small_in_python(max_elements=200_000, max_s=15.0)
-@kernel
+@kernel_without_allocation
 def advance(  # noqa: C901
     ints: Ints,
     reals: Floats,
@@ -311,7 +311,7 @@ def advance(  # noqa: C901
     return True
 
 
-@inner
+@inner_without_allocation
 def receive(ints: Ints, layout: Layout, sender: int, number: int, marked: int) -> int:
     """Return the reply to a packet that has arrived, and note it.
 

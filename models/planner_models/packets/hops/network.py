@@ -188,14 +188,18 @@ class PacketNetwork:
                 return status
         return layout.RUNNING
 
-    def set_routes(self, share: sp.csr_array, rows: Ints, flows: Ints, route: Ints) -> None:
+    def set_routes(
+        self, share: sp.csr_array, rows: Ints, flows: Ints, route: Ints, *, may_loop: bool = False
+    ) -> None:
         """Set split tables by shares of demands on links, (K, E), and the demands that flows follow.
 
         rows   demands to make tables for
         flows  active flows, and `route` the demand of each, or -1 where it takes shortest paths
-        raises  InputError where the shares of a demand have a loop
+        raises  InputError where the shares of a demand have a loop, unless they may
         """
-        key, table, slots = build_tables(self.links, share, rows, self.state.at.links_stride)
+        key, table, slots = build_tables(
+            self.links, share, rows, self.state.at.links_stride, may_loop=may_loop
+        )
         taken = np.zeros(len(slots), np.int64)
         self.hops = self.hops._replace(key=key, table=table, slots=slots, taken=taken)
         self._take_routes(flows, np.repeat(route[:, None], self.settings.subflows, axis=1))

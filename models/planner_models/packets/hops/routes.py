@@ -17,7 +17,7 @@ from planner_models.packets.hops.forwarding import (
     SLOTS,
     Ints32,
     NextHops,
-    fill_slots,
+    fill_tables,
     hash_number,
 )
 from planner_models.packets.hops.layout import MAX_HOPS
@@ -90,28 +90,29 @@ def build_walks(links: Links, walks: Sequence[Ints], stride: int) -> tuple[Ints,
     return first, walk, walk_node
 
 
-def build_tables(links: Links, share: sp.csr_array, rows: Ints, stride: int) -> tuple[Ints, Ints32, Ints32]:
+def build_tables(
+    links: Links, share: sp.csr_array, rows: Ints, stride: int, *, may_loop: bool = False
+) -> tuple[Ints, Ints32, Ints32]:
     """Return a hash table of node and demand, its rows, and the slots of each (T, 64).
 
     share   (K, E) of each demand on each link
     rows    demands with tables
     stride  of rows of links
-    raises  InputError where the shares of a demand have a loop
+    raises  InputError where the shares of a demand have a loop, unless they may
     """
     flow = sp.csr_array(share)[rows].tocoo()
     demand, link, amount = rows[flow.row], flow.col, flow.data
     positive = amount > WEIGHT_TOLERANCE
     demand, link, amount = demand[positive], link[positive], amount[positive]
-    require_no_loop(links, demand, link)
+    if not may_loop:
+        require_no_loop(links, demand, link)
     keys_of_links = demand.astype(np.int64) * links.nodes + links.tail[link]
     order = np.argsort(keys_of_links, kind="stable")
     keys_of_links, link, amount = keys_of_links[order], link[order], amount[order]
     keys, first = np.unique(keys_of_links, return_index=True)
-    ends = np.r_[first, len(keys_of_links)][1:]
-    slots = np.empty((len(keys), SLOTS), dtype=np.int32)
-    for row, (start, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
-        leaving = link[start:end]
-        slots[row] = leaving[fill_slots(amount[start:end])] * stride
+    slots = np.zeros((0, SLOTS), np.int32)
+    if len(keys):
+        slots = (fill_tables(amount, link, first) * stride).astype(np.int32)
     size = 1 << max(2 * len(keys), 1).bit_length()
     key, table = np.full(size, NO_TABLE, np.int64), np.full(size, NO_TABLE, np.int32)
     for row, (number, hashed) in enumerate(zip(keys.tolist(), hash_number(keys).tolist(), strict=True)):

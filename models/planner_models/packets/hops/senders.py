@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import inner
+from planner.compiled import inner_without_allocation
 from planner_models.packets import controls
 from planner_models.packets.controls import BBR, CONTROLS, DCTCP, bbr
 from planner_models.packets.controls.dctcp import follow_mark
@@ -36,7 +36,7 @@ UDP: Final = len(CONTROLS)
 MAX_BACKOFF: Final = 10  # doublings of the timeout
 
 
-@inner
+@inner_without_allocation
 def transmit(ints: Ints, reals: Floats, layout: Layout, sender: int, number: int) -> bool:
     """Send a packet; return whether the host's queue loses it."""
     now = reals[NOW]
@@ -56,7 +56,7 @@ def transmit(ints: Ints, reals: Floats, layout: Layout, sender: int, number: int
     return send_packet(ints, reals, layout, ints[layout.first_link + sender], code, int(now))
 
 
-@inner
+@inner_without_allocation
 def timeout_ticks(ints: Ints, reals: Floats, layout: Layout, sender: int) -> float:
     """Return the time without a reply after which a sender sends again (RFC 6298)."""
     timeout = reals[LEAST_TIMEOUT_TICKS]
@@ -67,7 +67,7 @@ def timeout_ticks(ints: Ints, reals: Floats, layout: Layout, sender: int) -> flo
     return float(np.floor(timeout * 2.0 ** min(ints[layout.backoff + sender], MAX_BACKOFF)))
 
 
-@inner
+@inner_without_allocation
 def can_send(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     """Return whether a sender's window and its data allow another packet."""
     number = ints[layout.next_number + sender]
@@ -83,7 +83,7 @@ def can_send(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     return bool(has_data and in_flight < window)
 
 
-@inner
+@inner_without_allocation
 def send_allowed(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Send the packets that window, data and pace allow, and set the timer."""
     is_paced = ints[layout.control + sender] == BBR
@@ -100,14 +100,14 @@ def send_allowed(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None
         ints[layout.outstanding + sender] += 1
 
 
-@inner
+@inner_without_allocation
 def set_deadline(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Set the timeout of a sender with packets on their way, from now on."""
     reals[layout.deadline_ticks + sender] = reals[NOW] + timeout_ticks(ints, reals, layout, sender)
     set_timer(ints, reals, layout, sender, reals[layout.deadline_ticks + sender])
 
 
-@inner
+@inner_without_allocation
 def process_reply(
     ints: Ints, reals: Floats, layout: Layout, sender: int, expected: int, is_marked: bool
 ) -> int:
@@ -148,7 +148,7 @@ def process_reply(
     return max(int(newly), 0)
 
 
-@inner
+@inner_without_allocation
 def advance_window(ints: Ints, reals: Floats, layout: Layout, sender: int, newly: int) -> None:
     """Change the window for packets that are acknowledged, and set the timer (RFC 6582, 3.2)."""
     sets_timer = True
@@ -172,7 +172,7 @@ def advance_window(ints: Ints, reals: Floats, layout: Layout, sender: int, newly
         set_deadline(ints, reals, layout, sender)
 
 
-@inner
+@inner_without_allocation
 def notice_duplicate(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Count a repeated reply; after some of them send the first packet again (RFC 6582, 3.2)."""
     ints[layout.duplicates + sender] += 1
@@ -195,7 +195,7 @@ def notice_duplicate(ints: Ints, reals: Floats, layout: Layout, sender: int) -> 
         set_deadline(ints, reals, layout, sender)
 
 
-@inner
+@inner_without_allocation
 def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, newly: int) -> None:
     """Grow the window: by a packet for each in slow start, and else as the control does."""
     control = ints[layout.control + sender]
@@ -212,7 +212,7 @@ def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, newly: i
     reals[layout.window + sender] = min(reals[layout.window + sender], float(ints[LARGEST_WINDOW]))
 
 
-@inner
+@inner_without_allocation
 def coupled_growth(ints: Ints, reals: Floats, layout: Layout, sender: int, newly: int) -> float:
     """Return the growth of a subflow's window, which is coupled to those of the others (RFC 6356, 3)."""
     subflows = ints[SUBFLOWS]
@@ -231,7 +231,7 @@ def coupled_growth(ints: Ints, reals: Floats, layout: Layout, sender: int, newly
     return float(min(largest / (rates * rates) * newly, newly / window))
 
 
-@inner
+@inner_without_allocation
 def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, expected: int) -> None:
     """Update the estimate of the round trip, by one packet at a time (RFC 6298)."""
     ints[layout.backoff + sender] = 0
@@ -249,7 +249,7 @@ def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, expected:
             reals[layout.smooth_rtt_ticks + sender] += (trip - reals[layout.smooth_rtt_ticks + sender]) / 8
 
 
-@inner
+@inner_without_allocation
 def send_constant(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Send the next packet of UDP, and set the timer to the one after it."""
     flow = ints[layout.flow + sender]
@@ -265,7 +265,7 @@ def send_constant(ints: Ints, reals: Floats, layout: Layout, sender: int) -> Non
                 set_timer(ints, reals, layout, sender, reals[NOW])
 
 
-@inner
+@inner_without_allocation
 def expire_timer(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     """Run the due action of a sender, and set its timer to the next one; return whether it has timed out."""
     is_timeout = reals[layout.deadline_ticks + sender] <= reals[NOW]

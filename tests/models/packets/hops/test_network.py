@@ -172,6 +172,18 @@ def test_scattered_packets_take_both_spines_evenly() -> None:
     assert network.of("accepted")[4:6].tolist() == [100, 100]
 
 
+@pytest.mark.parametrize("mode", ["split", "split_random"])
+def test_a_flow_that_no_plan_schedules_is_not_split(mode: str) -> None:
+    network = build_network(
+        make_links(LEAVES),
+        make_flows(0, 2, [200], mode=MODES.index(mode)),
+        PacketSettings(),
+        ends=np.arange(4),
+    )
+    network.advance(1e6)
+    assert sorted(network.of("accepted")[4:6].tolist()) == [0, 200]
+
+
 def test_split_flows_take_the_shares_of_their_tables() -> None:
     links = make_links(LEAVES)
     network = build_network(

@@ -388,13 +388,16 @@ class Twin:
         if mode == SOURCE:
             mode, route = HASH, -1
         if packet.is_reply:
+            scattered = {SPLIT: SCATTER, SPLIT_RANDOM: SCATTER_RANDOM} if route >= 0 else {}
+            mode = HASH if how["acks"] == "hashed" else scattered.get(mode, mode)
             target, route, seed = flow.source, -1, seed + 1
-            mode = HASH if how["acks"] == "hashed" else mode
         slots = how["tables"].get((route, node))
         choices = slots if slots is not None else how["hops"][node, target]
         key, turns = ((route, node), self.taken) if slots is not None else ((node, target), self.turns)
         if len(choices) == 1:
             return int(choices[0])
+        # a flow that no plan schedules is not split
+        mode = HASH if slots is None and mode in (SPLIT, SPLIT_RANDOM) else mode
         if mode == HASH:
             return int(choices[mixed(seed + node) % len(choices)])
         if mode in (SCATTER_RANDOM, SPLIT_RANDOM):
