@@ -31,14 +31,17 @@ from planner_models.flowrecords.protocols import NUMBERS
 from planner_models.flowrecords.reading import ReadFile, read_records
 from planner_models.flowrecords.records import UNKNOWN, FlowRecords, address_text
 from planner_models.flowrecords.tables import (
+    COUNTERS,
     EXPORTERS,
     PORTS,
     PREFIXES,
+    CounterFile,
     ExporterFile,
     PortFile,
     PrefixFile,
     read_optional,
 )
+from planner_models.flowrecords.verification import compare_counters, describe_error, require_counted_once
 
 Statistic = Literal["mean", "p95", "max"]
 Unmapped = Literal["error", "drop", "outside"]
@@ -64,6 +67,7 @@ class RecordFiles:
     prefixes: PrefixFile
     exporters: ExporterFile = None
     ports: PortFile = None
+    counters: CounterFile = None
     record_columns: Annotated[
         str | None,
         Field(description="columns of other files: 'start=when, source=from, target=to, bytes=volume'"),
@@ -110,6 +114,7 @@ class Report:
     Of all bytes, those of duplicates are removed first; the others are mapped (between two nodes), local
     (within one), or without a prefix.
 
+    repeated   bytes that another exporter saw too, whether they are removed or not
     unmapped   bytes by /24 or /48 without a prefix, the largest first
     samplings  exporters by their sampling, in words
     """
@@ -118,6 +123,7 @@ class Report:
     files: int
     octets: float
     removed: float
+    repeated: float
     mapped: float
     local: float
     dropped: float
@@ -128,7 +134,7 @@ class Report:
     @property
     def ratio(self) -> float:
         """Mean number of times that a byte was counted before duplicates were removed."""
-        remaining = self.octets - self.removed
+        remaining = self.octets - self.repeated
         return self.octets / remaining if remaining > 0 else np.nan
 
     def lines(self) -> list[str]:
@@ -232,6 +238,12 @@ def read_demands(
         records, prefix_map, cleaning, bucket_s=bucket_s, exporters=exporters, ports=ports, files=read
     )
     note_demands(demands, files.path.name)
+    if cleaning.duplicates == "none":
+        require_counted_once(demands.report.ratio, files.path.name)
+    counters = read_optional(COUNTERS, files.counters)
+    if counters is not None:
+        octets = demands.octets.sum(axis=1)
+        compare_counters(demands.nodes, (demands.source, demands.target), octets, counters, files.path.name)
     return demands
 
 
@@ -278,25 +290,24 @@ def find_demands(
             f"must be at most {MAX_BUCKETS:,}"
         )
     pieces = spread_records(records, buckets)
-    counts_once = keep_once(records, pieces, octets, cleaning.duplicates, exporters)
-    removed = float((octets[pieces.record] * pieces.share)[~counts_once].sum())
-    pieces = pieces.select(counts_once)
+    pieces, removed, repeated = _count_once(records, pieces, octets, cleaning.duplicates, exporters)
     source, target = _nodes(records, prefix_map, cleaning)
     is_mapped = (source != NO_NODE) & (target != NO_NODE)
     code, classes = _classes(records, ports)
     piece_octets = octets[pieces.record] * pieces.share
     report = _report(
-        records, rate, piece_octets, pieces, source, target, removed, float(octets.sum()), len(files)
+        records,
+        rate,
+        piece_octets,
+        pieces,
+        source,
+        target,
+        removed,
+        repeated,
+        float(octets.sum()),
+        len(files),
     )
-    if cleaning.unmapped == "error" and report.dropped > cleaning.max_unmapped * max(
-        report.octets - removed, 1.0
-    ):
-        shown = ", ".join(report.unmapped)
-        raise InputError(
-            f"prefixes: {report.dropped / max(report.octets - removed, 1.0):.1%} of bytes have an address "
-            f"without a prefix, must be at most {cleaning.max_unmapped:.1%}: {shown}; add prefixes, or set "
-            "unmapped"
-        )
+    _require_prefixes(report, cleaning)
     is_used = (is_mapped & (source != target))[pieces.record]
     demand, table = _pairs(source, target, code, pieces.record[is_used], len(prefix_map.nodes), len(classes))
     if len(table[0]) * buckets.count > MAX_CELLS:
@@ -328,6 +339,33 @@ def find_demands(
         report=report,
         files=files,
     )
+
+
+def _count_once(
+    records: FlowRecords,
+    pieces: Pieces,
+    octets: Floats,
+    duplicates: Duplicates,
+    exporters: pd.DataFrame | None,
+) -> tuple[Pieces, float, float]:
+    """Return the pieces that count, and the bytes that are removed, and that other exporters saw too."""
+    piece_octets = octets[pieces.record] * pieces.share
+    counts_once = keep_once(records, pieces, octets, duplicates, exporters)
+    removed = repeated = float(piece_octets[~counts_once].sum())
+    if duplicates == "none":
+        repeated = float(piece_octets[~keep_once(records, pieces, octets, "exporter", exporters)].sum())
+    return pieces.select(counts_once), removed, repeated
+
+
+def _require_prefixes(report: Report, cleaning: Cleaning) -> None:
+    """Raise InputError where more than the allowed share of bytes has an address without a prefix."""
+    total = max(report.octets - report.removed, 1.0)
+    if cleaning.unmapped == "error" and report.dropped > cleaning.max_unmapped * total:
+        shown = ", ".join(report.unmapped)
+        raise InputError(
+            f"prefixes: {report.dropped / total:.1%} of bytes have an address without a prefix, must be at "
+            f"most {cleaning.max_unmapped:.1%}: {shown}; add prefixes, or set unmapped"
+        )
 
 
 def _nodes(records: FlowRecords, prefix_map: PrefixMap, cleaning: Cleaning) -> tuple[Ints, Ints]:
@@ -389,6 +427,7 @@ def _report(
     source: Ints,
     target: Ints,
     removed: float,
+    repeated: float,
     total: float,
     files: int,
 ) -> Report:
@@ -415,6 +454,7 @@ def _report(
         files=files,
         octets=total,
         removed=removed,
+        repeated=repeated,
         mapped=float(by_record[is_mapped & ~is_local].sum()),
         local=float(by_record[is_local].sum()),
         dropped=float(by_record[~is_mapped].sum()),
@@ -452,7 +492,7 @@ def note_demands(demands: Demands, where: str) -> None:
     """Add notes on the forms, the uses of bytes, assumptions and doubts."""
     for file in demands.files:
         add_note(f"{file.path.name}: is read as {file.form}, {file.records:,} records")
-    for line in demands.report.lines():
+    for line in [*demands.report.lines(), *describe_error(demands.relative_error())]:
         add_note(f"{where}: {line}")
     missing = np.flatnonzero(demands.is_missing)
     if len(missing):

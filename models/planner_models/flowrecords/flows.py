@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -14,8 +15,9 @@ from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.flowrecords.captures import flow_begins
 from planner_models.flowrecords.cleaning import find_sampling, keep_once, make_buckets, spread_records
-from planner_models.flowrecords.demands import Cleaning, RecordFiles
+from planner_models.flowrecords.demands import Cleaning, RecordFiles, list_files
 from planner_models.flowrecords.prefixes import NO_NODE, PrefixMap, make_prefix_map
+from planner_models.flowrecords.reading import read_records
 from planner_models.flowrecords.records import FLOW_KEY, FlowRecords
 from planner_models.flowrecords.tables import EXPORTERS, PREFIXES, read_optional
 
@@ -80,6 +82,35 @@ def read_flows(files: RecordFiles, cleaning: Cleaning, joining: Joining, *, with
     return find_flows(
         records, prefix_map, cleaning, joining, exporters=exporters, within=within, where=files.path.name
     )
+
+
+def read_flow_sizes(path: Path, *, idle_s: float = 30.0) -> Floats:
+    """Return the bytes of each flow in flow records, counted once and joined, shape (F,).
+
+    Records that do not say their sampling count as unsampled.
+
+    raises  InputError where files are faulty, or a record is sampled
+    """
+    records, _ = read_records(list_files(path), idle_s=idle_s)
+    rate = find_sampling(records, sampling=1)
+    _require_unsampled(rate, path.name)
+    pieces = spread_records(records, make_buckets(records, None))
+    records = records.select(keep_once(records, pieces, records.octets.astype(float), "exporter", None))
+    records, first, _ = _find_first(records, idle_s)
+    octets = np.add.reduceat(records.octets.astype(float), first)
+    if not (octets > 0).any():
+        raise InputError(f"{path.name}: has no flow with bytes")
+    add_note(f"{path.name}: {len(records):,} records are {len(octets):,} flows, whose sizes are read")
+    return octets[octets > 0]
+
+
+def _require_unsampled(rate: Ints, where: str) -> None:
+    """Raise InputError where records are sampled."""
+    if (rate > 1).any():
+        raise InputError(
+            f"{where}: records are sampled, one packet of {int(rate.max()):,}, which misses small flows and "
+            "distorts sizes; take unsampled records, or a file of sizes"
+        )
 
 
 def find_flows(

@@ -17,6 +17,7 @@ TABLES: Final[Mapping[str, frozenset[str]]] = {
     "prefixes": frozenset({"prefix"}),
     "exporters": frozenset({"exporter"}),
     "ports": frozenset({"protocol", "target_port", "class"}),
+    "counters": frozenset({"node", "sent_bytes"}),
     "network": frozenset({"tail", "head"}),
 }
 """Columns by which a table beside the records is recognized, by the parameter that names it."""

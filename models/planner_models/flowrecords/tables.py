@@ -44,6 +44,17 @@ PORTS: Final = Table(
         "class": label("traffic class of flows to it, and of answers from it"),
     },
 )
+COUNTERS: Final = Table(
+    name="counters",
+    about="bytes that the interface counters of a node have counted in the time of the records",
+    columns={
+        "node": label("the node", other_names=("site", "pop", "router", "rack", "location")),
+        "sent_bytes": number(
+            "bytes that enter the network here, as SNMP has them", at_least=0, may_be_blank=True
+        ),
+        "received_bytes": number("bytes that leave it here", at_least=0, may_be_blank=True, optional=True),
+    },
+)
 BOUNDARIES: Final = ("external", "internal")
 
 PrefixFile = Annotated[Path, Field(description="table prefix, node: addresses of each node, longest match")]
@@ -51,6 +62,11 @@ ExporterFile = Annotated[
     Path | None, Field(description="table exporter, input?, sampling?, boundary? (external or internal)")
 ]
 PortFile = Annotated[Path | None, Field(description="table protocol, target_port, class of demands")]
+
+CounterFile = Annotated[
+    Path | None,
+    Field(description="table node, sent_bytes, received_bytes? of interface counters, to check the records"),
+]
 
 
 def read_optional(table: Table, path: Path | None) -> pd.DataFrame | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import planner
 from planner.errors import InputError
 from planner.scenarios.from_files import write_scenario
 from planner_models import circuitflows, circuits, coflows, flowtables
@@ -67,6 +68,8 @@ def test_a_capture_gives_the_headers_of_connections(tmp_path: Path) -> None:
     )
     assert problem.flows["packets"].tolist() == [2.0] * 4
     assert "ip_src=10.1.0.1" in " ".join(problem.flows["header"])
+    misses = planner.compare(problem, designs=["microflows", "fewest_misses"]).metrics["misses"]
+    assert misses.tolist() == [4, 1]  # one for each connection, and one for all, as one filter decides them
 
 
 LINKS = "tail,head,capacity_mbps\na,b,100\nb,c,100\nc,a,100\nb,a,100\nc,b,100\na,c,100\n"
