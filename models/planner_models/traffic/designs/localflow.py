@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.search.tolerances import FEASIBILITY, ROUNDING
@@ -36,6 +37,10 @@ Rebalance = Annotated[
     bool,
     Field(description="size bins by the capacity of the next switches (4.3); otherwise all bins are equal"),
 ]
+WholeClasses = Annotated[
+    tuple[str, ...],
+    Field(description="traffic classes whose demands are never split, such as UDP; packed before the others"),
+]
 RoundCount = Annotated[
     int, Field(gt=0, description="with elastic rates: the most scheduling intervals until rates converge")
 ]
@@ -55,6 +60,7 @@ def route(
     rates: Rates = "given",
     rounds: RoundCount = 10,
     seed: Seed = 0,
+    whole_classes: WholeClasses = (),
 ) -> Decision[Routing]:
     """Balance the traffic to each destination over each switch's shortest next hops, with few split flows.
 
@@ -62,9 +68,14 @@ def route(
     measure again, as TCP reaches new rates, until these converge; the plan is that of the last
     interval. Switches know no paths: tunnels, latency limits and rules do not count.
 
-    source  Sen et al. 2013, Algorithm 1; section 4.3 for failures
+    Demands that may not be split are packed first, by increasing rate, each into the emptiest bin. So no
+    bin exceeds its size by more than the slack, or the largest of their rates.
+
+    raises  InputError for classes that no demand has
+    source  Sen et al. 2013, Algorithm 1; section 4.3 for failures, section 8 for UDP
     """
-    return _iterate(problem, delta, policy, rebalance, rates, rounds, seed)
+    packing = Packing(delta=delta, policy=policy, is_whole=problem.in_classes(whole_classes, "whole_classes"))
+    return _iterate(problem, packing, rebalance, rates, rounds, seed)
 
 
 @shed_unreachable_by_demand
@@ -83,19 +94,32 @@ def route_whole(
 
     source  Sen et al. 2013, sections 1 and 4.2
     """
-    return _iterate(problem, np.inf, policy, rebalance, rates, rounds, seed)
+    packing = Packing(delta=np.inf, policy=policy)
+    return _iterate(problem, packing, rebalance, rates, rounds, seed)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Packing:
+    """How flows are packed into bins.
+
+    delta     slack, as a fraction of a link's capacity
+    policy    order of flows that may be split
+    is_whole  (K,) the demands that may not; None: none of them
+    """
+
+    delta: float
+    policy: Order = "increasing"
+    is_whole: Bools | None = None
 
 
 def _iterate(
-    problem: Traffic, delta: float, policy: Order, rebalance: bool, rates: Rates, rounds: int, seed: int
+    problem: Traffic, packing: Packing, rebalance: bool, rates: Rates, rounds: int, seed: int
 ) -> Decision[Routing]:
     hops = next_hops.find_next_hops(problem)
     random = np.random.default_rng(seed)
     measured = problem.rate_mbps
     for _ in range(1 if rates == "given" else rounds):
-        share = link_shares(
-            problem, hops, measured, delta=delta, policy=policy, rebalance=rebalance, random=random
-        )
+        share = link_shares(problem, hops, measured, packing, rebalance=rebalance, random=random)
         previous, measured = measured, tcp_rates(problem, share, rates)
         if (np.abs(measured - previous) <= RATE_TOLERANCE * problem.rate_mbps).all():
             break
@@ -106,9 +130,8 @@ def link_shares(
     problem: Traffic,
     hops: NextHops,
     rate_mbps: Floats,
+    packing: Packing,
     *,
-    delta: float,
-    policy: Order = "increasing",
     rebalance: bool = True,
     random: np.random.Generator,
 ) -> sp.csr_array:
@@ -119,8 +142,10 @@ def link_shares(
     """
     smallest = 1e-9 * float(problem.rate_mbps.max(initial=0.0))
     rate = np.where(problem.rate_mbps > 0, np.maximum(rate_mbps, smallest), 0.0)
+    order = ORDER_CODES[packing.policy]
+    is_whole = np.zeros(len(rate), bool) if packing.is_whole is None else packing.is_whole
     demand, link, amount = _schedule_network(
-        hops, problem.capacity_mbps, rate, delta, ORDER_CODES[policy], rebalance, random
+        hops, problem.capacity_mbps, rate, is_whole, packing.delta, order, rebalance, random
     )
     shape = (len(problem.demands), len(problem.links))
     return sp.csr_array(sp.coo_array((amount / rate[demand], (demand, link)), shape=shape))
@@ -134,19 +159,25 @@ def schedule_switch(
     delta: float,
     policy: Order = "increasing",
     seed: int = 0,
+    is_whole: ArrayLike = (),
 ) -> tuple[Ints, Ints, Floats]:
     """Run Algorithm 1 at one switch with links that all lead to every destination.
 
     destination, rate  (F,) target of each flow, numbered from 0, and its rate
     delta              in the unit of the rates
+    is_whole           (F,) flows that may not be split; none where it is empty
     returns            (P,) flow, link and rate of each subflow; destinations are scheduled by number
     """
     destination = np.asarray(destination, dtype=np.int64)
+    whole = np.zeros(len(destination), bool)
+    if np.size(is_whole):
+        whole[:] = is_whole
     order = np.argsort(destination, kind="stable")
     first = np.searchsorted(destination[order], np.arange(int(destination.max(initial=-1)) + 2))
     flow, link, amount = _schedule_switch(
         first.astype(np.int64),
         np.asarray(rate, dtype=float)[order],
+        whole[order],
         links,
         float(delta),
         ORDER_CODES[policy],
@@ -170,9 +201,10 @@ class _Subflows(NamedTuple):
 
 
 @njit(cache=True)
-def _bin_pack(rate, size, delta, order, residual, packed):  # type: ignore[no-untyped-def]
+def _bin_pack(rate, is_whole, size, delta, order, residual, packed):  # type: ignore[no-untyped-def]
     """Pack flows of `rate` (F,) into bins of `size` (B,) (BINPACK); return the number of subflows.
 
+    Flows of `is_whole` (F,) come first, by increasing rate, and are not split.
     Writes residual (B,), and the subflows to `packed`.
     """
     flow, bin_, amount = packed
@@ -187,6 +219,9 @@ def _bin_pack(rate, size, delta, order, residual, packed):  # type: ignore[no-un
         sequence = np.argsort(-rate, kind="mergesort")
     else:
         sequence = np.arange(count)
+    if is_whole.any():
+        by_rate = np.argsort(rate, kind="mergesort")
+        sequence = np.concatenate((by_rate[is_whole[by_rate]], sequence[~is_whole[sequence]]))
     remaining = rate[sequence]
     subflows, i = 0, 0
     while i < count:
@@ -195,7 +230,7 @@ def _bin_pack(rate, size, delta, order, residual, packed):  # type: ignore[no-un
             if residual[other] > residual[b]:
                 b = other
         flow[subflows], bin_[subflows] = sequence[i], b
-        if remaining[i] > residual[b] + delta + tolerance:
+        if not is_whole[sequence[i]] and remaining[i] > residual[b] + delta + tolerance:
             amount[subflows] = residual[b]
             remaining[i] -= residual[b]
             residual[b] = 0.0
@@ -251,7 +286,7 @@ def _match_bins(size, filled, load, random, link_of):  # type: ignore[no-untyped
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
-def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[no-untyped-def]
+def _schedule_switch(first, rate, is_whole, links, delta, order, random):  # type: ignore[no-untyped-def]
     count = len(rate)
     limit = count + 2 * links * (len(first) - 1)
     flow = np.empty(limit, dtype=np.int64)
@@ -266,7 +301,7 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
             continue
         size[:] = add_up(rates) / links
         packed = _Subflows(flow[subflows:], link[subflows:], amount[subflows:])
-        new = _bin_pack(rates, size, delta, order, residual, packed)
+        new = _bin_pack(rates, is_whole[first[d] : first[d + 1]], size, delta, order, residual, packed)
         _match_bins(size, size - residual, load, random, link_of)
         for j in range(subflows, subflows + new):
             flow[j] += first[d]
@@ -301,7 +336,7 @@ class _Arrivals(NamedTuple):
 
 @run_small_in_python(max_elements=5_000)
 @njit(cache=True)
-def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]
+def _schedule_network(hops, capacity, rate, is_whole, delta, order, rebalance, random):  # type: ignore[no-untyped-def]
     """Run Algorithm 1 at every switch, destination by destination, farthest switch first.
 
     Returns demand, link and rate of each subflow.
@@ -339,7 +374,8 @@ def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  #
             bin_link = np.empty(bins, dtype=np.int64)
             limit = len(flows) + 2 * bins
             packed = _Subflows(np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit))
-            new = _bin_pack(rates, size, delta * smallest_capacity, order, residual, packed)
+            slack = delta * smallest_capacity
+            new = _bin_pack(rates, is_whole[flows], size, slack, order, residual, packed)
             _match_bins(size, size - residual, load[links], random, bin_link)
             arrivals = _enlarge(arrivals, subflows + new)
             for j in range(new):

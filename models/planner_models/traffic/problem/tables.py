@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -14,7 +15,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.tables import file_name
-from planner.errors import InputError
+from planner.errors import InputError, did_you_mean
 from planner_models.graphs.distances import find_distances
 from planner_models.graphs.indexing import index_distinct
 from planner_models.networks.classes import order_classes
@@ -230,6 +231,19 @@ class TrafficTables:
             where = file_name(table, "table")
             raise InputError(f"{where}: column 'class' is missing; demands have classes")
         return find_names(pd.Index(self.class_table["class"]), table["class"])
+
+    def in_classes(self, names: Sequence[str], parameter: str) -> Bools:
+        """Return the demands of some classes, (K,); InputError that names the parameter for unknown ones."""
+        if not names:
+            return np.zeros(len(self.demands), bool)
+        if "class" not in self.demands:
+            raise InputError(f"{parameter}: is '{names[0]}', but demands have no column class")
+        classes = self.demands["class"].astype(str)
+        for name in names:
+            if name not in set(classes):
+                near = did_you_mean(name, sorted(set(classes)))
+                raise InputError(f"{parameter}: no demand has the class '{name}'{near}")
+        return classes.isin(list(names)).to_numpy(bool)
 
     @cached_property
     def commodity(self) -> Ints:

@@ -15,6 +15,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.tables import SHOWN_ROWS, shorten_faults
 from planner.errors import InputError
 from planner.io.text_files import read_text
+from planner_models.flowrecords.flows import read_flow_sizes
 from planner_models.traffic.problem.problem import Traffic
 
 MBIT_PER_BYTE: Final = 8e-6  # Mbit of a byte
@@ -122,20 +123,27 @@ class Lognormal:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlowSizes:
-    """A cumulative distribution of flow size; sizes between two points are equally likely.
+    """A cumulative distribution of flow size; between two points sizes, or logarithms, are equally likely.
 
     size_bytes   (P,) ascending, at least 0
     probability  (P,) that a flow is no larger, ascending, from 0 to 1
+    is_log       whether the probability is linear in the logarithm of the size: between points far apart, as
+                 10 kB and 10 MB, a linear one draws far too many large flows
     """
 
     size_bytes: Floats
     probability: Floats
+    is_log: bool = False
 
     def __post_init__(self) -> None:
         size, probability = np.asarray(self.size_bytes, float), np.asarray(self.probability, float)
         if size.ndim != 1 or size.shape != probability.shape or len(size) < 2:
             raise InputError("flow sizes: need two or more points, each a size and a probability")
         faults = list(_faults(size, probability))
+        if self.is_log and size[0] <= 0:
+            faults.append(
+                f"flow sizes, point 1: size is {size[0]:g} bytes, must be greater than 0 for logarithms"
+            )
         if faults:
             raise InputError(*shorten_faults(faults, "flow sizes", "of the distribution that are wrong"))
         if probability[0] > 0:  # the probability of the first size
@@ -150,8 +158,9 @@ class FlowSizes:
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the size, in bytes, that flows exceed with 1 - probability."""
-        quantile: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
-        return quantile
+        size = np.log(self.size_bytes) if self.is_log else self.size_bytes
+        quantile: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, size)
+        return np.exp(quantile) if self.is_log else quantile
 
     def share_below(self, size_bytes: float) -> float:
         """Return the probability that a flow is no larger."""
@@ -159,22 +168,45 @@ class FlowSizes:
         if after in (0, len(self.size_bytes)):
             return float(after > 0)
         low, high = self.size_bytes[after - 1], self.size_bytes[after]
-        fraction = (size_bytes - low) / (high - low)
+        fraction = (
+            math.log(size_bytes / low) / math.log(high / low)
+            if self.is_log
+            else (size_bytes - low) / (high - low)
+        )
         return float(
             self.probability[after - 1] + fraction * (self.probability[after] - self.probability[after - 1])
         )
 
     def mean_bytes(self) -> float:
         """Return the mean size in bytes, before rounding to integers."""
-        middle = (self.size_bytes[1:] + self.size_bytes[:-1]) / 2
+        lower, upper = self.size_bytes[:-1], self.size_bytes[1:]
+        middle = (lower + upper) / 2
+        if self.is_log:
+            is_wide = upper > lower
+            ratio = np.log(np.where(is_wide, upper / lower, math.e))
+            middle = np.where(is_wide, (upper - lower) / ratio, lower)
         return float(np.diff(self.probability) @ middle)
 
 
-def read(path: Path) -> FlowSizes:
+def read_recorded(path: Path, *, idle_s: float = 30.0) -> FlowSizes:
+    """Read the sizes of flows in flow records, each as likely as the others.
+
+    path    a file of flow records, or their folder; those that do not say their sampling count all packets
+    raises  InputError where the files are none, or the records are sampled, which misses small flows
+    """
+    octets = np.sort(read_flow_sizes(path, idle_s=idle_s))
+    if len(octets) == 1:
+        octets = np.repeat(octets, 2)
+    return FlowSizes(size_bytes=octets, probability=np.arange(1, len(octets) + 1) / len(octets))
+
+
+def read(path: Path, *, is_log: bool = False) -> FlowSizes:
     """Read a distribution from a text file: a size in bytes and a probability on each line.
 
     Columns are separated by blanks, tabs or a comma; text after # is ignored. Probabilities are
     shares, or percent where the last is 100.
+
+    is_log  whether the probability is linear in the logarithm of the size between two lines
 
     raises  InputError with the first lines that are wrong
     """
@@ -201,7 +233,8 @@ def read(path: Path) -> FlowSizes:
         )
     sizes, shares = np.array(points).T
     try:
-        return FlowSizes(size_bytes=sizes, probability=shares / 100 if shares[-1] == 100 else shares)
+        shares = shares / 100 if shares[-1] == 100 else shares
+        return FlowSizes(size_bytes=sizes, probability=shares, is_log=is_log)
     except InputError as error:
         raise InputError(*(f"{path.name}: {fault}" for fault in error.faults)) from None
 

@@ -16,6 +16,7 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from pydantic import Field
 
 from planner.contract import control_loop
@@ -23,9 +24,11 @@ from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision, Design
 from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Metric
+from planner.contract.notes import add_note
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError
-from planner_models.packets.hops.network import PacketSettings
+from planner_models.graphs.distances import find_distances
+from planner_models.packets.hops.network import BITS_PER_BYTE, PacketSettings
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE
@@ -39,6 +42,8 @@ from planner_models.traffic.simulation.flow_scheduler import (
 from planner_models.traffic.simulation.packet_network import (
     MIXED,
     UDP_NAME,
+    US_PER_MS,
+    US_PER_S,
     LinkFailure,
     PacketExecution,
     PacketFlows,
@@ -46,7 +51,10 @@ from planner_models.traffic.simulation.packet_network import (
     draw_queues_over_time,
 )
 from planner_models.traffic.simulation.planned_routes import routes_of_plan
+from planner_models.traffic.simulation.staged_update import UpdateTiming
 
+SETTLING_TRIPS: Final = 20
+"""Round trips in which a window can grow from its first size to that of a link, and be cut a few times."""
 SMALL_BYTES: Final = 125_000
 """Size below which a flow counts as small."""
 SPLITTING: Final = {"packet_scatter": "scatter", "localflow": "split"}
@@ -141,6 +149,7 @@ class PacketRun:
     senders: PacketFlows
     failure: LinkFailure
     timing: ControlTiming
+    update: UpdateTiming
     until_s: float
     warm_up_s: float
     frames: bool
@@ -156,6 +165,7 @@ def simulate_packets(
     """
     recorder = FrameRecorder(run.until_s, is_on=run.frames)
     design = scheduler.design
+    note_short_times(problem, run, is_measured=design is not None and run.model.decides == "measured")
     execution = PacketExecution(
         problem,
         dynamics,
@@ -165,6 +175,7 @@ def simulate_packets(
         mode=run.model.mode_of(design),
         until_s=run.until_s,
         recorder=recorder,
+        update_s=run.update.update_s,
     )
     controllers: list[Controller[PacketRouteUpdate]] = []
     if design is not None and run.model.decides == "once":
@@ -190,6 +201,40 @@ def simulate_packets(
         drawings=(draw_queues_over_time(outcome.tables["queues"]),),
         frames=tuple(recorder.frames),
     )
+
+
+def find_longest_trip_s(problem: Traffic, settings: PacketSettings) -> float:
+    """Return the longest round trip of a packet between empty queues, of demands on fastest paths, s."""
+    bits = settings.packet_bytes * BITS_PER_BYTE
+    delay_us = np.full(len(problem.links), settings.hop_delay_us)
+    if "latency_ms" in problem.links:
+        delay_us = problem.links["latency_ms"].to_numpy(float) * US_PER_MS
+    cost_us = delay_us + bits / problem.capacity_mbps
+    order = np.lexsort((cost_us, problem.head, problem.tail))
+    pair = problem.tail[order] * len(problem.nodes) + problem.head[order]
+    fastest = order[np.r_[True, pair[1:] != pair[:-1]]]
+    shape = (len(problem.nodes), len(problem.nodes))
+    costs = sp.csr_array((cost_us[fastest], (problem.tail[fastest], problem.head[fastest])), shape=shape)
+    distance = find_distances(costs, problem.targets)
+    rows = problem.rate_mbps > 0
+    of_demand = distance[problem.target_row[rows], problem.source[rows]]
+    return 2 * float(of_demand[np.isfinite(of_demand)].max(initial=0.0)) / US_PER_S
+
+
+def note_short_times(problem: Traffic, run: PacketRun, *, is_measured: bool) -> None:
+    """Add warnings where an interval or the whole run is short beside the longest round trip."""
+    trip_s = find_longest_trip_s(problem, run.settings)
+    if is_measured and run.timing.interval_s < trip_s:
+        add_note(
+            f"warning: interval_s is {run.timing.interval_s:g}, less than the longest round trip, "
+            f"{trip_s:.3g} s: rates are measured before replies are back"
+        )
+    passed_s = run.until_s - run.warm_up_s
+    if 0 < passed_s < SETTLING_TRIPS * trip_s:
+        add_note(
+            f"warning: until_s leaves {passed_s:g} s to measure, less than {SETTLING_TRIPS} round trips of "
+            f"{trip_s:.3g} s: windows may not have settled"
+        )
 
 
 def plan_controllers(

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from planner.contract.frames import FrameRecorder
 from planner.contract.table import Table, label, number
 from planner.contract.tolerances import ROUNDING
 from planner.errors import InputError
+from planner_models.graphs.indexing import sum_by_index
 from planner_models.packets.controls import CONTROLS
 from planner_models.packets.hops import layout
 from planner_models.packets.hops.access import AccessNetwork, add_hosts
@@ -46,6 +48,7 @@ from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, Poiss
 from planner_models.traffic.simulation.flow_network import FlowDynamics
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters
 from planner_models.traffic.simulation.planned_routes import PlannedRoutes, SourceRoutes, links_of
+from planner_models.traffic.simulation.staged_update import InstalledTables
 
 US_PER_S: Final = 1e6
 US_PER_MS: Final = 1e3
@@ -119,6 +122,10 @@ class PacketFlows:
             description="packets: share of flows of UDP, which send at a constant rate and are never split",
         ),
     ] = 0.0
+    udp_classes: Annotated[
+        tuple[str, ...],
+        Field(description="packets: traffic classes of demands all of whose flows are of UDP"),
+    ] = ()
     udp_mbps: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="packets: rate of a flow of UDP, Mbit/s")
     ] = 100.0
@@ -189,17 +196,22 @@ class PacketExecution:
         mode: str,
         until_s: float,
         recorder: FrameRecorder,
+        update_s: float = 0.0,
     ) -> None:
         """Build the network at time 0, with flows to come.
 
-        mode  of forwarding, of `forwarding.MODES`; flows of a plan over paths have source routes instead
+        mode      of forwarding, of `forwarding.MODES`; flows of a plan over paths have source routes instead
+        update_s  over which nodes install the tables of a plan one after another
         """
         self._problem, self._settings, self._recorder = problem, settings, recorder
         self._senders, self._mode = senders, MODES.index(mode)
+        self._is_udp = problem.in_classes(senders.udp_classes, "udp_classes")
         self._failure, self._down = failure, failure.find_down(problem)
         self._demands: list[int] = []
         self._plan: PlannedRoutes | None = None
         self._is_planned = False  # whether flows to come have its routes too
+        self._update_s, self._tables = update_s, InstalledTables(problem, dynamics.seed)
+        self._installs: list[tuple[float, Callable[[], None]]] = []
         self._events: list[tuple[float, Callable[[], None]]] = []
         if failure.known_s is not None:
             self._events = [(failure.fails_at_s, self._cut_links), (failure.known_s, self._avoid_links)]
@@ -214,6 +226,7 @@ class PacketExecution:
         self._access: AccessNetwork = add_hosts(links_of(problem), ends, delay_us)
         self._network = self._build(dynamics, ends, until_s)
         self._require_replies(ends)
+        self._require_udp()
         self._progress: list[tuple[float, float]] = [(0.0, 0.0)]
         self._queues: list[tuple[float, float, float, int]] = []
         self._now_s, self._step_s = 0.0, until_s / PROGRESS_STEPS
@@ -228,6 +241,19 @@ class PacketExecution:
         if is_lost.any():
             name = problem.demand_labels[int(np.argmax(is_lost))]
             raise InputError(f"{name}: there is no path back, by which replies to packets return")
+
+    def _require_udp(self) -> None:
+        """Raise InputError where flows of UDP are faster than the links of their source."""
+        problem, mbps = self._routable, self._senders.udp_mbps
+        out_mbps = sum_by_index(problem.tail, problem.capacity_mbps, len(problem.nodes))[problem.source]
+        is_slow = (problem.rate_mbps > 0) & (mbps > out_mbps * (1 + ROUNDING))
+        is_slow &= self._is_udp | (self._senders.udp_share > 0)
+        if is_slow.any():
+            row = int(np.argmax(is_slow))
+            raise InputError(
+                f"udp_mbps is {mbps:g}, must be at most the rate of the links of "
+                f"{problem.demands['source'].iloc[row]}, {out_mbps[row]:g} Mbit/s"
+            )
 
     def _build(self, dynamics: FlowDynamics, ends: Ints, until_s: float) -> PacketNetwork:
         """Return the network with its first flows."""
@@ -298,7 +324,16 @@ class PacketExecution:
     def apply(self, decision: PacketRouteUpdate) -> None:
         """Give observed flows that are active, or all flows, the routes of a plan."""
         self._plan = decision.routes
-        if decision.flow is None:
+        if self._is_staged:
+            groups = self._tables.draw_groups()
+            self._installs = [
+                (
+                    self._now_s + index * self._update_s / len(groups),
+                    partial(self._install, nodes, decision.flow),
+                )
+                for index, nodes in enumerate(groups)
+            ]
+        elif decision.flow is None:
             self._is_planned = True
             self._set_routes(self._flows_to_come())
         else:
@@ -343,6 +378,11 @@ class PacketExecution:
         """Give some flows the routes of the latest plan, without links whose failure is known."""
         if self._plan is None:
             return
+        if self._is_staged:
+            if self._is_known_down.any():
+                self._tables.drop_links(self._is_known_down)
+            self._set_tables(flows)
+            return
         routes = self._plan
         if self._is_known_down.any():
             routes = routes.without_links(self._problem, self._is_known_down)
@@ -357,6 +397,31 @@ class PacketExecution:
         share.resize((share.shape[0], len(self._access.links.tail)))
         # of demands whose flows are rerouted the tables are made; flows of others take shortest paths
         network.set_routes(share, np.unique(row[row >= 0]), flows, row)
+        is_udp = network.flows.control[flows] == UDP
+        network.flows.mode[flows] = np.where(is_udp, HASH, self._mode)
+
+    @property
+    def _is_staged(self) -> bool:
+        """True where nodes install the present plan one after another; paths are changed by their sources."""
+        return self._update_s > 0 and self._plan is not None and not self._plan.is_by_source
+
+    def _install(self, nodes: Ints, flows: Ints | None) -> None:
+        """Install the present plan at some nodes, for observed flows that are active, or for all."""
+        assert self._plan is not None
+        self._tables.install(self._plan, nodes)
+        if self._is_known_down.any():
+            self._tables.drop_links(self._is_known_down)
+        if flows is None:
+            self._is_planned = True
+            flows = self._flows_to_come()
+        self._set_tables(flows[self._network.flows.end_ticks[flows] < 0])
+
+    def _set_tables(self, flows: Ints) -> None:
+        """Give some flows the tables that nodes have installed."""
+        share = self._tables.share.copy()
+        share.resize((share.shape[0], len(self._access.links.tail)))
+        demand, network = self._demand_of(flows), self._network
+        network.set_routes(share, np.unique(demand), flows, demand, may_loop=True)
         is_udp = network.flows.control[flows] == UDP
         network.flows.mode[flows] = np.where(is_udp, HASH, self._mode)
 
@@ -379,9 +444,12 @@ class PacketExecution:
         """Advance packets to a time, and record progress at steps on the way."""
         while self._now_s < until_s:
             step = math.floor(self._now_s / self._step_s * (1 + ROUNDING)) + 1
-            while self._events and self._events[0][0] <= self._now_s:
-                self._events.pop(0)[1]()
-            next_s = self._events[0][0] if self._events else math.inf
+            for events in (self._events, self._installs):
+                while events and events[0][0] <= self._now_s:
+                    events.pop(0)[1]()
+            next_s = min(
+                (events[0][0] for events in (self._events, self._installs) if events), default=math.inf
+            )
             self._now_s = min(until_s, step * self._step_s, next_s)
             while self._network.advance(self._now_s * US_PER_S) == layout.OUT_OF_FLOWS:
                 add_flows(self._network, self._list_following())
@@ -424,7 +492,7 @@ class PacketExecution:
         number = np.arange(first, first + count)
         share = self._senders.udp_share
         udp_before = np.floor(number * share).astype(np.int64)
-        is_udp = np.floor((number + 1) * share) > udp_before
+        is_udp = (np.floor((number + 1) * share) > udp_before) | self._is_udp[demand]
         names = MIXED if self._senders.control == "mixed" else (self._senders.control,)
         control = np.array([CONTROLS.index(name) for name in names])[(number - udp_before) % len(names)]
         return FlowList(

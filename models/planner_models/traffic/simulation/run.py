@@ -20,6 +20,7 @@ from planner_models.traffic.simulation.flow_arrivals import (
     Lognormal,
     Poisson,
     SizeDistribution,
+    read_recorded,
 )
 from planner_models.traffic.simulation.flow_arrivals import read as read_sizes
 from planner_models.traffic.simulation.flow_level_simulation import simulate
@@ -32,6 +33,7 @@ from planner_models.traffic.simulation.packet_level_simulation import (
     simulate_packets,
 )
 from planner_models.traffic.simulation.packet_network import LinkFailure, PacketFlows
+from planner_models.traffic.simulation.staged_update import UpdateTiming
 
 METRICS: Final = (
     Metric(name="throughput_mbps", unit="Mbit/s", better="more", about="mean traffic of all flows together"),
@@ -77,20 +79,37 @@ class OfferedFlows:
         Path | None,
         Field(description="file of sizes in place of lognormal ones: bytes and probability in each line"),
     ] = None
+    size_records: Annotated[
+        Path | None,
+        Field(description="flow records, unsampled, whose flows have the sizes, in place of lognormal ones"),
+    ] = None
+    size_steps: Annotated[
+        Literal["linear", "log"],
+        Field(description="sizes: what is linear between two lines, the size or its logarithm"),
+    ] = "linear"
 
     def dynamics(self, settings: FlowSettings) -> FlowDynamics:
         """Return the flows with their sizes and arrivals."""
         poisson, loop = Poisson(load=self.load), ClosedLoop(flows_per_source=self.flows_per_source)
-        sizes: SizeDistribution = Lognormal(median_bytes=self.median_bytes, sigma=self.sigma)
-        if self.sizes is not None:
-            if (self.median_bytes, self.sigma) != (OfferedFlows.median_bytes, OfferedFlows.sigma):
-                raise InputError("sizes is a file, which excludes median_bytes and sigma")
-            sizes = read_sizes(self.sizes)
         return FlowDynamics(
-            sizes=sizes,
+            sizes=self.read_sizes(),
             arrivals=poisson if self.arrivals == "poisson" else loop,
             **vars(settings),
         )
+
+    def read_sizes(self) -> SizeDistribution:
+        """Return the distribution of sizes; InputError where two are given."""
+        is_lognormal = (self.median_bytes, self.sigma) != (OfferedFlows.median_bytes, OfferedFlows.sigma)
+        name = "sizes" if self.sizes is not None else "size_records"
+        if is_lognormal and (self.sizes is not None or self.size_records is not None):
+            raise InputError(f"{name} is a file, which excludes median_bytes and sigma")
+        if self.sizes is not None and self.size_records is not None:
+            raise InputError("sizes is a file, which excludes size_records")
+        if self.sizes is not None:
+            return read_sizes(self.sizes, is_log=self.size_steps == "log")
+        if self.size_records is not None:
+            return read_recorded(self.size_records)
+        return Lognormal(median_bytes=self.median_bytes, sigma=self.sigma)
 
 
 @spread(
@@ -102,6 +121,7 @@ class OfferedFlows:
     model=Model(),
     senders=PacketFlows(),
     failure=LinkFailure(),
+    update=UpdateTiming(),
     packets=PacketSettings(),
 )
 def run(
@@ -116,6 +136,7 @@ def run(
     model: Model,
     senders: PacketFlows,
     failure: LinkFailure,
+    update: UpdateTiming,
     packets: PacketSettings,
 ) -> SimulationResult:
     """Simulate flows over the network under the control of a design (see `simulate`, `simulate_packets`).
@@ -131,6 +152,7 @@ def run(
             senders=senders,
             failure=failure,
             timing=timing,
+            update=update,
             until_s=until_s,
             warm_up_s=warm_up_s,
             frames=frames,

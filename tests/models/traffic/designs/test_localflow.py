@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from planner import backends
 from planner.backends.linear_program import LinearProgram, Rows
+from planner.errors import InputError
 from planner_models.flows import next_hops
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, localflow
-from planner_models.traffic.designs.localflow import Order, schedule_switch
+from planner_models.traffic.designs.localflow import Order, Packing, schedule_switch
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.adjustments import adjust
 from tests.models.traffic.networks import network, problems
@@ -267,7 +268,7 @@ def test_shares_are_flows_that_end_where_they_should(problem: Traffic, delta: fl
     hops = next_hops.find_next_hops(problem)
     random = np.random.default_rng(0)
     share = localflow.link_shares(
-        problem, hops, problem.rate_mbps, delta=delta, rebalance=rebalance, random=random
+        problem, hops, problem.rate_mbps, Packing(delta=delta), rebalance=rebalance, random=random
     )
     net = (share @ problem.incidence.T).toarray()
     expected = np.zeros_like(net)
@@ -277,13 +278,57 @@ def test_shares_are_flows_that_end_where_they_should(problem: Traffic, delta: fl
     assert net == pytest.approx(expected, abs=1e-7)
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=25),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 1.0, 10.0]),
+    policies,
+)
+def test_flows_that_may_not_be_split_are_packed_first_and_whole(
+    flows: list[tuple[int, bool]], links: int, delta: float, policy: Order
+) -> None:
+    """No link has more than an even share, the slack, and less than the largest rate of a whole flow."""
+    rate, is_whole = np.array([r for r, _ in flows], float), np.array([whole for _, whole in flows])
+    flow, link, amount = schedule_switch(
+        np.zeros(len(flows)), rate, links=links, delta=delta, policy=policy, is_whole=is_whole
+    )
+    assert np.bincount(flow, amount, len(rate)) == pytest.approx(rate)
+    assert (np.bincount(flow, minlength=len(rate))[is_whole] == 1).all()
+    load = np.bincount(link, amount, links)
+    largest = rate[is_whole].max(initial=0.0)
+    assert load.max() <= rate.sum() / links + max(delta, largest) + 1e-6
+    first = is_whole[flow]
+    assert not (np.diff(first.astype(int)) > 0).any()
+    assert (np.diff(rate[flow[first]]) >= 0).all()
+    if is_whole.all():  # each went to the emptiest link
+        assert load.max() - load.min() <= largest + 1e-9
+    again = schedule_switch(np.zeros(len(flows)), rate, links=links, delta=delta, policy=policy)
+    if not is_whole.any():
+        assert amount.tolist() == again[2].tolist()
+
+
+def test_classes_that_are_never_split() -> None:
+    """UDP stays on one link, and TCP fills what is left of both."""
+    links = [("a", "b", 10.0), ("a", "b", 10.0)]
+    demands = pd.DataFrame({"source": "a", "target": "b", "rate_mbps": [9.0, 5.0], "class": ["udp", "tcp"]})
+    one_pair = network(links, [("a", "b", 1.0)])
+    problem = Traffic(nodes=one_pair.nodes, links=one_pair.links, demands=demands)
+    plan = localflow.route(problem, delta=0.0, whole_classes=("udp",)).plan
+    assert plan is not None
+    assert sorted(plan.links["load_mbps"].tolist()) == pytest.approx([5.0, 9.0])
+    with pytest.raises(InputError, match="whole_classes: no demand has the class 'upd'; did you mean 'udp'"):
+        localflow.route(problem, whole_classes=("upd",))
+    with pytest.raises(InputError, match="whole_classes: is 'udp', but demands have no column class"):
+        localflow.route(one_pair, whole_classes=("udp",))
+
+
 @given(problems(), st.integers(0, 100))
 def test_the_variant_without_splitting_keeps_flows_whole(problem: Traffic, seed: int) -> None:
     share = localflow.link_shares(
         problem,
         next_hops.find_next_hops(problem),
         problem.rate_mbps,
-        delta=np.inf,
+        Packing(delta=np.inf),
         random=np.random.default_rng(seed),
     )
     assert share.data == pytest.approx(1.0)
@@ -295,7 +340,7 @@ def test_with_one_flow_for_each_destination_it_scatters_as_packets_do() -> None:
         problem,
         next_hops.find_next_hops(problem),
         problem.rate_mbps,
-        delta=0.0,
+        Packing(delta=0.0),
         random=np.random.default_rng(0),
     )
     scattered = next_hops.even_shares(next_hops.find_next_hops(problem))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from planner.errors import InputError
 from planner_models.traffic.simulation import flow_arrivals
 from planner_models.traffic.simulation.flow_arrivals import FlowSizes
+from tests.models.flowrecords.exports import FLOWS, goflow, nfdump_old
 
 
 def written(folder: Path, text: str) -> Path:
@@ -34,6 +37,42 @@ def test_percent_and_a_first_point_above_zero(tmp_path: Path) -> None:
     assert sizes.mean_bytes() == pytest.approx(0.4 * 10 + 0.6 * 15)
     assert sizes.share_below(10) == 0.4
     assert sizes.quantile([0.0, 0.4]).tolist() == [10.0, 10.0]
+
+
+def test_logarithms_of_sizes_between_two_points_are_equally_likely(tmp_path: Path) -> None:
+    sizes = flow_arrivals.read(written(tmp_path, "1e4 0\n1e7 1\n"), is_log=True)
+    assert sizes.quantile([0.0, 1 / 3, 2 / 3, 1.0]) == pytest.approx([1e4, 1e5, 1e6, 1e7])
+    assert sizes.share_below(1e5) == pytest.approx(1 / 3)
+    random = np.random.default_rng(1)
+    drawn = np.sort(sizes.sample(random, 20_000))
+    assert stats.kstest(drawn, np.vectorize(sizes.share_below)).pvalue > 0.01
+    assert drawn.mean() == pytest.approx(sizes.mean_bytes(), rel=0.03)
+    assert sizes.mean_bytes() == pytest.approx((1e7 - 1e4) / np.log(1e3))
+    with pytest.raises(InputError, match="point 1: size is 0 bytes, must be greater than 0 for logarithms"):
+        flow_arrivals.read(written(tmp_path, "0 0\n1 1\n"), is_log=True)
+
+
+def test_sizes_are_those_of_flows_in_records(tmp_path: Path) -> None:
+    """Two records of one flow are one size; a second exporter of it adds none."""
+    path = tmp_path / "records.csv"
+    long = replace(FLOWS[0], start_ms=10_000, end_ms=20_000, octets=5_000)
+    again = replace(FLOWS[0], exporter="192.0.2.2")
+    path.write_bytes(nfdump_old([*FLOWS, long, again]))
+    sizes = flow_arrivals.read_recorded(path)
+    assert sorted(set(sizes.size_bytes.tolist())) == [1_500, 14_000, 123_456, 7_000_000, 80_000_000]
+    assert sizes.share_below(123_456) == pytest.approx(0.6)
+    path.write_bytes(nfdump_old(FLOWS[2:3]))
+    alone = flow_arrivals.read_recorded(path)
+    assert set(alone.sample(np.random.default_rng(1), 50).tolist()) == {1_500}
+
+
+def test_sampled_records_give_no_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "records.json"
+    path.write_bytes(goflow().replace(b'"sampling_rate": 1', b'"sampling_rate": 100'))
+    with pytest.raises(
+        InputError, match=r"records.json: records are sampled, one packet of 100, which misses"
+    ):
+        flow_arrivals.read_recorded(path)
 
 
 @st.composite

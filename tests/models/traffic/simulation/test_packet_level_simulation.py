@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.drawing import Curve, NetworkMap
+from planner.contract.notes import observe_notes
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError
 from planner.options import Options
@@ -142,6 +143,14 @@ def test_every_design_carries_packets_and_survives_a_failure(name: str) -> None:
     assert later[1] - later[0] > 0.3
 
 
+def test_flows_are_hashed_until_a_plan_divides_them() -> None:
+    """Before its first interval LocalFlow does as hashing, and not as packet scatter."""
+    early: dict[str, Any] = {"interval_s": 1.0, "until_s": 0.01}
+    result = run("localflow", **early)
+    assert result.metrics == run("localflow", forwarding="hash", **early).metrics
+    assert result.metrics != run("packet_scatter", **early).metrics
+
+
 def test_a_source_route_keeps_each_flow_on_one_path() -> None:
     links = sent(run("hedera_gff", diamond(), decides="once", median_bytes=1e6, sigma=0.0, until_s=0.05))
     assert sorted([links["a", "b"] > 0, links["a", "c"] > 0]) == [False, True]
@@ -211,6 +220,40 @@ def test_udp_keeps_its_rate_and_one_path() -> None:
 def test_a_third_of_the_flows_is_udp() -> None:
     flows = run(udp_share=1 / 3, until_s=0.01).tables["flows"]
     assert (flows["control"] == "udp").mean() == pytest.approx(1 / 3, abs=0.15)
+
+
+def test_flows_of_udp_classes_are_of_udp_and_no_others() -> None:
+    problem = diamond()
+    both = pd.DataFrame([("h", "g", 10.0, "voice"), ("h", "g", 10.0, "data")])
+    both.columns = ["source", "target", "rate_mbps", "class"]
+    problem = Traffic(nodes=problem.nodes, links=problem.links, demands=both)
+    flows = run("localflow", problem, udp_classes=("voice",), udp_mbps=20.0, until_s=0.05).tables["flows"]
+    assert {"udp", "reno"} == set(flows["control"])
+    none = run("localflow", problem, udp_classes=("voice", "data"), until_s=0.02).tables["flows"]
+    assert {"udp"} == set(none["control"])
+    with pytest.raises(
+        InputError, match="udp_classes: no demand has the class 'vioce'; did you mean 'voice'"
+    ):
+        run("localflow", problem, udp_classes=("vioce",))
+
+
+def test_udp_above_the_link_of_its_host_is_refused() -> None:
+    with pytest.raises(InputError, match=r"udp_mbps is 250, must be at most the rate of the links of h, 100"):
+        run(None, diamond(), udp_share=0.5, udp_mbps=250.0)
+
+
+def test_times_too_short_for_the_round_trip_are_said() -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        run("localflow", interval_s=0.0005)
+    assert any(
+        note.startswith("warning: interval_s is 0.0005, less than the longest round trip") for note in notes
+    )
+    assert any(note.startswith("warning: until_s leaves 0.004 s to measure, ") for note in notes)
+    notes.clear()
+    with observe_notes(notes.append):
+        run("localflow", interval_s=0.05, until_s=0.1)
+    assert notes == []
 
 
 # --- against fluid flows ------------------------------------------------------------------

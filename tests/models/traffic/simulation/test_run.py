@@ -102,3 +102,5 @@ def test_sizes_are_those_of_a_file(tmp_path: Path) -> None:
     assert distance < 1.63 / np.sqrt(len(drawn))
     with pytest.raises(InputError, match="sizes is a file, which excludes median_bytes and sigma"):
         simulation.OfferedFlows(sizes=path, sigma=1.0).dynamics(FlowSettings())
+    with pytest.raises(InputError, match="sizes is a file, which excludes size_records"):
+        simulation.OfferedFlows(sizes=path, size_records=path).dynamics(FlowSettings())
