@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import SHOWN_ROWS
-from planner.errors import InputError
+from planner.contract.tables import SHOWN_ROWS, row_name
+from planner.errors import InputError, did_you_mean
 from planner_models.flowrecords.records import FLOW_KEY, UNKNOWN, FlowRecords
 
 Duplicates = Literal["exporter", "boundary", "direction", "none"]
@@ -100,6 +101,33 @@ def _rows_of_exporters(records: FlowRecords, exporters: pd.DataFrame) -> list[_E
             is_of = is_of & (records.input_interface == int(exporters["input"].iloc[number]))
         rows.append(_ExporterRow(number, is_of))
     return rows
+
+
+def find_entry_nodes(records: FlowRecords, exporters: pd.DataFrame, nodes: Sequence[str]) -> Ints:
+    """Return the node at which each record enters by its exporter, a row of `nodes`, or -1, shape (R,).
+
+    Rows of a table of exporters at interfaces inside the network name none.
+
+    raises  InputError for nodes that there are not
+    """
+    entry = np.full(len(records), -1, dtype=np.int64)
+    if "node" not in exporters:
+        return entry
+    names = exporters["node"].fillna("").astype(str).tolist()
+    for row, name in enumerate(names):
+        if name and name not in nodes:
+            near = did_you_mean(name, nodes)
+            raise InputError(f"{row_name(exporters, 'exporters', row)}: node '{name}' is no node{near}")
+    is_inside = np.zeros(len(exporters), bool)
+    if "boundary" in exporters:
+        is_inside = (exporters["boundary"] == "internal").to_numpy()
+    is_given = np.zeros(len(records), dtype=bool)
+    for exporter in _rows_of_exporters(records, exporters):
+        fresh = exporter.is_of & ~is_given
+        is_given |= exporter.is_of
+        if names[exporter.number] and not is_inside[exporter.number]:
+            entry[fresh] = nodes.index(names[exporter.number])
+    return entry
 
 
 def make_buckets(records: FlowRecords, length_s: float | None) -> Buckets:

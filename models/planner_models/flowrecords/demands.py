@@ -21,6 +21,7 @@ from planner_models.flowrecords.cleaning import (
     Buckets,
     Duplicates,
     Pieces,
+    find_entry_nodes,
     find_sampling,
     keep_once,
     make_buckets,
@@ -291,7 +292,7 @@ def find_demands(
         )
     pieces = spread_records(records, buckets)
     pieces, removed, repeated = _count_once(records, pieces, octets, cleaning.duplicates, exporters)
-    source, target = _nodes(records, prefix_map, cleaning)
+    source, target = _nodes(records, prefix_map, cleaning, exporters)
     is_mapped = (source != NO_NODE) & (target != NO_NODE)
     code, classes = _classes(records, ports)
     piece_octets = octets[pieces.record] * pieces.share
@@ -368,9 +369,14 @@ def _require_prefixes(report: Report, cleaning: Cleaning) -> None:
         )
 
 
-def _nodes(records: FlowRecords, prefix_map: PrefixMap, cleaning: Cleaning) -> tuple[Ints, Ints]:
+def _nodes(
+    records: FlowRecords, prefix_map: PrefixMap, cleaning: Cleaning, exporters: pd.DataFrame | None
+) -> tuple[Ints, Ints]:
     """Return the nodes of the source and target of each record."""
     source = prefix_map.find(records.source_high, records.source_low)
+    if exporters is not None:
+        entry = find_entry_nodes(records, exporters, prefix_map.nodes)
+        source = np.where(source == NO_NODE, entry, source)
     target = prefix_map.find(records.target_high, records.target_low)
     if cleaning.unmapped != "outside":
         return source, target

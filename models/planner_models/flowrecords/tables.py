@@ -32,6 +32,8 @@ EXPORTERS: Final = Table(
                         optional=True, may_be_blank=True),
         "sampling": number("one packet of so many is counted; blank: as the records say", at_least=1,
                            at_most=1e9, whole=True, optional=True, may_be_blank=True),
+        "node": label("node where traffic of addresses without a prefix enters here; blank: none",
+                      optional=True, may_be_blank=True),
         "boundary": label("external: traffic enters the network here; internal: it is inside", optional=True),
     },
 )  # fmt: skip
@@ -59,7 +61,8 @@ BOUNDARIES: Final = ("external", "internal")
 
 PrefixFile = Annotated[Path, Field(description="table prefix, node: addresses of each node, longest match")]
 ExporterFile = Annotated[
-    Path | None, Field(description="table exporter, input?, sampling?, boundary? (external or internal)")
+    Path | None,
+    Field(description="table exporter, input?, sampling?, node?, boundary? (external or internal)"),
 ]
 PortFile = Annotated[Path | None, Field(description="table protocol, target_port, class of demands")]
 

@@ -179,6 +179,26 @@ def test_a_boundary_counts_what_enters_the_network(tmp_path: Path) -> None:
         demands_of(flows, tmp_path, replace(UNSAMPLED, duplicates="boundary"), exporters=exporters[:1])
 
 
+def test_an_exporter_at_the_edge_is_the_node_of_sources_without_a_prefix(tmp_path: Path) -> None:
+    """What comes from outside at interface 1 of the first exporter enters at a; the second is inside."""
+    outside = replace(FLOWS[0], source="198.51.100.7", octets=5_000)
+    inside = replace(outside, source="198.51.100.8", exporter="192.0.2.2")
+    exporters = pd.DataFrame(
+        {
+            "exporter": ["192.0.2.1", "192.0.2.1", "192.0.2.2"],
+            "input": [np.nan, 1.0, np.nan],
+            "node": ["c", "a", "b"],
+            "boundary": ["external", "external", "internal"],
+        }
+    )
+    drop = replace(UNSAMPLED, unmapped="drop")
+    demands = demands_of([outside, inside, FLOWS[0]], tmp_path, drop, exporters=exporters)
+    assert cells(demands) == {("a", "b", 0): 5_000 + FLOWS[0].octets}
+    assert demands.report.dropped == 5_000
+    with pytest.raises(InputError, match=r"exporters row 3: node 'd' is no node; valid: a, b, c"):
+        demands_of([outside], tmp_path, drop, exporters=exporters.assign(node=["a", "", "d"]))
+
+
 def test_ports_give_classes(tmp_path: Path) -> None:
     ports = pd.DataFrame({"protocol": ["tcp"], "target_port": [443.0], "class": ["web"]})
     answer = replace(FLOWS[4], source_port=443, target_port=50_000)
