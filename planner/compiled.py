@@ -68,6 +68,9 @@ else:
     njit = _njit
 
 
+_WITHOUT_ALLOCATION: dict[str, Any] = {"_nrt": False}  # no option of Numba's types
+
+
 def kernel(function: FunctionT) -> FunctionT:
     """Compile a function that is called from Python; the code is cached."""
     return cast("FunctionT", njit(cache=True, error_model="numpy")(function))
@@ -84,10 +87,10 @@ def kernel_without_allocation(function: FunctionT) -> FunctionT:
 
     Counting takes most of the time of a kernel whose functions pass many arrays to each other for each event.
     """
-    return cast("FunctionT", njit(cache=True, error_model="numpy", _nrt=False)(function))
+    return cast("FunctionT", njit(cache=True, error_model="numpy", **_WITHOUT_ALLOCATION)(function))
 
 
 def inner_without_allocation(function: FunctionT) -> FunctionT:
     """Compile an inner function of kernels without allocation."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_WITHOUT_ALLOCATION}
     return cast("FunctionT", njit(error_model="numpy", **options)(function))

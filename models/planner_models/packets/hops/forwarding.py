@@ -157,7 +157,8 @@ def take_shortest_path(ints: Ints, hops: NextHops, node: int, row: int, mode: in
 
 def fill_slots(share: Floats) -> Ints:
     """Return (64,) the choice in each slot of a table with these shares, which sum to 1 but for rounding."""
-    return fill_tables(share, np.arange(len(share)), np.zeros(1, np.int64))[0]
+    slots: Ints = fill_tables(share, np.arange(len(share)), np.zeros(1, np.int64))[0]
+    return slots
 
 
 def fill_tables(share: Floats, choice: Ints, first: Ints) -> Ints:
