@@ -157,7 +157,7 @@ def time_form(form: str, rows: int, version: int, folder: Path) -> dict[str, obj
     read_s = time.process_time() - start
     demands = find_demands(read, nodes, Cleaning(sampling=1), bucket_s=BUCKET_S, files=files)
     passed = time.process_time() - start
-    octets = np.minimum(records["bytes"], 1_500) if form == "capture" else records["bytes"]
+    octets = records["bytes"].clip(upper=1_500) if form == "capture" else records["bytes"]
     is_between = records["site"] != records["other"]
     expected = octets[is_between].groupby([records["site"], records["other"]]).sum()
     assert np.allclose(demands.octets.sum(axis=1), expected.sort_index().to_numpy(), rtol=1e-6)
