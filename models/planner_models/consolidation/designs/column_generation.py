@@ -44,6 +44,8 @@ ROUNDING_S: Final = 3.0
 DIVE_SHARE: Final = 0.7
 """Share of the remaining time for diving."""
 MAX_STEPS: Final = 200
+MORE: Final = 12
+"""Patterns of an area beside the best one, each with a machine of another shape."""
 PRICED: Final = 3
 """Programs of remaining machines that are solved before some hosts are fixed."""
 MAX_FREE: Final = 60
@@ -176,7 +178,19 @@ class Search:
                 gain = float(master.values(of_program, row) @ pattern.units)
                 improves = gain > float(self.problem.price[area.host_type]) + 1e-9
                 is_new |= master.add(pattern, row) and improves
+            if most is None:
+                self._add_more(row, of_program, tables.get(key[1]))
         return is_new, master.bound(cover, values)
+
+    def _add_more(self, row: int, of_program: Floats, tables: Any) -> None:
+        """Add more patterns of an area by the same tables, where they improve the program."""
+        if not isinstance(self._pricer, NodePricer) or tables is None:
+            return
+        host_type = self.master.areas[row].host_type
+        value, price = self.master.values(of_program, row), float(self.problem.price[host_type])
+        for pattern in self._pricer.price_more(host_type, tables, MORE):
+            if float(value @ pattern.units) > price + 1e-9:
+                self.master.add(pattern, row)
 
     def _price_area(self, row: int, value: Floats, tables: dict[bytes, Any], deadline: Deadline) -> Priced:
         """Return the best pattern of an area; tables of values that are known are used again."""

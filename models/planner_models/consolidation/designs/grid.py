@@ -102,8 +102,8 @@ def make_grid(problem: Consolidation, rounding: Rounding = "nearest") -> Grid:
     node = np.array([shape.node.max(axis=0) for shape in problem.host_shapes])
     whole = np.array([shape.whole for shape in problem.host_shapes])
     whole[:, 0] = np.inf  # threads of helpers are tried in each way over the nodes
-    of_node = [column for column in range(problem.dimensions) if np.isfinite(node[:, column]).any()]
-    of_host = [column for column in range(problem.dimensions) if np.isfinite(whole[:, column]).any()]
+    of_node = np.flatnonzero(np.isfinite(node).any(axis=0)).tolist()
+    of_host = np.flatnonzero(np.isfinite(whole).any(axis=0)).tolist()
     units, limits = [], []
     for position, column in enumerate((*of_node, *of_host)):
         is_node = position < len(of_node)
@@ -120,13 +120,19 @@ def make_grid(problem: Consolidation, rounding: Rounding = "nearest") -> Grid:
         limits=np.array(limits, dtype=np.int64),
         rounding=rounding,
     )
-    if rounding == "nearest" and (grid.states > MAX_STATES or grid.shared > MAX_SHARED):
-        raise TooLargeError("the table is too large")
     if rounding != "nearest":
-        while grid.shared > COARSE_SHARED:
-            grid = grid.coarsen(grid.of_node + int(grid.limits[grid.of_node :].argmax()))
-        while grid.states > COARSE_STATES:
-            grid = grid.coarsen(int(grid.limits.argmax()))
+        return _coarsen(grid)
+    if grid.states > MAX_STATES or grid.shared > MAX_SHARED:
+        raise TooLargeError("the table is too large")
+    return grid
+
+
+def _coarsen(grid: Grid) -> Grid:
+    """Return a grid with larger units, so that its tables are small."""
+    while grid.shared > COARSE_SHARED:
+        grid = grid.coarsen(grid.of_node + int(grid.limits[grid.of_node :].argmax()))
+    while grid.states > COARSE_STATES:
+        grid = grid.coarsen(int(grid.limits.argmax()))
     return grid
 
 

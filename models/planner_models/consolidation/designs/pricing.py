@@ -112,20 +112,24 @@ class NodePricer:
         return self._make_items(1), self._make_items(2)
 
     def _make_items(self, span: int) -> Items:
-        problem, grid = self.problem, self.grid
-        sizes: dict[int, Ints] = {}
-        for ways in problem.placings:
-            for row in np.flatnonzero(problem.count > 0).tolist():
-                for way in ways[row]:
-                    if way.span == span and (span == 1 or row in self._even):
-                        size = grid.size_of(way)
-                        sizes[row] = np.maximum(size, sizes.get(row, size))
+        grid, sizes = self.grid, self._sizes(span)
         if span == 1:
             self._free = np.array([row for row, size in sizes.items() if not size.any()], dtype=np.int64)
         rows = np.array([row for row, size in sizes.items() if size.any()], dtype=np.int64)
         table = np.array([sizes[row] for row in rows.tolist()], dtype=np.int64)
         table = table.reshape(len(rows), len(grid.limits))
         return Items(rows=rows, sizes=table, offsets=table @ grid.strides)
+
+    def _sizes(self, span: int) -> dict[int, Ints]:
+        """Return the largest steps that a machine of each shape takes, in some number of nodes."""
+        sizes: dict[int, Ints] = {}
+        rows = self._even if span == 2 else np.flatnonzero(self.problem.count > 0).tolist()
+        for ways, row in product(self.problem.placings, rows):
+            for way in ways[row]:
+                if way.span == span:
+                    size = self.grid.size_of(way)
+                    sizes[row] = np.maximum(size, sizes.get(row, size))
+        return sizes
 
     def tables(self, values: Floats, allowed: Bools) -> Tables:
         """Return the values of a node, and of machines that are split over two, by size."""
@@ -151,16 +155,55 @@ class NodePricer:
             value, parts = join(sizes, host_steps, tables)
             if value > best[0] + SAME:
                 best = (value, parts)
-        copies: dict[Copy, int] = {}
-        for node, state in best[1]:
-            span = 2 if node < 0 else 1
-            for row, times in self._trace(tables, state, span):
-                copy = copy_of(row, self._way(host_type, row, span, node))
-                copies[copy] = copies.get(copy, 0) + times
+        copies = self._copies(host_type, tables, best[1])
         pattern = make_pattern(self.problem, host_type, copies)
         value = float(tables.values @ pattern.units)
         free = float(tables.values[self._free] @ self.problem.count[self._free])  # these take no step
         return Priced(pattern=pattern if copies else None, value=value, bound=max(best[0] + free, value))
+
+    def _copies(self, host_type: int, tables: Tables, parts: list[Part]) -> dict[Copy, int]:
+        """Return the machines of the states of some parts."""
+        copies: dict[Copy, int] = {}
+        for node, state in parts:
+            span = 2 if node < 0 else 1
+            for row, times in self._trace(tables, state, span):
+                copy = copy_of(row, self._way(host_type, row, span, node))
+                copies[copy] = copies.get(copy, 0) + times
+        return copies
+
+    def price_more(self, host_type: int, tables: Tables, number: int) -> Iterator[Pattern]:
+        """Yield the best patterns with a machine of some shape in the first node, of different shapes.
+
+        number  of shapes, those of the most valuable patterns
+        """
+        sizes, host_steps = next(self._capacities(host_type), ([], np.zeros(0, dtype=np.int64)))
+        items = tables.items[0]
+        if not 1 <= len(sizes) <= 2 or not len(items.rows):
+            return
+        states, digits = self._states(host_steps, self.grid.strides[self.grid.of_node :])
+        bases = [int(size @ self._node_strides) for size in sizes]
+        options = []
+        for item, row in enumerate(items.rows.tolist()):
+            node, host = np.split(items.sizes[item], [self.grid.of_node])
+            rest = states[(digits >= host).all(axis=1)]
+            if (node > sizes[0]).any() or not len(rest):
+                continue
+            used = rest if len(sizes) == 2 else states[-1:]
+            first = int(bases[0] - node @ self._node_strides)
+            taken = int(host @ self.grid.strides[self.grid.of_node :])
+            value = tables.node[first, used - taken]
+            if len(sizes) == 2:
+                value = value + tables.node[bases[1], states[-1] - used]
+            best = int(value.argmax())
+            parts = [(0, first * self.grid.shared + int(used[best]) - taken)]
+            if len(sizes) == 2:
+                parts.append((1, bases[1] * self.grid.shared + int(states[-1] - used[best])))
+            options.append((float(value[best] + tables.values[row]), row, parts))
+        for _, row, parts in sorted(options, key=lambda option: -option[0])[:number]:
+            copies = self._copies(host_type, tables, parts)
+            copy = copy_of(row, self._way(host_type, row, 1, 0))
+            copies[copy] = copies.get(copy, 0) + 1
+            yield make_pattern(self.problem, host_type, copies)
 
     def _way(self, host_type: int, row: int, span: int, node: int) -> Placing:
         return next(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.metrics import MONEY
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted, percent
@@ -155,27 +156,24 @@ def _say_drains(drains: Sequence[Drain]) -> str:
 
 def _tabulate_drains(reading: Reading, drains: Sequence[Drain], rows: int) -> Section:
     """Return the hosts to drain in their order, with the machines that leave them and where they go."""
-    labels = reading.problem.machine_index.astype(str)
-    frame = pd.DataFrame(
-        {
-            "host": [drain.host for drain in drains],
-            "wave": [drain.wave for drain in drains],
-            "machines": [
-                say_targets(drain)
-                or ", ".join(
-                    f"{number} x {label}"
-                    for label, number in zip(labels, drain.machines.tolist(), strict=True)
-                    if number
-                )
-                for drain in drains
-            ],
-            "memory": [drain.memory_gb for drain in drains],
-            "refused": [f"may not move: {', '.join(drain.held)}" if drain.held else "" for drain in drains],
-        }
-    )
-    frame = frame.drop(columns=[name for name in ("wave",) if frame[name].isna().all()])
-    frame = frame.drop(columns=[name for name in ("refused",) if not frame[name].any()])
-    return Section(title="Hosts to drain", frame=frame.head(rows), units={"memory": "GB"})
+    labels = reading.problem.machine_index.astype(str).tolist()
+    columns: dict[str, list[Any]] = {
+        "host": [drain.host for drain in drains],
+        "wave": [drain.wave for drain in drains],
+        "machines": [say_targets(drain) or _say_machines(labels, drain.machines) for drain in drains],
+        "memory": [drain.memory_gb for drain in drains],
+        "refused": [f"may not move: {', '.join(drain.held)}" if drain.held else "" for drain in drains],
+    }
+    if np.isnan(columns["wave"]).all():
+        del columns["wave"]
+    if not any(columns["refused"]):
+        del columns["refused"]
+    return Section(title="Hosts to drain", frame=pd.DataFrame(columns).head(rows), units={"memory": "GB"})
+
+
+def _say_machines(labels: Sequence[str], machines: Ints) -> str:
+    texts = zip(labels, machines.tolist(), strict=True)
+    return ", ".join(f"{number} x {label}" for label, number in texts if number)
 
 
 def _tabulate_held(reading: Reading, rows: int) -> Section:

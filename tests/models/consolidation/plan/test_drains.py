@@ -1,4 +1,4 @@
-"""Hosts to drain: their order, where machines go, which must not be drained, and the price by moved memory."""
+"""Hosts to drain: their order, where machines go, those that must not be drained, and the price by memory."""
 
 from __future__ import annotations
 
