@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -66,7 +67,8 @@ def _say_price(reading: Reading, decided: Decided, metrics: dict[str, float | No
         which = f"no plan with {proof.bound_scope}" if proof.bound_scope else "no plan"
         if gap <= SAME:
             return f"{words}; {which} costs less."
-        bound = amount(proof.bound, f"{MONEY}/h")
+        step = 10.0 ** (math.floor(math.log10(proof.bound)) - 5) if proof.bound > 0 else 1.0
+        bound = amount(math.floor(proof.bound / step + 1e-6) * step, f"{MONEY}/h")  # six digits, not above
         return f"{words}; {which} costs less than {bound}, {percent(gap, 3)} below."
     return words + "."
 
