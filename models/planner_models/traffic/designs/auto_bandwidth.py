@@ -9,6 +9,7 @@ Between adjustments all traffic is sent, whether it is reserved or not.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import deque
 from collections.abc import Mapping
@@ -174,27 +175,31 @@ def _read_present(problem: Traffic, plan: Routing | None) -> _Present:
     if plan is None or plan.routes is None or "bandwidth_mbps" not in plan.routes:
         return _Present({}, {}, {})
     row_of = _rows_by_demand(problem)
-    link_of = {
-        (tail, head, int(number)): link
-        for link, (tail, head, number) in enumerate(
-            zip(problem.links["tail"], problem.links["head"], problem.parallel, strict=True)
-        )
-    }
+    ends = zip(problem.links["tail"], problem.links["head"], problem.parallel.tolist(), strict=True)
+    link_of = {end: link for link, end in enumerate(ends)}
     present = _Present({}, {}, {})
     for record in plan.routes.to_dict(orient="records"):
         demand = row_of.get(_key(record))
         if demand is None:
             continue
-        nodes = json.loads(record["path"])
-        numbers = json.loads(record.get("parallel") or "[]") or [1] * (len(nodes) - 1)
-        hops = zip(nodes[:-1], nodes[1:], numbers, strict=True)
-        links = [link_of.get((tail, head, int(number))) for tail, head, number in hops]
         present.measured_mbps[demand] = float(record["rate_mbps"])
-        path = tuple(link for link in links if link is not None)
-        if len(path) == len(links):
+        path = _find_links(record, link_of)
+        if path is not None:
             present.path[demand] = path
             present.bandwidth_mbps[demand] = float(record["bandwidth_mbps"])
     return present
+
+
+def _find_links(record: Mapping[Any, Any], link_of: Mapping[tuple[str, str, int], int]) -> Path | None:
+    """Return the links of a route of a plan; None where one of them is lost."""
+    nodes = json.loads(record["path"])
+    numbers = json.loads(record.get("parallel") or "[]") or [1] * (len(nodes) - 1)
+    links = [
+        link_of.get((*hop, int(number)))
+        for hop, number in zip(itertools.pairwise(nodes), numbers, strict=True)
+    ]
+    path = tuple(link for link in links if link is not None)
+    return path if len(path) == len(links) else None
 
 
 def _key(record: Mapping[Any, Any]) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -160,9 +160,9 @@ class Choices:
             return
         self._has_others[number] = True
         problem, row = self.problem, int(self.classes[number])
-        traffic, ingress = float(problem.traffic_mbps[row]), int(problem.ingress[row])
-        if not (traffic > 0 and ingress >= 0 and problem.enters_now[row] and problem.enters_next[row]):
+        if not self._may_make_way(row):
             return
+        traffic, ingress = float(problem.traffic_mbps[row]), int(problem.ingress[row])
         known = {frozenset(path.links.tolist()) for path in self.paths[number]}
         waypoints = list(problem.waypoints[row])
         for nodes in self._simple_paths(ingress, int(problem.egress[row])):
@@ -174,6 +174,12 @@ class Choices:
             self.paths[number].append(_Path(np.array(links), np.full(len(links), traffic), hops, nodes))
             if len(self.paths[number]) == 2 + self.count:
                 return
+
+    def _may_make_way(self, row: int) -> bool:
+        """Return whether a class has traffic, one ingress, and a path both now and next."""
+        problem = self.problem
+        enters = problem.enters_now[row] and problem.enters_next[row]
+        return bool(enters and problem.traffic_mbps[row] > 0 and problem.ingress[row] >= 0)
 
     def _simple_paths(self, start: int, end: int) -> list[tuple[int, ...]]:
         """Return the shortest simple paths by delay between two switches, more than are needed."""
@@ -417,27 +423,25 @@ def build_plan(
     if all(path == 1 for stage in stages for _, path in stage):
         groups = [choices.classes[[number for number, _ in stage]] for stage in stages]
         return make_plan(problem, steps_of(problem, groups, drain_s))
-    rows: list[dict[str, Any]] = []
-    plans, now = [], problem.now
-    names, switch = problem.class_index, problem.switch_index
+    plans, now, detours = [], problem.now, []
     for index, stage in enumerate(stages, 1):
-        moved = [str(names[choices.classes[number]]) for number, _ in stage]
-        after = [now[~now["class"].isin(moved)]]
-        for name, (number, path) in zip(moved, stage, strict=True):
-            if path == 1:
-                after.append(problem.next[problem.next["class"] == name])
-                continue
-            hops = [
-                (switch[tail], switch[head])
-                for tail, head in itertools.pairwise(choices.paths[number][path].nodes)
-            ]
-            new = [{"stage": float(index), "class": name, "switch": a, "next_hop": b} for a, b in hops]
-            rows += new
-            after.append(pd.DataFrame(new).drop(columns="stage").assign(share=1.0))
-        columns = ["class", "switch", "next_hop", "share"]
-        target = pd.concat([frame[columns] for frame in after], ignore_index=True)
-        last = index == len(stages)
-        update = make_stage(problem, now, problem.next if last else target, set(moved))
-        plans.append(make_plan(update, steps_of(update, [choices.classes[[n for n, _ in stage]]], drain_s)))
-        now = target
-    return join_stages(plans, pd.DataFrame(rows, columns=["stage", "class", "switch", "next_hop"]))
+        rules = {move: _rules_of(choices, *move) for move in stage}
+        detours += [rules[move].assign(stage=float(index)) for move in stage if move[1] != 1]
+        classes = choices.classes[[number for number, _ in stage]]
+        moved = set(problem.class_index[classes].astype(str))
+        after = pd.concat([now[~now["class"].isin(moved)], *rules.values()], ignore_index=True)
+        update = make_stage(problem, now, problem.next if index == len(stages) else after, moved)
+        plans.append(make_plan(update, steps_of(update, [classes], drain_s)))
+        now = after
+    columns = ["stage", "class", "switch", "next_hop"]
+    return join_stages(plans, pd.concat(detours, ignore_index=True)[columns])
+
+
+def _rules_of(choices: Choices, number: int, path: int) -> pd.DataFrame:
+    """Return the rules of a class on its next path or another: class, switch, next_hop, share."""
+    problem = choices.problem
+    name = problem.class_index[choices.classes[number]]
+    if path == 1:
+        return problem.next.loc[problem.next["class"] == name, ["class", "switch", "next_hop", "share"]]
+    nodes = problem.switch_index[list(choices.paths[number][path].nodes)]
+    return pd.DataFrame({"class": name, "switch": nodes[:-1], "next_hop": nodes[1:], "share": 1.0})
