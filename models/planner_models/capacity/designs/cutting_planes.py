@@ -131,29 +131,10 @@ class Master:
             integer=integer,
         )
         worst = m.variables("worst_unserved", upper=shed, cost=0.0 if is_cost else self.unit)
-        owned, leased = np.flatnonzero(~modules.leased), np.flatnonzero(modules.leased)
-        in_all_years = bought[:, owned].sum(axis=0)
-        if years > 1:
-            m.constrain("limits", in_all_years, upper=largest[owned])
-        if problem.one_module:
-            on_links = in_all_years.sum_by(modules.link[owned], len(problem.lines))
-            for year in range(years if len(leased) else 0):
-                on_lease = bought[year, leased].sum_by(modules.link[leased], len(problem.lines))
-                m.constrain(f"one_module_{year}", on_links + on_lease, upper=1.0)
-            if not len(leased):
-                m.constrain("one_module", on_links, upper=1.0)
+        _limit_modules(m, problem, bought, largest)
         if problem.budget is not None:
             _limit_spending(m, problem.budget, ((buying, bought), (setting_up, setup)))
-        # a link pays its setup with its first module
-        first = np.flatnonzero(np.isin(modules.link, setups) & (largest > 0))
-        link_setup = setup.T[np.searchsorted(setups, modules.link[first])]
-        until = np.triu(np.ones((years, years)))
-        stays, given_back = first[~modules.leased[first]], first[modules.leased[first]]
-        paid = (link_setup * largest[first, None]) @ until
-        of_owned, of_leased = ~modules.leased[first], modules.leased[first]
-        m.constrain("setup", bought.T[stays] @ until - paid[of_owned], upper=0.0)
-        if len(given_back):
-            m.constrain("setup_of_leases", bought.T[given_back] - paid[of_leased], upper=0.0)
+        _require_setup(m, problem, bought, setup, largest)
         self._add_cuts(m, bought, worst, by_state)
         if self.has_flow:
             self._add_flows(m, bought, worst, by_state[:, 0], is_cost=is_cost)
@@ -292,3 +273,43 @@ def _limit_spending(m: ProgramBuilder, budget: float, purchases: Sequence[tuple[
         for cost, variables in purchases
     ]
     m.constrain("budget", sum(spent), upper=budget / scale)
+
+
+def _limit_modules(m: ProgramBuilder, problem: CapacityPlanning, bought: Variables, largest: Floats) -> None:
+    """Add the limits of modules over all years, and of one module on a link in each year.
+
+    largest  (M,) most of each module
+    """
+    modules, years = problem.options, len(problem.year_numbers)
+    owned, leased = np.flatnonzero(~modules.leased), np.flatnonzero(modules.leased)
+    in_all_years = bought[:, owned].sum(axis=0)
+    if years > 1:
+        m.constrain("limits", in_all_years, upper=largest[owned])
+    if problem.one_module:
+        on_links = in_all_years.sum_by(modules.link[owned], len(problem.lines))
+        for year in range(years if len(leased) else 0):
+            on_lease = bought[year, leased].sum_by(modules.link[leased], len(problem.lines))
+            m.constrain(f"one_module_{year}", on_links + on_lease, upper=1.0)
+        if not len(leased):
+            m.constrain("one_module", on_links, upper=1.0)
+
+
+def _require_setup(
+    m: ProgramBuilder, problem: CapacityPlanning, bought: Variables, setup: Variables, largest: Floats
+) -> None:
+    """Add the rows by which a link pays its setup with its first module.
+
+    largest  (M,) most of each module
+    """
+    modules, years = problem.options, len(problem.year_numbers)
+    setups = np.flatnonzero(problem.setup_cost > 0)
+    # a link pays its setup with its first module
+    first = np.flatnonzero(np.isin(modules.link, setups) & (largest > 0))
+    link_setup = setup.T[np.searchsorted(setups, modules.link[first])]
+    until = np.triu(np.ones((years, years)))
+    stays, given_back = first[~modules.leased[first]], first[modules.leased[first]]
+    paid = (link_setup * largest[first, None]) @ until
+    of_owned, of_leased = ~modules.leased[first], modules.leased[first]
+    m.constrain("setup", bought.T[stays] @ until - paid[of_owned], upper=0.0)
+    if len(given_back):
+        m.constrain("setup_of_leases", bought.T[given_back] - paid[of_leased], upper=0.0)
