@@ -54,17 +54,20 @@ def route(
     reservations = Reservations.of(reserved, problem.setup_priority, problem.hold_priority)
     signal_all(reserved, reservations, PathSearch(reserved, tie), order, Deadline.of(options))
     shortcuts = _Shortcuts(problem, [path for path in reservations.path if path is not None])
-    flow = np.zeros((len(problem.targets), len(problem.links)))
-    waiting = np.zeros((len(problem.targets), len(problem.nodes)))
-    for demand, path in enumerate(reservations.path):
-        row, rate = problem.target_row[demand], problem.rate_mbps[demand]
+    sent = np.flatnonzero(problem.rate_mbps > 0)
+    commodity, row_of = np.unique(problem.commodity[sent], return_inverse=True)  # a class and a target each
+    flow = np.zeros((len(commodity), len(problem.links)))
+    waiting = np.zeros((len(commodity), len(problem.nodes)))
+    for demand, row in zip(sent.tolist(), row_of.tolist(), strict=True):
+        path, rate = reservations.path[demand], problem.rate_mbps[demand]
         if path is None:
             waiting[row, problem.source[demand]] += rate
         else:
             flow[row, list(path)] += rate
     for row in np.flatnonzero(waiting.any(axis=1)).tolist():
-        shortcuts.forward(row, waiting[row], flow[row])
-    plan = routing_by_target(problem, sp.csr_array(flow))
+        target = int(np.searchsorted(problem.targets, commodity[row] % len(problem.nodes)))
+        shortcuts.forward(target, waiting[row], flow[row])
+    plan = routing_by_target(problem, sp.csr_array(flow), commodity.astype(np.int64))
     return Decision(plan=plan, proof=feasible(), guarantees=frozenset({"demand"}))
 
 

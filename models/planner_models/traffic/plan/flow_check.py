@@ -138,7 +138,7 @@ def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
     size = max(1, MAX_PLACES // count)  # commodities at a time; a place is one of them at a node
     for first in range(0, commodities, size):
         block = flow.flow_mbps[first : first + size] if size < commodities else flow.flow_mbps
-        here = (row >= first) & (row < first + size)
+        here = (row >= first) & (row < min(first + size, commodities))
         reached = np.zeros((block.shape[0], count), dtype=bool)
         reached[row[here] - first, problem.source[demands[here]]] = True
         extend_reached(block, problem.tail, problem.head, reached)

@@ -140,3 +140,21 @@ def test_loads_are_those_of_all_shortest_paths(problem: Traffic) -> None:  # noq
                 waiting.append((hop[-1], amount / len(hops)))
     assert loads(run) == pytest.approx(expected)
     assert run.metrics["shed_mbps"] == 0
+
+
+def test_a_target_that_nothing_reaches_is_shed() -> None:
+    problem = network(
+        [*LINE, ("d", "z", 10.0, 1.0)], [("a", "d", 2.0, N), ("z", "a", 1.0, N), ("a", "b", 1.0, 3.0)]
+    )
+    run = planner.solve(problem, design="igp_shortcuts")
+    assert run.metrics["shed_mbps"] == 1.0
+    assert loads(run) == {"ab": 3.0, "bc": 2.0, "cd": 2.0}
+
+
+def test_classes_of_a_pair_go_their_own_ways() -> None:
+    tables = network([*LINE, *DETOUR], [("a", "b", 8.0, 0.0), ("a", "c", 5.0, 4.0)]).to_tables()
+    more = pd.DataFrame({"source": ["a"], "target": ["c"], "rate_mbps": [2.0], "class": ["bulk"]})
+    demands = pd.concat([tables["demands"].assign(**{"class": "gold"}), more], ignore_index=True)
+    run = planner.solve(Traffic.from_tables(tables | {"demands": demands}), design="igp_shortcuts")
+    assert loads(run) == {"ab": 8.0, "ax": 7.0, "xc": 7.0}
+    assert run.metrics["delivered_mbps"] == 15.0
