@@ -90,7 +90,7 @@ def _show_found(result: FoundFailures, on_fail: Apply) -> None:
         _show_choice(result, on_fail)
         st.html(_list_html(result.failures))
         if len(result.failures) > MOST_LISTED:
-            st.caption(f"The {MOST_LISTED} worst of {len(result.failures):,}.")
+            st.caption(f"The {MOST_LISTED} worst of {len(result.failures):,} failures.")
 
 
 def _show_choice(result: FoundFailures, on_fail: Apply) -> None:
