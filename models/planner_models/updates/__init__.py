@@ -55,6 +55,7 @@ from planner_models.updates.designs import DESIGNS
 from planner_models.updates.designs.formulation import formulation
 from planner_models.updates.designs.what_if import explain
 from planner_models.updates.information import realize
+from planner_models.updates.plan import interruption
 from planner_models.updates.plan.check import check
 from planner_models.updates.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.updates.plan.plan import PLAN_TABLES, UpdatePlan, from_tables
@@ -104,7 +105,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Update.from_tables,
-        sources={"traffic_plans": traffic_plans.read},
+        sources={"traffic_plans": traffic_plans.read, "interrupted": interruption.read},
         series={"week": week},
         presets={**PRESETS, "rebalance": rebalance},
         adjust=adjust,
