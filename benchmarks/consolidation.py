@@ -3,7 +3,8 @@
     python -m benchmarks.consolidation [--quick]
 
 Goals, in user CPU seconds: 100,000 machines of 37 shapes with three resources, a gap of 0.02% in 2 s; best
-fit and first fit of them, 0.5 s; 5,000 pods on 12 types, a gap of 0.12% in 5 s; one of three zones, all
+fit and first fit of them, 0.5 s; 5,000 pods on 12 types, a gap of 0.12% in 5 s; 204 shapes on
+three types, 0.5% in 60 s (not reached); one of three zones, all
 restart; 1,000 hosts, 2% of the memory moves, within 2% of the bound in 1 s, waves within 10% of theirs; both
 published servers proven, 1 s each; 10,000 nodes and 100,000 pods of kubectl read, 20 s. Answers are asserted,
 times are printed.
@@ -38,6 +39,7 @@ from planner_models.consolidation.problem.readers.kubectl import kubectl
 from planner_models.consolidation.problem.today import count_machines
 
 LIMIT: Final = Options(time_limit_s=300.0)
+HARD_S: Final = 60.0
 ROUNDING: Final = 1e-6
 
 
@@ -50,9 +52,16 @@ def price_of(problem: Consolidation, decision: Decision[Any]) -> float:
     return price
 
 
-def compare(name: str, problem: Consolidation, *, gap: float, designs: dict[str, Callable[..., Any]]) -> None:
+def compare(
+    name: str,
+    problem: Consolidation,
+    *,
+    gap: float,
+    designs: dict[str, Callable[..., Any]],
+    options: Options = LIMIT,
+) -> None:
     """Print price, gap and seconds of `patterns` and of other designs; assert the gap and the bound."""
-    decision, seconds = timed(partial(patterns.plan, problem, options=LIMIT))
+    decision, seconds = timed(partial(patterns.plan, problem, options=options))
     price = price_of(problem, decision)
     assert decision.proof.bound is not None
     reached = 1 - decision.proof.bound / price
@@ -170,9 +179,12 @@ def main() -> None:
         compare("86 awkward shapes, 100,000", awkward(shapes=86), gap=0.002, designs=fits)
         common = awkward(shapes=46, common=True)
         compare("46 common shapes, 100,000", common, gap=0.001, designs=fits)
-        compare("37 shapes, three types", awkward(shapes=37, types=3), gap=0.001, designs=fits)
+        compare("37 shapes, three types", awkward(shapes=37, types=3), gap=0.0002, designs=fits)
+        hard = awkward(shapes=204, types=3)
+        limit = Options(time_limit_s=HARD_S)
+        compare("204 shapes, three types, 60 s", hard, gap=0.1, designs=fits, options=limit)
         lose_a_zone()
-    compare("5,000 pods, 12 types", pods(), gap=0.005, designs={**fits, "karpenter": karpenter.plan})
+    compare("5,000 pods, 12 types", pods(), gap=0.0012, designs={**fits, "karpenter": karpenter.plan})
     empty_hosts(1_000, 10_000)
     solve_servers()
     read_cluster(1_000 if quick else 10_000, 10)

@@ -20,6 +20,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner_models.consolidation.designs.grid import common_measure
 from planner_models.consolidation.designs.master import Master
 from planner_models.consolidation.designs.pattern import Pattern, Priced, make_pattern
 from planner_models.consolidation.designs.pattern_program import price_by_program
@@ -393,7 +394,8 @@ class Rounding:
         master, search = self.master, self.search
         base = self._pad(np.maximum(fixed - 1, 0) if fixed.sum() > MAX_FREE else np.zeros_like(fixed))
         limits = master.limits - master.used(base)
-        gap = 0.5 * float(self.problem.price.min(initial=1.0)) / max(search.bound, 1.0)
+        price = self.problem.price[self.problem.price > 0]
+        gap = 0.5 * common_measure(price) / max(search.bound, 1.0)  # prices of plans are multiples
         options = replace(
             search.options,
             time_limit_s=min(ROUNDING_S, max(search.deadline.left_s, 0.2)),

@@ -156,6 +156,11 @@ class Master:
         return self.machines + self.host_losses[self.row_shapes]
 
     @cached_property
+    def units_of_refused(self) -> Floats:
+        """(rows,) units that a refused machine counts: without any machine, none is needed for lost hosts."""
+        return np.asarray(self.demand / np.maximum(self.machines, 1.0))
+
+    @cached_property
     def row_of_area(self) -> Bools:
         """(areas, rows) whether hosts of an area count in a row: they are not lost there."""
         is_kept = [
@@ -268,7 +273,8 @@ class Master:
         over = is_free & (values > price)
         if over.any():
             scale = float((price[over] / values[over]).min())
-        by_shape = np.bincount(self.row_shapes, cover, minlength=len(problem.machines))
+        weighted = cover * self.units_of_refused
+        by_shape = np.bincount(self.row_shapes, weighted, minlength=len(problem.machines))
         high = by_shape > problem.own_price
         if high.any():
             scale = min(scale, float((problem.own_price[high] / by_shape[high]).min()))
@@ -307,7 +313,8 @@ class _Program:
         """Cover the units of each row."""
         position = np.searchsorted(self._used, self.master.row_shapes)
         self._demand = demand
-        self._covered = self.master.coverage(self.columns) @ self.z + self._shed[position]
+        refused = self._shed[position] * self.master.units_of_refused
+        self._covered = self.master.coverage(self.columns) @ self.z + refused
         self.cover = self.m.constrain("machines", self._covered, lower=demand)
 
     def add_supplies(self, limits: Floats) -> None:

@@ -34,6 +34,8 @@ from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import HostGroup, Packer, decreasing, pack_all
 from planner_models.consolidation.problem.problem import Consolidation
 
+SLOTS: Final = "slots of each shape"
+"""Plans that bounds cover where losses are survived: without free capacity that several shapes share."""
 CLOSE: Final = 2e-4
 """Gap at which no further plan is looked for."""
 
@@ -55,6 +57,7 @@ def plan(problem: Consolidation, *, options: Options = Options()) -> Decision[Co
         min(found.bound, found.best.price),
         gap=gap_of(options, default=STATED_GAP),
         metric="price_per_h",
+        bound_scope=SLOTS if Master(problem).survives.any() else None,
         backend=found.backend or None,
         is_cut=found.is_cut,
     )

@@ -57,6 +57,16 @@ def test_losses_enclose_the_optimum(seed: int, losses: str) -> None:
         assert decision.proof.objective <= optimum(problem, hosts=4) + problem.price.max() + 1e-6
 
 
+@pytest.mark.parametrize("losses", ["host", "zone"])
+def test_bounds_hold_where_hosts_are_too_few_for_machines_that_survive(losses: str) -> None:
+    problem = adjust(random_fleet(1, losses=losses, largest=6), most=1.0)
+    decision = patterns.plan(problem)
+    assert decision.plan is not None
+    assert decision.proof.bound is not None
+    assert decision.proof.bound <= optimum(problem, hosts=1) + 1e-6
+    assert decision.proof.bound_scope == "slots of each shape"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_fit_rule_is_better_than_the_bound(seed: int) -> None:
     problem = awkward(machines=80, shapes=6, seed=seed)

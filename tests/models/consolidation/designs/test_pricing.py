@@ -8,7 +8,7 @@ import pytest
 from planner.options import Options
 from planner_models.consolidation.designs.grid import common_measure
 from planner_models.consolidation.designs.pattern_program import price_by_program
-from planner_models.consolidation.designs.pricing import NodePricer, RoundedPricer, make_pricer
+from planner_models.consolidation.designs.pricing import NodePricer, RoundedPricer, fits, make_pricer
 from planner_models.consolidation.problem.generators import pods
 from planner_models.consolidation.problem.packing import regroup
 from tests.models.consolidation.fleets import machines, make, random_fleet
@@ -72,6 +72,22 @@ def test_pods_in_gib_and_gb_are_priced_by_rounded_tables() -> None:
     )
     assert isinstance(make_pricer(mixed), RoundedPricer)
     assert isinstance(make_pricer(problem), NodePricer)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_patterns_of_a_table_fit_and_are_no_better_than_the_best(seed: int) -> None:
+    problem = random_fleet(seed, largest=40)
+    random = np.random.default_rng(seed)
+    values = random.uniform(0.1, 1.0, len(problem.machines)) * problem.vcpus * (problem.count > 0)
+    pricer = NodePricer(problem)
+    tables = pricer.tables(values, np.ones(len(values), dtype=bool))
+    for host_type in range(len(problem.hosts)):
+        best = pricer.price(host_type, tables)
+        more = list(pricer.price_more(host_type, tables, 5))
+        assert more or best.pattern is None or not len(tables.items[0].rows)
+        for pattern in more:
+            assert float(values @ pattern.units) <= best.bound + 1e-9
+            assert fits(problem, pattern)
 
 
 def test_helpers_are_tried_in_each_node() -> None:
