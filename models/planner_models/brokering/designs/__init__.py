@@ -119,6 +119,14 @@ DESIGNS: Final = (
         decide=several_brokers.assign_independently,
     ),
     _design(
+        "marketplaces",
+        "Divided marketplaces",
+        information.marketplace,
+        "as marketplace, in each of several marketplaces; a CDN announces a part of its capacity to each",
+        "3.6.3 (scalability)",
+        decide=several_brokers.assign_in_shares,
+    ),
+    _design(
         "transactions",
         "Transactional market",
         information.marketplace,

@@ -1,10 +1,14 @@
-"""Several brokers that share the clusters: each decides on its own, or all commit in transactions."""
+"""Several brokers or marketplaces that share the clusters.
+
+Each decides on its own, in its own part of the capacity, or all commit in transactions. Clients come by any
+broker, or each continent, country, ISP or content has a marketplace of its own, which sees no other clients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +20,7 @@ from planner.formatting import counted, sizes
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
+from planner_models import geonames
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
@@ -24,6 +29,14 @@ from planner_models.brokering.problem.problem import Brokering
 
 Brokers = Annotated[int, Field(ge=1, description="number of brokers that the clients are divided among")]
 DealSeed = Annotated[int, Field(ge=0, description="seed of the random division")]
+Division = Literal["random", "continent", "country", "isp", "content"]
+By = Annotated[
+    Division,
+    Field(
+        description="division of the clients: random: among brokers, each with equal probability; else a "
+        "marketplace for each continent, country, ISP or content"
+    ),
+]
 MostRounds = Annotated[int, Field(ge=1, description="maximum number of rounds")]
 ROUNDS_AHEAD: Final = 4  # rounds that the time left is shared by; their number is known at the end only
 LEAST_TIME_S: Final = 0.01  # of a broker's decision
@@ -38,6 +51,7 @@ def assign_independently(
     *,
     brokers: Brokers = 2,
     deal_seed: DealSeed = 0,
+    by: By = "random",
     options: Options = Options(),
     previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
@@ -49,22 +63,59 @@ def assign_independently(
     returns  Decision with an Assignment of all brokers' clients; no bound
     source   Mukerjee 2018, 3.4.2 (BestLookup: capacity 10, two brokers that send 9 each)
     """
-    problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
-    deadline = Deadline.of(options)
-    decisions = [
-        assignment.assign(subproblem, options=_with_share_of_time(options, deadline, brokers - number))
-        for number, subproblem in enumerate(problems)
-    ]
-    plans = [decision.plan for decision in decisions if decision.plan is not None]
-    if len(plans) < brokers:
-        return next(decision for decision in decisions if decision.plan is None)
-    plan = merge_plans(plans)
-    decision = Decision(
-        plan=plan,
-        proof=assignment.unproven(problem, plan, decisions[0].proof.backend),
-        guarantees=frozenset({"demand", "pinned", "forbidden"}),
-    )
+    counts = divide_clients(problem, by, brokers, deal_seed)
+    problems = [problem.with_client_counts(count) for count in counts]
+    decision = _assign_each(problem, problems, frozenset({"demand", "pinned", "forbidden"}), options)
     return billing.add_traffic_history(problem, decision, previous)
+
+
+def assign_in_shares(
+    problem: Brokering,
+    *,
+    by: By = "continent",
+    brokers: Brokers = 2,
+    deal_seed: DealSeed = 0,
+    options: Options = Options(),
+    previous: Decision[Assignment] | None = None,
+) -> Decision[Assignment]:
+    """Assign the clients of several marketplaces, each in its own part of the capacity.
+
+    Every CDN divides the residual capacity of each cluster among the marketplaces, in proportion to their
+    traffic. No cluster is overbooked, but what one marketplace leaves is of no use to another.
+
+    returns  Decision with an Assignment of all clients; without a plan where the clients of a marketplace do
+             not fit its part; no bound
+    source   Mukerjee 2018, 3.6.3 (scalability: an instance for each region, content provider or content
+             type, at the cost of a limited view); the proportion is a reading
+    """
+    counts = divide_clients(problem, by, brokers, deal_seed)
+    demand_mbps = np.array([float((count * problem.bitrate_mbps).sum()) for count in counts])
+    no_background = np.zeros(len(problem.clusters))
+    problems = [
+        problem.with_client_counts(count).with_clusters(
+            capacity_mbps=share * problem.residual_mbps, background_mbps=no_background
+        )
+        for count, share in zip(counts, demand_mbps / max(demand_mbps.sum(), 1e-12), strict=True)
+    ]
+    guarantees = None if problem.limits is None else assignment.WITHOUT_LIMITS
+    decision = _assign_each(problem, problems, guarantees, options)
+    return billing.add_traffic_history(problem, decision, previous)
+
+
+def _assign_each(
+    problem: Brokering, problems: Sequence[Brokering], guarantees: frozenset[str] | None, options: Options
+) -> Decision[Assignment]:
+    """Return the clients of all problems in one plan, each problem decided by itself."""
+    deadline = Deadline.of(options)
+    decisions = []
+    for number, subproblem in enumerate(problems):
+        share = _with_share_of_time(options, deadline, len(problems) - number)
+        decisions.append(assignment.assign(subproblem, options=share))
+        if decisions[-1].plan is None:
+            return decisions[-1]
+    plan = merge_plans([decision.plan for decision in decisions if decision.plan is not None])
+    proof = assignment.unproven(problem, plan, decisions[0].proof.backend)
+    return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 
 def assign_in_transactions(
@@ -74,6 +125,7 @@ def assign_in_transactions(
     headroom: Headroom = 1.0,
     most_rounds: MostRounds = 50,
     deal_seed: DealSeed = 0,
+    by: By = "random",
     options: Options = Options(),
     previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
@@ -88,7 +140,8 @@ def assign_in_transactions(
              without a plan where the clients of a broker no longer fit, or rounds run out
     source   Mukerjee 2018, 3.4.2 (Transactions)
     """
-    counts = deal_clients(problem, brokers, deal_seed)
+    counts = divide_clients(problem, by, brokers, deal_seed)
+    brokers = len(counts)
     capacity = headroom * problem.residual_mbps
     promised = np.tile(problem.residual_mbps, (brokers, 1))
     rows: list[tuple[int, int, int]] = []
@@ -149,6 +202,21 @@ def _assign_round(
 def _with_share_of_time(options: Options, deadline: Deadline, decisions: int) -> Options:
     """Return options that leave an equal share of the time to each of `decisions`."""
     return deadline.share_left(1 / decisions).options(options, minimum_s=LEAST_TIME_S)
+
+
+def divide_clients(problem: Brokering, by: Division, brokers: int, seed: int) -> list[Ints]:
+    """Return the clients of each broker or marketplace, (R,); those without any are left out."""
+    if by == "random":
+        return deal_clients(problem, brokers, seed)
+    if by in ("continent", "country"):
+        country = problem.locations["country"]
+        region = country if by == "country" else country.map(geonames.continent_by_country()).fillna(country)
+        names = region.to_numpy(object)[problem.location]
+    else:
+        names = problem.clients[by].to_numpy(object)
+    markets, numbers = np.unique(names.astype(str), return_inverse=True)
+    counts = [np.where(numbers == market, problem.count, 0) for market in range(len(markets))]
+    return [count for count in counts if count.any()] or [problem.count]
 
 
 def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[Ints]:

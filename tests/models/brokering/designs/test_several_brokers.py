@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -63,3 +64,60 @@ def test_brokers_share_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits_s.clear()
     several_brokers.assign_in_transactions(problem, brokers=2, options=options)
     assert max(limits_s) <= 1.0
+
+
+def test_marketplaces_by_region_keep_capacity_and_cost_no_less_than_one_for_all() -> None:
+    problem = tight_market()
+    options = Options(gap=0.001, service="best")
+    together = assignment.assign(problem, options=options)
+    assert together.plan is not None
+    bound = together.proof.bound
+    assert bound is not None
+    counts = several_brokers.divide_clients(problem, "country", 2, 0)
+    assert len(counts) > 1
+    assert (sum(counts) == problem.count).all()
+    parts = several_brokers.assign_in_shares(problem, by="country", options=options)
+    assert parts.plan is not None
+    assert not len(check(problem, parts.plan))
+    whole = measure(problem, together.plan, None)
+    divided = measure(problem, parts.plan, None)
+    assert divided["served"] <= whole["served"]
+    assert parts.proof.objective is not None
+    assert parts.proof.objective >= bound - 1e-9 * abs(bound)
+
+
+def test_one_market_of_all_clients_is_the_marketplace() -> None:
+    problem = tight_market()
+    clients = problem.clients.assign(content="one")
+    problem = replace(problem, clients=clients)
+    alone = assignment.assign(problem, options=Options(service="best"))
+    same = several_brokers.assign_in_shares(problem, by="content", options=Options(service="best"))
+    assert same.proof.objective == pytest.approx(alone.proof.objective)
+
+
+def test_each_market_stays_within_its_part_of_each_cluster() -> None:
+    problem = make(
+        [("Lyon", 1000.0, 30), ("Turin", 1000.0, 10)],
+        [("good", "x", "Lyon", 20.0, 0.1), ("poor", "y", "Lyon", 100.0, 0.1)],
+        scores=[
+            ("Lyon", "good", 1.0),
+            ("Lyon", "poor", 50.0),
+            ("Turin", "good", 1.0),
+            ("Turin", "poor", 50.0),
+        ],
+    )
+    decision = several_brokers.assign_in_shares(problem, by="country")
+    assert decision.plan is not None
+    rows = decision.plan.assignments
+    good = rows[rows["cluster"] == "good"].groupby("location")["clients"].sum()
+    assert good.to_dict() == {"Lyon": 15, "Turin": 5}  # three quarters of the traffic, and one
+
+
+def test_federated_markets_of_countries_never_overbook() -> None:
+    problem = tight_market()
+    options = Options(service="best")
+    blind = several_brokers.assign_independently(problem, by="country", options=options)
+    federated = several_brokers.assign_in_transactions(problem, by="country", options=options)
+    assert blind.plan is not None
+    if federated.plan is not None:
+        assert not len(check(problem, federated.plan))
