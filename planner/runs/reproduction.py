@@ -431,10 +431,11 @@ def _note(target: Target, name: str, role: str, note: str) -> str:
 
 
 def _parse_value(text: str) -> float | str:
-    """Return a printed value as a number, or as text if it is none."""
+    """Return a printed value as a number, or as text if it is none; "5/7" is a number too."""
+    numerator, _, denominator = text.replace(",", "").partition("/")
     try:
-        return float(text.replace(",", ""))
-    except ValueError:
+        return float(numerator) / float(denominator or 1)
+    except (ValueError, ZeroDivisionError):
         return text
 
 

@@ -9,6 +9,7 @@ seconds.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -58,6 +59,22 @@ WRITES: Final = (
     "here a block is one TCP flow that no host limits, so a few writes take all and others wait for "
     "timeouts; a file system's own pieces and replies would have to be run to even them out"
 )
+NO_SHUFFLE: Final = (
+    "only the writes are simulated: results of map tasks, requests to the name node and heartbeats, the rest "
+    "in the thesis, are not"
+)
+WRITTEN_GB: Final = 25.0  # written to HDFS in both cases of Fig. 2.23
+CLUSTER_GBPS: Final = 8 * 80.0  # circuits of all racks
+TEXT_NOTES: Final = {
+    "circ_s254_modest_min": "the smallest of the four designs",
+    "circ_s254_modest_max": "the largest of the four designs",
+    "circ_s254_big_min": "the smaller of both designs; medians, as Table 2.2 has it for these alone",
+    "circ_s254_pkt_median": "the packet switch of 40 Gbit/s",
+    "circ_s254_pkt_tail": "the packet switch of 80 Gbit/s, for which Table 2.2 has this figure",
+    "circ_s254_cap_jump": "the smallest of 10, 20, 40 and 80 Gbit/s whose median is shorter, over 10",
+    "circ_f217_limit": "the longest big flow; one that is killed after 2 s has not sent all its bytes",
+}
+"""Readings of section 2.5.4's text on big flows, by row."""
 STATIC: Final = (4, 8, 16, 32, 64, 128)
 EARLY: Final = tuple(range(0, 1_401, 200))
 
@@ -98,6 +115,7 @@ def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
     for row, theirs in itertools.product(("median_big", "p99_big"), compared):
         gain = _ratio(values[f"circ_t22_{row}_voq"], values[f"circ_t22_{row}_{theirs}"])
         values[f"circ_t22_gain_{row}_{theirs}"] = gain
+    values |= _judge_text_on_big_flows(values)
     small = {design: _metric(frame, design, "small_p99_ms") or 0.0 for design in COLUMNS}
     medians = {design: _metric(frame, design, "small_median_ms") or 0.0 for design in COLUMNS}
     other_designs = ("voq_resize", "voq_retcp", "adu", "adu_resize", "adu_retcp", "fixed")
@@ -116,8 +134,40 @@ def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
         "circ_t22_median_big_pkt10": KILLED,
         "circ_t22_median_big_adu": SLOWER,
         "circ_t22_median_big_adu_resize": BACKOFF,
+        **TEXT_NOTES,
     }
     return TargetValues(values=values, notes=notes, curves=(_draw_times(frame), _draw_switches(frame)))
+
+
+def _judge_text_on_big_flows(values: Mapping[str, float | bool | None]) -> dict[str, float | bool | None]:
+    """Return the values of section 2.5.4's text on big flows from those of Table 2.2."""
+
+    def time_of(row: str, theirs: str) -> float | None:
+        time_ms = values[f"circ_t22_{row}_{theirs}"]
+        return None if time_ms is None else float(time_ms)
+
+    def gain_of(row: str, theirs: str, base: str = "voq") -> float:
+        return _ratio(time_of(row, base), time_of(row, theirs)) or 0.0
+
+    modest = [gain_of("median_big", theirs) for theirs in ("voq_resize", "voq_retcp", "adu", "fixed")]
+    large = [gain_of("median_big", theirs) for theirs in ("adu_resize", "adu_retcp")]
+    faster = {
+        f"circ_t22_gain_{row}_{theirs}_vs_best": gain_of(row, theirs, "adu_retcp")
+        for row, theirs in itertools.product(("median_big", "p99_big"), ("pkt40", "pkt80"))
+    }
+    enough = [rate for rate in (10, 20, 40, 80) if gain_of("median_big", f"pkt{rate}", "adu_retcp") > 1]
+    longest_ms = time_of("p99_big", "pkt10")
+    return {
+        **faster,
+        "circ_s254_modest_min": min(modest),
+        "circ_s254_modest_max": max(modest),
+        "circ_s254_big_min": min(large),
+        "circ_s254_big_max": max(large),
+        "circ_s254_pkt_median": faster["circ_t22_gain_median_big_pkt40_vs_best"],
+        "circ_s254_pkt_tail": faster["circ_t22_gain_p99_big_pkt80_vs_best"],
+        "circ_s254_cap_jump": min(enough) / 10 if enough else None,
+        "circ_f217_limit": None if longest_ms is None else longest_ms / 1_000,
+    }
 
 
 def _draw_switches(frame: pd.DataFrame) -> Curve:
@@ -207,6 +257,8 @@ def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
             "circ_f27b_full_util": early[1_400.0][utilization] >= 0.95,
             "circ_f28a_trend": large > 5 * small,
             "circ_f28b_flat_tau": max(flat),
+            "circ_f28b_share": max(flat) / 1_400,
+            "circ_s244_tau_ok": max(flat),
             "circ_f28b_util_gain": gain,
             "circ_s243_util_gain": gain,
             "circ_s243_latency_cut": cut,
@@ -215,6 +267,8 @@ def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
             "circ_f27a_full_util_buf": "the smallest of 4, 8, ..., 128 packets that uses 90% of circuits",
             "circ_f26b_linerate_tau": "the least of 0, 200, ..., 1400 us that uses 98% of circuits",
             "circ_f28b_flat_tau": "the latest up to which the median stays within a fifth of that at 0 us",
+            "circ_f28b_share": "that lead as a share of the week of 1400 us",
+            "circ_s244_tau_ok": "the same lead",
             "circ_f28b_util_gain": "gain over a static queue of 16 packets",
             "circ_s243_latency_cut": "all packets' median, against a static queue of 64 packets",
         },
@@ -313,6 +367,14 @@ def find_figures_2_20_to_2_23(study: Study) -> TargetValues:
     sent = {design: of(design, "packet_gb") or 0.0 for design in ("hdfs_random", "rehdfs")}
     share = sent["rehdfs"] / (sent["rehdfs"] + (of("rehdfs", "circuit_gb") or 1.0))
     factor = gain(tail)
+    sent_gb = {
+        design: WRITTEN_GB
+        * (sent[design] + (of(design, "circuit_gb") or 0.0))
+        / (of(design, "delivered_gb") or math.inf)
+        for design in sent
+    }
+    done_ms, delivered_gb = of("rehdfs_retcp", "done_ms"), of("rehdfs_retcp", "delivered_gb")
+    gbps = 0.0 if not done_ms or not delivered_gb else 8 * delivered_gb / (done_ms / 1_000)
     return TargetValues(
         values={
             "circ_f220_median": gain("big_median_ms"),
@@ -325,6 +387,11 @@ def find_figures_2_20_to_2_23(study: Study) -> TargetValues:
             "circ_f221_factor": factor,
             "circ_f222_rehdfs": gain("done_ms"),
             "circ_f222_others": gain("done_ms", "hdfs_resize"),
+            "circ_f222_retcp": gbps >= 0.8 * CLUSTER_GBPS,
+            "circ_s262_jct": percent("done_ms", "rehdfs"),
+            "circ_f223_hdfs_bytes": sent_gb["hdfs_random"],
+            "circ_f223_rehdfs_bytes": sent_gb["rehdfs"],
+            "circ_f223_rest_cut": None,
             "circ_rehdfs_confs": of("rehdfs", "pairs_per_rack"),
             "circ_f223_trend": share < 0.1,
         },
@@ -332,6 +399,11 @@ def find_figures_2_20_to_2_23(study: Study) -> TargetValues:
             "circ_f220_median": "a write is a block of a file; " + WRITES,
             "circ_f222_rehdfs": "all bytes over the time until the last block is there",
             "circ_f222_others": "resizing alone",
+            "circ_f222_retcp": "close is read as at least 80% of the circuits of all racks, 640 Gbit/s",
+            "circ_s262_jct": "until the last block is there; a job also starts tasks and computes, which "
+            "takes as long with either placement and is not modelled",
+            "circ_f223_hdfs_bytes": "per 25 GB written; " + NO_SHUFFLE,
+            "circ_f223_rest_cut": NO_SHUFFLE,
             "circ_f223_trend": "little is read as less than a tenth of what is sent",
         },
     )

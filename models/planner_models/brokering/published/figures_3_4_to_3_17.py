@@ -191,6 +191,7 @@ def find_figure_3_8(study: Study) -> TargetValues:
     use = use_by_country(generated_market(study.quick))
     return TargetValues(
         values={},
+        notes={"brok_f38_b_low": "a number of a country in random order: which one it is, is not printed"},
         curves=(
             Curve(title="Use of CDNs by country", frame=use.rename_axis("country").reset_index(), bars=True),
         ),
