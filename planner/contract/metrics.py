@@ -8,17 +8,21 @@ from typing import Any, Final, Literal
 
 from planner.formatting import figure, heading
 
+Better = Literal["more", "less", "neither"]
+"""The better direction of a metric."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """One figure of a plan; its value is None where it has no meaning.
 
+    better  "neither" for a figure that describes a plan and does not judge it, such as a number of members
     title  words of a label, without a capital, where the name makes no good ones
     """
 
     name: str
     unit: str
-    better: Literal["more", "less"]
+    better: Better
     about: str
     source: str = ""
     title: str = ""
@@ -46,6 +50,11 @@ def more(name: str, unit: str, about: str, source: str = "", *, title: str = "")
 def less(name: str, unit: str, about: str, source: str = "", *, title: str = "") -> Metric:
     """Return a metric of which less is better."""
     return Metric(name=name, unit=unit, better="less", about=about, source=source, title=title)
+
+
+def neither(name: str, unit: str, about: str, source: str = "", *, title: str = "") -> Metric:
+    """Return a metric that describes a plan, of which neither more nor less is better."""
+    return Metric(name=name, unit=unit, better="neither", about=about, source=source, title=title)
 
 
 @dataclass(frozen=True, kw_only=True)

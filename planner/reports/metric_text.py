@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planner.formatting import factor_of
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
 
+DIRECTION_SIGNS: Final = {"more": "↑", "less": "↓", "neither": ""}
+"""Sign of the better direction."""
+
 
 def better(metric: Metric, unit: str | None = None) -> str:
     """Return the better direction and the unit, the metric's own or that of the values: `↓ ms`."""
-    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit if unit is None else unit}".strip()
+    return f"{DIRECTION_SIGNS[metric.better]} {metric.unit if unit is None else unit}".strip()
 
 
 def differ(values: Sequence[float | None]) -> bool:

@@ -78,7 +78,8 @@ def bars_by_design(
             unit, factor = chart_scale(metric, values)
             heights = pd.Series(values, dtype=float) * factor
             frame = pd.DataFrame({"design": list(designs), metric.label: heights})
-            title = f"{metric.label}, {metric.better} is better"
+            is_judged = metric.better != "neither"
+            title = f"{metric.label}, {metric.better} is better" if is_judged else metric.label
             units = {metric.label: unit}
             drawings.append(Curve(title=title, frame=frame, units=units, bars=True))
     return drawings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, counted, number, percent, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text, table_of
-from planner.reports.metric_text import better
+from planner.reports.metric_text import DIRECTION_SIGNS, better
 from planner.reports.run_drawings import (
     bars_by_design,
     comparison_drawings,
@@ -255,23 +255,24 @@ def _windows_table(
     rows: list[list[Text | str]] = [
         ["Windows without a plan", "↓", *(cell for text in failed for cell in (text, ""))]
     ]
-    figures: list[tuple[str, str, str, bool]] = [
-        ("gap", "Gap", "", True),
-        ("seconds", "Time", "s", True),
-        ("violations", "Constraint violations", "", True),
-        *((metric.name, metric.label, metric.unit, metric.better == "less") for metric in system.metrics),
+    figures: list[tuple[str, str, str, str]] = [
+        ("gap", "Gap", "", "less"),
+        ("seconds", "Time", "s", "less"),
+        ("violations", "Constraint violations", "", "less"),
+        *((metric.name, metric.label, metric.unit, metric.better) for metric in system.metrics),
     ]
-    for name, label, unit, is_worst_most in figures:
+    for name, label, unit, direction in figures:
         values_of = [
             [row[name] for row in rows_of if row.get(name) is not None] for rows_of in values.values()
         ]
         if any(values_of):
-            worst = max if is_worst_most else min
+            worst = min if direction == "more" else max
             shown, text = scale_of(name, itertools.chain(*values_of), unit)
-            row: list[Text | str] = [label, f"{'↓' if is_worst_most else '↑'} {shown}".strip()]
+            row: list[Text | str] = [label, f"{DIRECTION_SIGNS[direction]} {shown}".strip()]
             for numbers in values_of:
                 row.append(text(sum(numbers) / len(numbers)) if numbers else "-")
-                row.append(Text(text(worst(numbers)) if numbers else "-", "dim"))
+                is_shown = bool(numbers) and direction != "neither"
+                row.append(Text(text(worst(numbers)) if is_shown else "-", "dim"))
             rows.append(row)
     count = max((len(own_windows) for own_windows in designs.values()), default=0)
     return Table(

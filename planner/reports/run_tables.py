@@ -267,7 +267,8 @@ def mark_best(
     """Return the values as cells; the best of those that may be is marked, none where all agree."""
     allowed = [True] * len(values) if may_be_best is None else may_be_best
     numbers = [value for value, may in zip(values, allowed, strict=True) if may and value is not None]
-    best = (max(numbers) if metric.better == "more" else min(numbers)) if differ(numbers) else math.nan
+    is_judged = metric.better != "neither" and differ(numbers)
+    best = (max(numbers) if metric.better == "more" else min(numbers)) if is_judged else math.nan
     return [
         Text(
             text(value),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Better, Metric
 from planner.contract.notes import doubts_of, notes_of
 from planner.contract.proof import Status
 from planner.contract.system import System
@@ -293,9 +293,9 @@ def headline_of(system: System) -> dict[str, Any]:
     return {**first, **({"then": second[0]} if second else {})}
 
 
-def fraction_of_bound(value: float, bound: float, better: Literal["more", "less"]) -> float | None:
+def fraction_of_bound(value: float, bound: float, better: Better) -> float | None:
     """Return the fraction of a bound that a value reaches; None where it has no meaning."""
-    if bound <= 0 or value < 0:
+    if bound <= 0 or value < 0 or better == "neither":
         return None
     if better == "more":
         return value / bound

@@ -51,6 +51,7 @@ from planner_models.membership.designs import DESIGNS
 from planner_models.membership.designs.formulation import formulation
 from planner_models.membership.designs.what_if import explain
 from planner_models.membership.plan.check import check
+from planner_models.membership.plan.failures import FAILURES
 from planner_models.membership.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.membership.plan.plan import PLAN_TABLES, MembershipPlan, from_tables
 from planner_models.membership.plan.presentation import ELEMENTS, draw
@@ -96,6 +97,7 @@ SYSTEM = System(
         practice="raft",
         practice_name="members as they are",
         trade_off=("price", "down_s_per_month"),
+        failures=FAILURES,
     ),
 )
 

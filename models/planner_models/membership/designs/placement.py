@@ -28,6 +28,7 @@ from planner_models.membership.designs.counts import (
 )
 from planner_models.membership.plan.watching import false_alarm_rates, paused_alarms
 from planner_models.membership.problem.problem import Membership, Service, Watcher
+from planner_models.membership.problem.schema import HEARTBEAT
 from planner_models.membership.problem.tree import MONTH_S
 
 LONGEST_TIMEOUT_S: Final = 60.0
@@ -71,7 +72,6 @@ class LeaderSearch:
         self,
         problem: Membership,
         service: Service,
-        watcher: Watcher,
         *,
         size: int,
         value: Value = least_down,
@@ -85,11 +85,12 @@ class LeaderSearch:
         price_limit  largest price of all members for a month; None: that of the service
         timeout_s    the timeout to take; None: the best one of the grid
         """
-        self.problem, self.service, self.watcher, self.size = problem, service, watcher, size
+        self.problem, self.service, self.size = problem, service, size
+        self.watcher = problem.watcher(HEARTBEAT)
         self.value, self.deadline = value, deadline
         limit = service.price_limit if price_limit is None else price_limit
         self._price_limit = float("inf") if limit is None else limit
-        self.timeouts = timeout_grid(watcher) if timeout_s is None else np.array([timeout_s])
+        self.timeouts = timeout_grid(self.watcher) if timeout_s is None else np.array([timeout_s])
         tree = problem.tree
         self.allowed: Bools = (tree.capacity > 0) & ~problem.is_lost
         self.quorum = service.quorum(size)

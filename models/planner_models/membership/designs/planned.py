@@ -90,7 +90,6 @@ def make_search(
     return LeaderSearch(
         problem,
         service,
-        problem.watcher(HEARTBEAT),
         size=service.size if size is None else size,
         value=value,
         price_limit=price_limit,

@@ -19,11 +19,7 @@ def spread(problem: Membership, count: int) -> dict[int, int]:
     Zones take turns, and hosts within a zone. Where no region has three zones, or one for each member, the
     regions take turns. Lost sites have none.
     """
-    zones: dict[int, dict[int, list[int]]] = {}
-    for leaf in problem.leaves.tolist():
-        if problem.tree.capacity[leaf] and not problem.is_lost[leaf]:
-            region, zone = problem.site_above(leaf, "region"), problem.site_above(leaf, "zone")
-            zones.setdefault(region, {}).setdefault(zone, []).append(leaf)
+    zones = _open_zones(problem)
     regions = sorted(zones, key=lambda site: -len(zones[site]))
     groups = [list(zones[region].values()) for region in regions]
     if groups and len(groups[0]) < min(ZONES, count):
@@ -36,6 +32,16 @@ def spread(problem: Membership, count: int) -> dict[int, int]:
                 return counts
             counts[leaf] = counts.get(leaf, 0) + 1
     return counts
+
+
+def _open_zones(problem: Membership) -> dict[int, dict[int, list[int]]]:
+    """Return the leaves that may have members, by region and zone."""
+    zones: dict[int, dict[int, list[int]]] = {}
+    for leaf in problem.leaves.tolist():
+        if problem.tree.capacity[leaf] and not problem.is_lost[leaf]:
+            region, zone = problem.site_above(leaf, "region"), problem.site_above(leaf, "zone")
+            zones.setdefault(region, {}).setdefault(zone, []).append(leaf)
+    return zones
 
 
 def _turns(problem: Membership, zones: list[list[int]]) -> list[int]:

@@ -23,7 +23,7 @@ from planner_models.membership.plan.plan import MAJORITY_RULE
 from planner_models.membership.plan.presentation import CAUSE_WORDS, CAUSES, next_leader, seconds_by_kind
 from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.schema import HEARTBEAT, KINDS
+from planner_models.membership.problem.schema import KINDS
 
 MAX_LEAVES: Final = 400
 """Leaves up to which the design runs again for changes that are tried."""
@@ -157,7 +157,7 @@ def _try_changes(
     for size in (placement.size - 2, placement.size + 2):
         if size < (3 * service.faults + 1 if service.is_byzantine else 1):
             continue
-        search = LeaderSearch(problem, service, problem.watcher(HEARTBEAT), size=size, value=least_down)
+        search = LeaderSearch(problem, service, size=size, value=least_down)
         result = search.run()
         if result is not None:
             yield f"{counted(size, 'members')} placed again", result.down_s, result.price

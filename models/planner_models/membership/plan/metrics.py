@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import MONEY, Headline, less, more
+from planner.contract.metrics import MONEY, Headline, less, neither
 from planner.formatting import amount, counted, number
 from planner_models.membership.plan.check import PER_YEAR, ServicePlan, price_of, read_plan
 from planner_models.membership.plan.evaluation import (
@@ -48,9 +48,9 @@ METRICS: Final = (
     ),
     less("price", MONEY, "price of all members and managers for a month"),
     less("cost", MONEY, "price, and cost of the seconds down, for a month"),
-    more("members", "members", "members that decide, of all services"),
-    more("zones", "zones", "zones with members of a service, in the mean"),
-    more("regions", "regions", "regions with members of a service, in the mean"),
+    neither("members", "members", "members that decide, of all services"),
+    neither("zones", "zones", "zones with members of a service, in the mean"),
+    neither("regions", "regions", "regions with members of a service, in the mean"),
     less(
         "no_quorum_s",
         "s a month",
@@ -176,7 +176,11 @@ def measure(
     previous: MembershipPlan | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    items = read_plan(problem, plan)
+    return measure_services(problem, read_plan(problem, plan))
+
+
+def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[str, float | None]:
+    """Return a value for every metric of the placements of all services."""
     down = [evaluate(problem, item.service, item.placement) for item in items]
     price = sum(price_of(problem, item.placement) for item in items)
     cost = price + sum(
@@ -200,7 +204,7 @@ def measure(
     }
 
 
-def _downtime_metrics(items: list[ServicePlan], down: list[Downtime]) -> Mapping[str, float | None]:
+def _downtime_metrics(items: Sequence[ServicePlan], down: Sequence[Downtime]) -> Mapping[str, float | None]:
     detect = [detection_s(item.placement.interval_s, item.placement.timeout_s) for item in items]
     return {
         "down_s_per_month": float(np.mean([item_down.total for item_down in down])),
@@ -212,6 +216,6 @@ def _downtime_metrics(items: list[ServicePlan], down: list[Downtime]) -> Mapping
     }
 
 
-def _mean_sites(problem: Membership, items: list[ServicePlan], kind: str) -> float:
+def _mean_sites(problem: Membership, items: Sequence[ServicePlan], kind: str) -> float:
     counts = [len({problem.site_above(site, kind) for site in item.placement.members}) for item in items]
     return float(np.mean(counts))

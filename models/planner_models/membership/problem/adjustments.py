@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -46,24 +46,42 @@ def adjust(
     """
     sites = _scale_failures(problem, rate, rate_sites)
     if lost:
-        blank = pd.Series("", index=sites.index)
-        state = sites.get("state", blank).to_numpy(object).copy()
-        state[problem.require("lost", lost)] = "lost"
-        sites = sites.assign(state=state)
+        sites = sites.assign(state=_mark_lost(problem, lost))
     if more_hosts:
         sites = sites.assign(hosts=_add_hosts(problem, more_hosts))
+    changes: dict[str, Any] = {
+        "sites": sites,
+        "delays": _scale_delays(problem, rtt),
+        "services": _scale_targets(problem, target_scale),
+        "watchers": _set_timeouts(problem, timeout) if timeout else problem.watchers,
+    }
+    changes = {name: frame for name, frame in changes.items() if frame is not getattr(problem, name)}
+    return replace(problem, **changes) if changes else problem
+
+
+def _mark_lost(problem: Membership, lost: tuple[str, ...]) -> np.ndarray:
+    """Return the column of states with some sites lost for good."""
+    blank = pd.Series("", index=problem.sites.index)
+    state = problem.sites.get("state", blank).to_numpy(object).copy()
+    state[problem.require("lost", lost)] = "lost"
+    return np.asarray(state)
+
+
+def _scale_delays(problem: Membership, factor: float) -> pd.DataFrame | None:
+    """Return the delays with all times multiplied."""
     delays = problem.delays
-    if rtt != 1 and delays is not None:
-        columns = [name for name in ("rtt_ms", "p99_ms") if name in delays]
-        delays = delays.assign(**{name: delays[name] * rtt for name in columns})
-    services = problem.services
-    if target_scale != 1:
-        targets = [float(item.targets or item.size) for item in problem.service_list]
-        services = services.assign(targets=np.round(np.array(targets) * target_scale))
-    watchers = _set_timeouts(problem, timeout) if timeout else problem.watchers
-    if sites is problem.sites and delays is problem.delays and services is problem.services:
-        return problem if watchers is problem.watchers else replace(problem, watchers=watchers)
-    return replace(problem, sites=sites, delays=delays, services=services, watchers=watchers)
+    if factor == 1 or delays is None:
+        return delays
+    columns = [name for name in ("rtt_ms", "p99_ms") if name in delays]
+    return delays.assign(**{name: delays[name] * factor for name in columns})
+
+
+def _scale_targets(problem: Membership, factor: float) -> pd.DataFrame:
+    """Return the services with the processes that their managers watch multiplied."""
+    if factor == 1:
+        return problem.services
+    targets = [float(item.targets or item.size) for item in problem.service_list]
+    return problem.services.assign(targets=np.round(np.array(targets) * factor))
 
 
 def _scale_failures(

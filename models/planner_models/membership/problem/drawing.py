@@ -44,23 +44,18 @@ def draw_sites(
     count = dict.fromkeys(sites, 0)
     for leaf, number_here in members.items():
         count[leaf_site[leaf]] += number_here
+    leading = {leaf_site[leaf] for leaf in leaders}
     nodes = pd.DataFrame(
         {
             "node": [problem.site_names[site] for site in sites],
             "size": [1.0 + count[site] for site in sites],
-            "note": [
-                "; ".join(
-                    text
-                    for text in (counted(count[site], "members") if count[site] else "", notes.get(site, ""))
-                    if text
-                )
-                for site in sites
+            "note": [_note(count[site], notes.get(site, "")) for site in sites],
+            "label": [
+                _label(problem.site_names[site], count[site], is_leading=site in leading) for site in sites
             ],
+            **_positions(problem, sites),
         }
     )
-    leading = {leaf_site[leaf] for leaf in leaders}
-    labels = [_label(problem.site_names[site], count[site], is_leading=site in leading) for site in sites]
-    nodes = nodes.assign(label=labels, **_positions(problem, sites))
     return NetworkMap(
         title=title,
         nodes=nodes,
@@ -70,6 +65,11 @@ def draw_sites(
         directed=False,
         node_kind=SITE,
     )
+
+
+def _note(members: int, note: str) -> str:
+    """Return the members of a site and a further note in words."""
+    return "; ".join(text for text in (counted(members, "members") if members else "", note) if text)
 
 
 def _label(name: str, members: int, *, is_leading: bool) -> str:

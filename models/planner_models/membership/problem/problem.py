@@ -214,6 +214,11 @@ class Membership:
             risks.setdefault(risk, ([], rate, repair))[0].append(site)
         return risks
 
+    @cached_property
+    def risk_names(self) -> list[str]:
+        """Names of the shared risks, in the order of the tree's rows."""
+        return list(self._risk_rows())
+
     def _capacity(self) -> Ints:
         """Return the members that each site can have, (S,); 0 for sites with others in them."""
         usual = np.where(self.kind == KINDS.index("host"), 1.0, UNLIMITED_HOSTS)

@@ -1,0 +1,59 @@
+"""Failures by analysis: next leaders, and seconds down beside the enumeration of all failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import planner
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.membership import Membership
+from planner_models.membership.designs.raft import plan as plan_raft
+from planner_models.membership.plan.failures import analyse_failures, default_sets, find_failures
+from planner_models.membership.problem.generators import small
+from planner_models.membership.problem.tree import MONTH_S
+from tests.models.membership.failures import live_probabilities
+from tests.models.membership.problems import memberships
+
+
+@settings(max_examples=15)
+@given(memberships())
+def test_time_without_quorum_after_each_failure_is_that_of_the_enumeration(problem: Membership) -> None:
+    plan = plan_raft(problem).plan
+    assert plan is not None
+    members = plan.members.groupby("site")["count"].sum().astype(int).to_dict()
+    possible = find_failures(problem, default_sets(problem))
+    analysis = analyse_failures(problem, plan, "raft", {}, possible, None, Options())
+    assert analysis is not None
+    outcomes, _ = analysis.evaluate(np.arange(len(possible.failures)))
+    quorum = sum(members.values()) // 2 + 1
+    for failure, outcome in zip(possible.failures, outcomes, strict=True):
+        lost = [problem.site_index.get_loc(name) for name in failure.adjustments["lost"]]
+        alive = {
+            site: count
+            for site, count in members.items()
+            if not set(lost) & set(problem.tree.paths[problem.row_of(site)])
+        }
+        if sum(alive.values()) < quorum:
+            expected = MONTH_S
+        else:
+            states = live_probabilities(problem, alive)
+            expected = MONTH_S * sum(share for live, share in states.items() if live < quorum)
+        assert outcome.metrics["no_quorum_s"] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_the_nearest_live_member_leads_and_a_lost_region_leaves_none() -> None:
+    result = planner.failures(small(), design="raft")
+    leaders = result.sections[0].frame.set_index("failure")["leader of store"]
+    assert leaders["cloud"] == leaders["east"] == "none"
+    assert leaders["east a"] == "none"
+    assert leaders["east b"] == "east a"
+    assert {failure.kind for failure in result.failures} == {"site", "shared risk"}
+    assert all(failure.busiest is None for failure in result.failures)
+
+
+def test_restorations_of_traffic_are_refused() -> None:
+    with pytest.raises(InputError, match=r"restoration is local, must be none \(members stay\)"):
+        planner.failures(small(), design="raft", restoration="local")
