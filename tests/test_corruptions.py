@@ -34,7 +34,7 @@ DECISIONS = {
     "flowtables": {"megaflows", "masks"},
     "geostore": {"replicas", "routes", "propagation", "classes", "servers"},
     "livevideo": {"trees", "waits"},
-    "membership": {"members", "protocol", "watch", "cheaper", "shed"},
+    "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
     "rotors": {"period", "circuits", "routes", "expander"},
     "contracts": {"loads"},

@@ -60,6 +60,7 @@ from planner_models.membership.problem.drawing import draw as draw_problem
 from planner_models.membership.problem.generators import PRESETS, small
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.membership.simulation.study import SIMULATION
 
 SYSTEM = System(
     name="membership",
@@ -98,6 +99,7 @@ SYSTEM = System(
         practice_name="members as they are",
         trade_off=("price", "down_s_per_month"),
         failures=FAILURES,
+        simulation=SIMULATION,
     ),
 )
 

@@ -7,7 +7,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.membership import information
-from planner_models.membership.designs import planned, raft, reported
+from planner_models.membership.designs import fenced, planned, raft, reported
 
 DESIGNS: Final = (
     Design(
@@ -45,6 +45,25 @@ DESIGNS: Final = (
         mechanism=Mechanism.REACTION,
         source="Leners et al. 2011 (Falcon); Fetzer 2003 (STONITH)",
         messages="heartbeats, and reports of managers",
+        signalling=information.signal_reports,
+    ),
+    Design(
+        name="fenced",
+        title="Fenced by switches",
+        decide=fenced.plan_fenced,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        source="Leners et al. 2015 (Albatross), 5.3",
+        messages="failures of links and hosts, rules of fences, and reports of managers",
+        signalling=information.signal_reports,
+    ),
+    Design(
+        name="fenced_planned",
+        title="Fenced, planned",
+        decide=fenced.plan_fenced_planned,
+        observe=information.observe,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        source="Leners et al. 2015, with places, granularities and bits by search",
+        messages="failures of all sites and ports to one planner, and reports of managers",
         signalling=information.signal_reports,
     ),
     Design(

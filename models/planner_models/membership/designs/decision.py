@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -18,6 +19,17 @@ SAFE: frozenset[str] = frozenset({"hosts", "quorums", "one_leader", "capacity"})
 """Guarantees of rules that never have two leaders, and do not look at limits."""
 UNSAFE: frozenset[str] = frozenset({"hosts", "quorums", "capacity"})
 """Guarantees of rules by which two members may lead."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Extras:
+    """Tables of a plan beside its members; see `MembershipPlan`."""
+
+    cheaper: pd.DataFrame | None = None
+    fences: pd.DataFrame | None = None
+    naming: pd.DataFrame | None = None
+
+
 Place = Callable[[Membership, Service], Placement | str]
 """Returns the placement of a service, or the reason why there is none."""
 
@@ -49,7 +61,7 @@ def conclude(
     proof: Proof,
     *,
     guarantees: frozenset[str] | None = None,
-    cheaper: pd.DataFrame | None = None,
+    extras: Extras | None = None,
     options: Options = Options(),
 ) -> Decision[MembershipPlan]:
     """Return the decision of placements; none where all targets must be watched and some are not."""
@@ -64,7 +76,7 @@ def conclude(
         name: commit_time_ms(problem, item.members, item.leader, item.quorum)
         for name, item in placements.items()
     }
-    plan = make_plan(problem, placements, commit_ms, cheaper=cheaper)
+    plan = replace(make_plan(problem, placements, commit_ms), **vars(extras or Extras()))
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 

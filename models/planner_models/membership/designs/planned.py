@@ -16,7 +16,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, judged, undecided
 from planner_models.membership.designs.counts import least_down
-from planner_models.membership.designs.decision import conclude, lack_of_hosts
+from planner_models.membership.designs.decision import Extras, conclude, lack_of_hosts
 from planner_models.membership.designs.placement import LeaderSearch, Search
 from planner_models.membership.plan.metrics import measure
 from planner_models.membership.plan.plan import CHEAPER, MAJORITY_RULE, MembershipPlan, Placement
@@ -65,7 +65,7 @@ def plan(
         return Decision(plan=None, proof=infeasible(*reasons))
     placements = {name: make_placement(problem, name, result) for name, result in searches.items()}
     frame = pd.DataFrame(rows, columns=list(CHEAPER.columns)) if rows else None
-    decision = conclude(problem, placements, feasible(), cheaper=frame, options=options)
+    decision = conclude(problem, placements, feasible(), extras=Extras(cheaper=frame), options=options)
     assert decision.plan is not None
     return _prove(problem, decision, searches, objective, options)
 

@@ -13,7 +13,9 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.membership.plan.evaluation import evaluate, longest_rtt_s, watch_messages
+from planner_models.membership.plan.fences import check_fences, check_naming, fence_effects
 from planner_models.membership.plan.plan import (
+    FENCE_RULE,
     MAJORITY_RULE,
     REACTION_RULE,
     MembershipPlan,
@@ -45,7 +47,7 @@ def _require_names(problem: Membership, plan: MembershipPlan) -> None:
     """Raise PlanRejected for services and sites that are none, and for services without a row."""
     services = [service.name for service in problem.service_list]
     for name, frame in plan.to_tables().items():
-        for row, service in enumerate(frame["service"].astype(str)):
+        for row, service in enumerate(frame["service"].astype(str) if "service" in frame else ()):
             if service not in services:
                 hint = did_you_mean(service, services)
                 raise PlanRejected(f"{name} row {row + 1}: '{service}' is no service{hint}")
@@ -82,6 +84,7 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
         raise PlanRejected(
             f"protocol: quorum of service '{service.name}' is {protocol['quorum']:g}, must be at most {count}"
         )
+    fence_s, unmade_cuts = fence_effects(problem, plan) if protocol["name"] == FENCE_RULE else (0.0, 0.0)
     return ServicePlan(
         service=service,
         placement=Placement(
@@ -94,6 +97,8 @@ def _read_service(problem: Membership, plan: MembershipPlan, service: Service) -
             interval_s=float(watch["interval_ms"]) / 1e3,
             timeout_s=float(watch["timeout_ms"]) / 1e3,
             unwatched=_count_unwatched(plan, service),
+            fence_s=fence_s,
+            unmade_cuts=unmade_cuts,
         ),
         commit_ms=float(protocol["commit_ms"]),
     )
@@ -126,6 +131,8 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
     commit      a quorum has a decision later than the limit, ms
     price       members cost more than the limit
     timeout     a timeout is shorter than the interval, or than the longest round-trip time, ms
+    rules       a switch has more rules of fences than it has room for
+    names       bits of names exceed those that a name has, or give too few applications
     capacity    watched processes send more than managers can receive, messages in a second
 
     raises  PlanRejected where the tables name what is not there, or contradict each other or the delays
@@ -143,7 +150,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
                     limit, where=[item.service.name], amount=[amount], allowed=allowed, unit=unit
                 )
         violations += _check_hosts(problem, item)
-    return violations
+    return violations + check_fences(problem, plan) + check_naming(problem, plan)
 
 
 Amounts = list[tuple[str, float, float, str]]

@@ -9,7 +9,13 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner_models.membership.plan.availability import live_distribution, used_sites
-from planner_models.membership.plan.plan import KILL_RULE, MAJORITY_RULE, REACTION_RULE, Placement
+from planner_models.membership.plan.plan import (
+    FENCE_RULE,
+    KILL_RULE,
+    MAJORITY_RULE,
+    REACTION_RULE,
+    Placement,
+)
 from planner_models.membership.plan.watching import (
     detection_s,
     false_alarm_rates,
@@ -86,11 +92,16 @@ def followers_of(placement: Placement) -> dict[int, int]:
 
 
 def watchers_of(problem: Membership, placement: Placement) -> dict[int, int]:
-    """Return the number of processes that watch the leader, by site: all others, or the nearest manager."""
+    """Return the number of processes that watch the leader, by site: all others, or the nearest manager.
+
+    Where members are fenced, the switch of the leader's own site watches its host.
+    """
     if placement.rule in (MAJORITY_RULE, REACTION_RULE):
         return followers_of(placement)
     if not placement.managers:
         return {}
+    if placement.rule == FENCE_RULE:
+        return {placement.leader: 1}
     rtt_ms, numbers = problem.delay_matrix.rtt_ms, problem.leaf_number
     row = rtt_ms[numbers[placement.leader]]
     return {min(placement.managers, key=lambda site: (float(row[numbers[site]]), site)): 1}
@@ -119,6 +130,7 @@ def evaluate(problem: Membership, service: Service, placement: Placement) -> Dow
     rate = float(tree.leaf_rate[placement.leader])
     watchers = watchers_of(problem, placement)
     detect = detection_s(placement.interval_s, placement.timeout_s) if watchers else 0.0
+    detect += report_s(problem, placement)
     alarms = float(
         monthly_alarms(
             problem,
@@ -134,7 +146,7 @@ def evaluate(problem: Membership, service: Service, placement: Placement) -> Dow
         both = alarms * failover + _cut_seconds(tree, placement, detect + failover)
     stopped = float(tree.repair_s[placement.leader]) if placement.rule == KILL_RULE else failover
     return Downtime(
-        no_quorum=MONTH_S * unserved_share(tree, placement),
+        no_quorum=MONTH_S * unserved_share(tree, placement) + unfenced_s(tree, placement),
         detection=rate * detect,
         failover=rate * failover,
         false_alarms=alarms * failover,
@@ -142,6 +154,33 @@ def evaluate(problem: Membership, service: Service, placement: Placement) -> Dow
         two_leaders=both,
         cut_off=alarms * stopped,
     )
+
+
+def report_s(problem: Membership, placement: Placement) -> float:
+    """Return the time from a suspicion until members know, s, where managers fence before they report.
+
+    A majority of managers agrees, the fence stands, and the report reaches the nearest member.
+    """
+    if placement.rule != FENCE_RULE:
+        return 0.0
+    agreed = fastest_majority_ms(problem, placement.managers)
+    return placement.fence_s + agreed / 1e3
+
+
+def fastest_majority_ms(problem: Membership, managers: Mapping[int, int]) -> float:
+    """Return the shortest round-trip time from a manager to a majority of them, ms."""
+    quorum = sum(managers.values()) // 2 + 1
+    return min((commit_time_ms(problem, managers, site, quorum) for site in managers), default=0.0)
+
+
+def unfenced_s(tree: SiteTree, placement: Placement) -> float:
+    """Return the seconds in a month in which a leader that is cut off cannot be fenced, so that none leads.
+
+    A cut that finds no free epoch is not made, and lasts until the repair.
+    """
+    if placement.rule != FENCE_RULE or placement.unmade_cuts == 0:
+        return 0.0
+    return placement.unmade_cuts * _cut_seconds(tree, placement, 0.0)
 
 
 def _cut_seconds(tree: SiteTree, placement: Placement, until_next_s: float) -> float:

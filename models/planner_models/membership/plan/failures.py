@@ -23,6 +23,7 @@ from planner.errors import InputError
 from planner.options import Options, Restoration
 from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.evaluation import commit_time_ms
+from planner_models.membership.plan.fences import fence_metrics
 from planner_models.membership.plan.metrics import measure_services
 from planner_models.membership.plan.plan import MAJORITY_RULE, REACTION_RULE, MembershipPlan, Placement
 from planner_models.membership.problem.drawing import SITE
@@ -72,13 +73,15 @@ def _may_serve(placement: Placement, live: int, reporting: int) -> bool:
 class MembersInFailures:
     """Analysis of a plan whose members stay where they are.
 
-    is_down  (F, S) whether a failure takes a site down
+    is_down    (F, S) whether a failure takes a site down
+    of_fences  metrics of fences, which no failure changes
     """
 
     problem: Membership
     items: Sequence[ServicePlan]
     failures: Sequence[PossibleFailure]
     is_down: Bools
+    of_fences: Mapping[str, float | None]
 
     @property
     def about(self) -> str:
@@ -106,7 +109,7 @@ class MembersInFailures:
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], list[tuple[int, list[str]]]]:
         """Return the outcomes of some failures, and who leads each service then."""
-        untouched = measure_services(self.problem, self.items)
+        untouched = measure_services(self.problem, self.items) | self.of_fences
         outcomes, leaders = [], []
         for row in rows.tolist():
             if not self.members_hit[row]:
@@ -141,7 +144,7 @@ class MembersInFailures:
                 continue
             commit = commit_time_ms(self.problem, alive, placement.leader, placement.quorum)
             items.append(replace(item, placement=placement, commit_ms=commit))
-        return measure_services(failed, items), float(live), names
+        return measure_services(failed, items) | self.of_fences, float(live), names
 
     def conclude(self, parts: Sequence[list[tuple[int, list[str]]]]) -> Sequence[Section]:
         """Return who leads each service while a site with members is down."""
@@ -206,6 +209,7 @@ def analyse_failures(
         items=read_plan(problem, plan),
         failures=failures.failures,
         is_down=failures.data,
+        of_fences=fence_metrics(problem, plan),
     )
 
 

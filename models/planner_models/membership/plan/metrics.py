@@ -15,9 +15,11 @@ from planner_models.membership.plan.evaluation import (
     Downtime,
     evaluate,
     monthly_alarms,
+    report_s,
     watch_messages,
     watchers_of,
 )
+from planner_models.membership.plan.fences import fence_metrics
 from planner_models.membership.plan.plan import MembershipPlan, Placement
 from planner_models.membership.plan.watching import detection_s
 from planner_models.membership.problem.problem import Membership
@@ -61,6 +63,25 @@ METRICS: Final = (
         "cut_off_s", "s a month", "time in a month that working members are cut off", SOURCE, title="cut off"
     ),
     less("unwatched", "targets", "processes that managers cannot watch, because their capacity is short"),
+    less(
+        "rules_most", "rules", "rules of fences at the switch with most of them", SOURCE, title="fence rules"
+    ),
+    less(
+        "cut_beside",
+        "processes",
+        "processes that a fence cuts beside a suspected one, mean over ports",
+        SOURCE,
+        title="cut beside suspected",
+    ),
+    less("fence_ms", "ms", "time until the slowest fence stands", SOURCE, title="fence stands"),
+    less(
+        "excluded_switches",
+        "switches",
+        "switches that are excluded whole because their rules do not fit",
+        SOURCE,
+        title="excluded switches",
+    ),
+    less("no_epoch", "", "share of cuts that find no free epoch", SOURCE, title="cuts without epoch"),
     less(
         "messages_per_s",
         "messages/s",
@@ -166,6 +187,8 @@ LIMITS: Final = {
     "commit": "services with late decisions",
     "price": "services over their price",
     "timeout": "services with too short a timeout",
+    "rules": "switches with too many rules",
+    "names": "names that are too long",
     "capacity": "services with overloaded managers",
 }
 
@@ -176,11 +199,11 @@ def measure(
     previous: MembershipPlan | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    return measure_services(problem, read_plan(problem, plan))
+    return measure_services(problem, read_plan(problem, plan)) | fence_metrics(problem, plan)
 
 
 def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[str, float | None]:
-    """Return a value for every metric of the placements of all services."""
+    """Return a value for every metric of the placements of all services; those of fences have none."""
     down = [evaluate(problem, item.service, item.placement) for item in items]
     price = sum(price_of(problem, item.placement) for item in items)
     cost = price + sum(
@@ -191,7 +214,7 @@ def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[
         rate * problem.watcher(item.placement.kind).bytes for rate, item in zip(messages, items, strict=True)
     )
     return {
-        **_downtime_metrics(items, down),
+        **_downtime_metrics(problem, items, down),
         "commit_ms": max(item.commit_ms for item in items),
         "price": price,
         "cost": cost,
@@ -201,11 +224,17 @@ def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[
         "unwatched": sum(item.placement.unwatched for item in items),
         "messages_per_s": sum(messages),
         "bytes_per_s": sent,
+        **dict.fromkeys(("rules_most", "cut_beside", "fence_ms", "excluded_switches", "no_epoch")),
     }
 
 
-def _downtime_metrics(items: Sequence[ServicePlan], down: Sequence[Downtime]) -> Mapping[str, float | None]:
-    detect = [detection_s(item.placement.interval_s, item.placement.timeout_s) for item in items]
+def _downtime_metrics(
+    problem: Membership, items: Sequence[ServicePlan], down: Sequence[Downtime]
+) -> Mapping[str, float | None]:
+    detect = [
+        detection_s(item.placement.interval_s, item.placement.timeout_s) + report_s(problem, item.placement)
+        for item in items
+    ]
     return {
         "down_s_per_month": float(np.mean([item_down.total for item_down in down])),
         "two_leaders_s": PER_YEAR * sum(item_down.two_leaders for item_down in down),

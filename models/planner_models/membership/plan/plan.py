@@ -12,19 +12,23 @@ from planner.contract.table import Table, choice, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import (
+    EXCLUDED,
+    GRANULARITIES,
     LEADER,
     MANAGER,
     MAX_MEMBERS,
     MAX_MS,
     MEMBER,
+    NAME_BITS,
     ROLES,
     WATCHER_KINDS,
 )
 
 MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE = "majority", "managers", "kill", "reaction"
-RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE)
+FENCE_RULE: Final = "fence"
+RULES: Final = (MAJORITY_RULE, MANAGER_RULE, KILL_RULE, REACTION_RULE, FENCE_RULE)
 """Who may lead: whom a quorum elects; whom a majority of managers reports as last; the same after the other
-hosts are stopped; and whoever suspects the leader."""
+hosts are stopped; whoever suspects the leader; and whom managers report after the others are fenced."""
 SERVICE: Final = label("name of the service")
 
 MEMBERS: Final = Table(
@@ -84,7 +88,33 @@ SHED: Final = Table(
     key=("service",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (MEMBERS, PROTOCOL, WATCH, CHEAPER, SHED)
+FENCES: Final = Table(
+    name="fences",
+    about="how a port is fenced, with the rules that this takes there",
+    columns={
+        "switch": label("name of the switch"),
+        "port": label("name of the port"),
+        "by": choice(
+            "what each rule stops; excluded: the whole switch is, because its rules do not fit",
+            (*GRANULARITIES, EXCLUDED),
+        ),
+        "rules": number("rules at the port", at_least=0, at_most=1e7, whole=True),
+    },
+    key=("switch", "port"),
+    may_be_empty=True,
+)
+NAMES: Final = Table(
+    name="naming",
+    about="bits of the names of processes, and the epochs that a cut takes: one row",
+    columns={
+        "epoch_bits": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
+        "app_bits": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
+        "local_bits": number("bits of processes on a host", at_least=0, at_most=NAME_BITS, whole=True),
+        "epochs_per_cut": number("epochs that a cut needs free", at_least=1, at_most=1e7, whole=True),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (MEMBERS, PROTOCOL, WATCH, CHEAPER, SHED, FENCES, NAMES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,6 +126,8 @@ class MembershipPlan:
     watch     service, kind, interval_ms, timeout_ms
     cheaper   service, members, price, down_s; None: nothing cheaper was searched
     shed      service, targets; None: all are watched
+    fences    switch, port, by, rules; None: no ports are fenced
+    naming    epoch_bits, app_bits, local_bits, epochs_per_cut; None: names have no epochs
     """
 
     members: pd.DataFrame
@@ -103,6 +135,8 @@ class MembershipPlan:
     watch: pd.DataFrame
     cheaper: pd.DataFrame | None = None
     shed: pd.DataFrame | None = None
+    fences: pd.DataFrame | None = None
+    naming: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -120,6 +154,8 @@ class Placement:
     quorum       members that must agree
     kind         of the failure detector
     unwatched    processes that managers cannot follow
+    fence_s      time until a fence stands, s
+    unmade_cuts  share of cuts of larger sites that cannot be made because no epoch is free
     """
 
     members: Mapping[int, int]
@@ -131,6 +167,8 @@ class Placement:
     interval_s: float
     timeout_s: float
     unwatched: float = 0.0
+    fence_s: float = 0.0
+    unmade_cuts: float = 0.0
 
     @property
     def size(self) -> int:
@@ -142,8 +180,6 @@ def make_plan(
     problem: Membership,
     placements: Mapping[str, Placement],
     commit_ms: Mapping[str, float],
-    *,
-    cheaper: pd.DataFrame | None = None,
 ) -> MembershipPlan:
     """Return the plan of placements, by service, with the time until a quorum has a decision."""
     members, protocol, watch, shed = [], [], [], []
@@ -157,7 +193,6 @@ def make_plan(
         members=pd.DataFrame(members, columns=list(MEMBERS.columns)),
         protocol=pd.DataFrame(protocol, columns=list(PROTOCOL.columns)),
         watch=pd.DataFrame(watch, columns=list(WATCH.columns)),
-        cheaper=cheaper,
         shed=pd.DataFrame(shed, columns=list(SHED.columns)) if shed else None,
     )
 

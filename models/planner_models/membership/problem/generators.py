@@ -136,6 +136,46 @@ def small() -> Membership:
             ],
             columns=["service", "site", "role", "count"],
         ),
+        ports=pd.DataFrame(
+            [
+                ("rack", "host 1", "host", 3.0, 1.0, 9.0, 8.0, 0.5),
+                ("rack", "host 2", "host", 2.0, 1.0, 4.0, 8.0, 0.5),
+                ("core", "rack", "switch", 4.0, 2.0, 13.0, 20.0, 1.0),
+            ],
+            columns=[
+                "switch",
+                "port",
+                "to",
+                "applications",
+                "epochs",
+                "processes",
+                "rule_capacity",
+                "rule_ms",
+            ],
+        ),
+        events=pd.DataFrame(
+            [
+                (100.0, "east a", "down"),
+                (3_700.0, "east a", "up"),
+                (9_000.0, "east b", "flap"),
+                (20_000.0, "east b", "pause"),
+                (20_002.0, "east b", "up"),
+            ],
+            columns=["at_s", "site", "what"],
+        ),
+        naming=pd.DataFrame(
+            [(3.0, 10.0, 3.0, 40.0, 2.0, 4.0, 1.0, 1.0)],
+            columns=[
+                "epoch_bits",
+                "app_bits",
+                "local_bits",
+                "processes",
+                "life_days",
+                "partitions_per_month",
+                "ports_per_cut",
+                "retries",
+            ],
+        ),
     )
 
 

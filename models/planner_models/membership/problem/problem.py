@@ -30,6 +30,8 @@ from planner_models.membership.problem.schema import (
     KINDS,
     LEASE,
     MAX_MEMBERS,
+    NAME_BITS,
+    NETWORK,
     OPTIONAL_TABLES,
     PHI,
     SWIM,
@@ -58,8 +60,24 @@ USUAL: Final = {
     LEASE: Watcher(kind=LEASE, interval_s=4.0 / 3, timeout_s=4.0, capacity_per_s=None, bytes=100.0),
     PHI: Watcher(kind=PHI, interval_s=1.0, timeout_s=8.0, capacity_per_s=None, bytes=100.0),
     SWIM: Watcher(kind=SWIM, interval_s=1.0, timeout_s=4.0, capacity_per_s=None, bytes=100.0),
+    NETWORK: Watcher(kind=NETWORK, interval_s=0.01, timeout_s=1.0, capacity_per_s=None, bytes=610.0),
 }
-"""Defaults: etcd (100 and 1,000 ms), ZooKeeper (4 s, pings at a third of it), Akka, and memberlist."""
+"""Defaults: etcd (100 and 1,000 ms), ZooKeeper (4 s, pings at a third of it), Akka, memberlist, and Albatross
+(heartbeats of a host to its switch every 10 ms, rules that end after 1 s)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """Bits of names of processes, and how many epochs these need; see the table `naming`."""
+
+    epoch_bits: int
+    app_bits: int
+    local_bits: int
+    processes: float
+    life_days: float
+    partitions_per_month: float
+    ports_per_cut: int
+    retries: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +132,9 @@ class Membership:
     pauses        site, per_month, mean_s; None: processes never pause
     watchers      kind, interval_ms, timeout_ms?, capacity_per_s?, bytes; None: the usual defaults
     current       service, site, role, count: members of today; None: there are none yet
+    ports         switch, port, to, applications, epochs, ...: ports that fences are at; None: unknown
+    events        at_s, site, what: recorded failures to replay; None: failures are drawn
+    naming        epoch_bits, app_bits, local_bits, processes, ...: names of processes; None: unknown
 
     Below, S and L are the numbers of sites and of leaves, the sites without others in them.
 
@@ -127,6 +148,9 @@ class Membership:
     pauses: pd.DataFrame | None = None
     watchers: pd.DataFrame | None = None
     current: pd.DataFrame | None = None
+    ports: pd.DataFrame | None = None
+    naming: pd.DataFrame | None = None
+    events: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
@@ -134,6 +158,7 @@ class Membership:
             faults += [*self._bad_tree(), *self._bad_names()]
         if not faults:
             faults += [*self._bad_rows(), *self._bad_services(), *self._missing_delays()]
+            faults += [*self._bad_ports(), *self._bad_naming(), *self._bad_events()]
         if faults:
             raise InputError(*faults)
 
@@ -355,6 +380,30 @@ class Membership:
         role = rows.get("role", "member")
         return rows.assign(role=role)[["service", "site", "role", "count"]].reset_index(drop=True)
 
+    # --- fences ---------------------------------------------------------------------------
+
+    @cached_property
+    def name_bits(self) -> Naming | None:
+        """The names of processes; None where they are unknown."""
+        if self.naming is None or not len(self.naming):
+            return None
+        row = self.naming.iloc[0]
+        return Naming(
+            epoch_bits=int(row["epoch_bits"]),
+            app_bits=int(row["app_bits"]),
+            local_bits=int(row["local_bits"]),
+            processes=float(row["processes"]),
+            life_days=float(row["life_days"]),
+            partitions_per_month=float(row["partitions_per_month"]),
+            ports_per_cut=int(row["ports_per_cut"]),
+            retries=int(row["retries"]),
+        )
+
+    @cached_property
+    def switch_names(self) -> list[str]:
+        """Names of the switches with ports, in the order of the table."""
+        return [] if self.ports is None else list(dict.fromkeys(self.ports["switch"].astype(str)))
+
     # --- faults ---------------------------------------------------------------------------
 
     def _bad_tree(self) -> Iterator[str]:
@@ -389,6 +438,7 @@ class Membership:
             ("delays", ("from", "to")),
             ("pauses", ("site",)),
             ("current", ("site",)),
+            ("events", ("site",)),
         ):
             frame = getattr(self, table)
             for column in columns if frame is not None else ():
@@ -459,6 +509,70 @@ class Membership:
                     f"{row_name(self.watchers, 'watchers', row)}: timeout_ms is {watcher.timeout_s * 1e3:g}, "
                     f"must be at least the interval_ms, {watcher.interval_s * 1e3:g}"
                 )
+
+    def _bad_ports(self) -> Iterator[str]:
+        """Yield faults of ports: switches with several capacities, and counts that contradict."""
+        if self.ports is None:
+            return
+        frame = self.ports
+        for name in ("rule_capacity", "rule_ms"):
+            first = frame.groupby("switch", sort=False)[name].transform("first")
+            for row in np.flatnonzero((frame[name] != first).to_numpy())[:1].tolist():
+                yield (
+                    f"{row_name(frame, 'ports', row)}: {name} is {frame[name].iloc[row]:g}, must be "
+                    f"{first.iloc[row]:g} as in the other rows of switch '{frame['switch'].iloc[row]}'"
+                )
+        for name in ("applications", "epochs"):
+            over = (frame[name] > frame["processes"]).to_numpy()
+            for row in np.flatnonzero(over)[:1].tolist():
+                yield (
+                    f"{row_name(frame, 'ports', row)}: {name} is {frame[name].iloc[row]:g}, must be at most "
+                    f"the processes, {frame['processes'].iloc[row]:g}"
+                )
+
+    def _bad_events(self) -> Iterator[str]:
+        """Yield faults of events: times that fall, and a site that returns without having failed."""
+        if self.events is None:
+            return
+        at_s = self.events["at_s"].to_numpy(float)
+        for row in (np.flatnonzero(np.diff(at_s) < 0) + 1)[:1].tolist():
+            yield (
+                f"{row_name(self.events, 'events', row)}: at_s is {at_s[row]:g}, must be at least that of "
+                f"the row before, {at_s[row - 1]:g}"
+            )
+        is_out: set[str] = set()
+        for row, (site, what) in enumerate(
+            zip(self.events["site"].astype(str), self.events["what"], strict=True)
+        ):
+            if what == "up" and site not in is_out:
+                where = row_name(self.events, "events", row)
+                yield f"{where}: '{site}' is up already, a down or pause of it must be before"
+                return
+            if what in ("down", "pause"):
+                is_out.add(site)
+            elif what == "up":
+                is_out.discard(site)
+
+    def _bad_naming(self) -> Iterator[str]:
+        """Yield faults of names: several rows, more bits than a name has, more applications than names."""
+        naming = self.name_bits
+        if self.naming is None or naming is None:
+            return
+        where = row_name(self.naming, "naming", 0)
+        if len(self.naming) > 1:
+            yield f"{file_name(self.naming, 'naming')}: has {len(self.naming)} rows, must have one"
+        bits = naming.epoch_bits + naming.app_bits + naming.local_bits
+        if bits > NAME_BITS:
+            yield (
+                f"{where}: epoch_bits, app_bits and local_bits are {bits} together, must be at most "
+                f"{NAME_BITS} (Leners et al. 2015, Figure 7)"
+            )
+        limits = {"epochs": 2**naming.epoch_bits, "applications": 2**naming.app_bits}
+        for name, limit in limits.items() if self.ports is not None else ():
+            assert self.ports is not None
+            largest = float(self.ports[name].max()) if len(self.ports) else 0.0
+            if largest > limit:
+                yield f"{where}: names have {limit} {name}, the table ports has a port with {largest:g}"
 
     def _missing_delays(self) -> Iterator[str]:
         """Yield a fault for each pair of sites without a round-trip time."""

@@ -12,8 +12,15 @@ LEADER, MEMBER, MANAGER = "leader", "member", "manager"
 ROLES: Final = (LEADER, MEMBER, MANAGER)
 MAJORITY, DEFINITIVE, BYZANTINE = "majority", "definitive", "byzantine"
 PROTOCOLS: Final = (MAJORITY, DEFINITIVE, BYZANTINE)
-HEARTBEAT, LEASE, PHI, SWIM = "heartbeat", "lease", "phi", "swim"
-WATCHER_KINDS: Final = (HEARTBEAT, LEASE, PHI, SWIM)
+HEARTBEAT, LEASE, PHI, SWIM, NETWORK = "heartbeat", "lease", "phi", "swim", "network"
+WATCHER_KINDS: Final = (HEARTBEAT, LEASE, PHI, SWIM, NETWORK)
+HOST_PORT, SWITCH_PORT = "host", "switch"
+GRANULARITIES: Final = ("process", "application", "epoch")
+"""What a rule of a fence stops, from the finest."""
+EXCLUDED: Final = "excluded"
+"""In place of a granularity: the whole switch is excluded, and fenced by its neighbours."""
+NAME_BITS: Final = 16
+"""Bits of a process's name in a source MAC address beside the 32 bits of its host (Leners 2015, 6.1)."""
 STATES: Final = ("up", "lost")
 MAX_RATE: Final = 1e6
 MAX_S: Final = 1e9
@@ -257,5 +264,82 @@ CURRENT: Final = Table(
     key=("service", "site", "role"),
     may_be_empty=True,
 )
-TABLES: Final = (SITES, DELAYS, SERVICES, SHARED_RISKS, PAUSES, WATCHERS, CURRENT)
-OPTIONAL_TABLES: Final = ("shared_risks", "delays", "pauses", "watchers", "current")
+PORTS: Final = Table(
+    name="ports",
+    about="a port of a switch that is fenced when what is behind it is reported as down",
+    columns={
+        "switch": label("name of the switch"),
+        "port": label("name of the port"),
+        "to": choice("what is behind the port", (HOST_PORT, SWITCH_PORT)),
+        "applications": number("applications behind it", at_least=0, at_most=1e6, whole=True),
+        "epochs": number("epochs of the processes behind it", at_least=0, at_most=65_536, whole=True),
+        "processes": number("processes behind it", at_least=0, at_most=1e7, whole=True),
+        "rule_capacity": number(
+            "rules that the switch has room for; the same at all its ports",
+            more_than=0,
+            at_most=1e6,
+            whole=True,
+        ),
+        "rule_ms": number(
+            "time that the switch takes to install a rule, ms; the same at all its ports",
+            at_least=0,
+            at_most=MAX_MS,
+        ),
+    },
+    key=("switch", "port"),
+    may_be_empty=True,
+)
+NAMING: Final = Table(
+    name="naming",
+    about="names of processes and how long these live: one row",
+    columns={
+        "epoch_bits": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
+        "app_bits": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
+        "local_bits": number(
+            "bits that tell processes of an application on a host apart",
+            at_least=0,
+            at_most=NAME_BITS,
+            whole=True,
+        ),
+        "processes": number("processes that live at a time", at_least=1, at_most=1e7, whole=True),
+        "life_days": number("mean life of a process, days", more_than=0, at_most=1e5, least=1e-6),
+        "partitions_per_month": number(
+            "partitions in a month that cut more than one host", at_least=0, at_most=1e5, least=1e-9
+        ),
+        "ports_per_cut": number(
+            "ports to switches that a partition cuts", at_least=1, at_most=1_000, whole=True, default=1.0
+        ),
+        "retries": number(
+            "switches that refuse rules in a partition, so that it is enforced again",
+            at_least=0,
+            at_most=1_000,
+            whole=True,
+            default=0.0,
+        ),
+    },
+    may_be_empty=True,
+)
+EVENTS: Final = Table(
+    name="events",
+    about="recorded failures in order of time, which a simulation replays in place of drawn ones",
+    columns={
+        "at_s": number("time from the beginning, s", at_least=0, at_most=MAX_S * 1e3, other_names=("time",)),
+        "site": label("site that fails or returns"),
+        "what": choice(
+            "down or pause, until the next up of the site; flap: suspected though it is up",
+            ("down", "up", "pause", "flap"),
+        ),
+    },
+    may_be_empty=True,
+)
+TABLES: Final = (SITES, DELAYS, SERVICES, SHARED_RISKS, PAUSES, WATCHERS, CURRENT, PORTS, NAMING, EVENTS)
+OPTIONAL_TABLES: Final = (
+    "shared_risks",
+    "delays",
+    "pauses",
+    "watchers",
+    "current",
+    "ports",
+    "naming",
+    "events",
+)
