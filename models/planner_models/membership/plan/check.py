@@ -131,7 +131,7 @@ def check(problem: Membership, plan: MembershipPlan) -> Violations:
     commit      a quorum has a decision later than the limit, ms
     price       members cost more than the limit
     timeout     a timeout is shorter than the interval, or than the longest round-trip time, ms
-    rules       a switch has more rules of fences than it has room for
+    rules       a switch has more rules of fences than its capacity
     names       bits of names exceed those that a name has, or give too few applications
     capacity    watched processes send more than managers can receive, messages in a second
 

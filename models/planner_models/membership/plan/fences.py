@@ -88,7 +88,7 @@ def rules_by_switch(plan: MembershipPlan) -> dict[str, float]:
 
 
 def check_fences(problem: Membership, plan: MembershipPlan) -> Violations:
-    """Return the switches with more rules than room; raises PlanRejected for other rules than are needed."""
+    """Return the switches with too many rules; raises PlanRejected for other rules than are needed."""
     if plan.fences is None:
         return Violations()
     read_fences(problem, plan)

@@ -26,7 +26,7 @@ class BorderPorts:
     is_host    (P,) whether an end-host is behind the port, not a switch
     rules      (P, 3) rules that fence it by process, application and epoch
     processes  (P,) processes behind it
-    capacity   (W,) rules that a switch has room for
+    capacity   (W,) rules that a switch can hold
     rule_ms    (W,) time that a switch takes for a rule, ms
     """
 

@@ -275,7 +275,7 @@ PORTS: Final = Table(
         "epochs": number("epochs of the processes behind it", at_least=0, at_most=65_536, whole=True),
         "processes": number("processes behind it", at_least=0, at_most=1e7, whole=True),
         "rule_capacity": number(
-            "rules that the switch has room for; the same at all its ports",
+            "rules that the switch can hold; the same at all its ports",
             more_than=0,
             at_most=1e6,
             whole=True,
