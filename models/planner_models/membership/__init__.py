@@ -19,22 +19,32 @@ least price decides. `formulation` has every combination of failures as a scenar
 
 Designs: `raft` leaves members where they are, or spreads them over the zones of a region, with the usual
 timeout. `leases`, `kill_host` and `short_timeouts` have f+1 members only. With leases a majority of managers
-says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; with
-`short_timeouts` two members may lead, and the time is counted.
+says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; `fenced` blocks
+its traffic at switches first (Albatross), with rules by process, application or epoch; `fenced_planned` searches
+places, granularities and bits of epochs; with `short_timeouts` two members may lead, and the time is counted.
 
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
-until a failure of the leader is suspected, and until the next one has taken over.
+until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an
+epoch of names; where none is free ($B$ is Erlang's loss formula), the cut is not made and nobody takes over:
+
+$$P(\text{no epoch}) = B\bigl(2^b - u,\; r L\,(\ln N - \psi(1 + r L))\bigr)$$
+
+for $b$ bits, $u$ epochs a cut, $r$ cuts in a time, and $N$ processes with mean life $L$.
+`planner simulate` draws years of failures, or replays recorded `events`, member by member.
 
 Tables: `sites(site, kind, parent, fails_per_month, repair_s, price_per_month, hosts?, state?, latitude?,
 longitude?)`, `services(service, protocol, faults, members?, managers?, failover_s, down_cost_per_s,
 most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?)`, and optionally
 `delays(from, to, rtt_ms, p99_ms?, loss?)`, `shared_risks(risk, site, fails_per_month, repair_s)`,
-`pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)` and
-`current(service, site, role?, count?)`, the members of today. A plan is `members(service, site, role,
+`pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)`,
+`current(service, site, role?, count?)`, the members of today, `ports(switch, port, to, applications, epochs,
+processes, rule_capacity, rule_ms)` that fences are at, `naming(epoch_bits, app_bits, local_bits, processes,
+life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan is `members(service, site, role,
 count)`,
 `protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms)`,
 with `cheaper(service, members, price, down_s)` where cheaper members were searched, and `shed(service,
-targets)` where managers cannot watch all.
+targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and `naming(epoch_bits,
+app_bits, local_bits, epochs_per_cut)` where members are fenced.
 
 >>> from planner_models import membership
 >>> problem = membership.problem.generators.small()
