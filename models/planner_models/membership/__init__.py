@@ -20,8 +20,9 @@ least price decides. `formulation` has every combination of failures as a scenar
 Designs: `raft` leaves members where they are, or spreads them over the zones of a region, with the usual
 timeout. `leases`, `kill_host` and `short_timeouts` have f+1 members only. With leases a majority of managers
 says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; `fenced` blocks
-its traffic at switches first (Albatross), with rules by process, application or epoch; `fenced_planned` searches
-places, granularities and bits of epochs; with `short_timeouts` two members may lead, and the time is counted.
+its traffic at switches first (Albatross), with rules by process, application or epoch; `fenced_planned`
+searches places, granularities and bits of epochs. With `short_timeouts` two members may lead, and the time is
+counted.
 
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
 until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an
@@ -39,8 +40,8 @@ most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?
 `pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)`,
 `current(service, site, role?, count?)`, the members of today, `ports(switch, port, to, applications, epochs,
 processes, rule_capacity, rule_ms)` that fences are at, `naming(epoch_bits, app_bits, local_bits, processes,
-life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan is `members(service, site, role,
-count)`,
+life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan is
+`members(service, site, role, count)`,
 `protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms)`,
 with `cheaper(service, members, price, down_s)` where cheaper members were searched, and `shed(service,
 targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and `naming(epoch_bits,
