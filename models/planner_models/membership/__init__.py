@@ -70,6 +70,7 @@ from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.drawing import draw as draw_problem
 from planner_models.membership.problem.generators import PRESETS, small
 from planner_models.membership.problem.problem import Membership
+from planner_models.membership.problem.readers.sources import SOURCES
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.membership.simulation.study import SIMULATION
 
@@ -84,6 +85,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Membership.from_tables,
+        sources=SOURCES,
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from planner.contract.notes import add_note
 from planner.errors import InputError
+from planner.io.documents import read_items
 from planner.io.text_files import require_file
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.readers.files import read_items
 from planner_models.consolidation.problem.readers.kubectl import PricesFile
 from planner_models.consolidation.problem.readers.prices import price_types, read_prices
 

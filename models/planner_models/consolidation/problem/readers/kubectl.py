@@ -19,8 +19,8 @@ from pydantic import Field
 from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner.formatting import counted
+from planner.io.documents import get, mapping, objects, read_items
 from planner_models.consolidation.problem.problem import Consolidation
-from planner_models.consolidation.problem.readers.files import get, mapping, objects, read_items
 from planner_models.consolidation.problem.readers.pod_rules import (
     PodRules,
     allows_node,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planner.contract.notes import add_note
-from planner_models.consolidation.problem.readers.files import get, mapping, objects
+from planner.io.documents import get, mapping, objects
 
 ZONE_LABELS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 HOST_LABEL: Final = "kubernetes.io/hostname"

@@ -1,4 +1,4 @@
-"""Documents of tools as plain data, with errors in one line."""
+"""Documents of other tools, such as JSON of kubectl, as plain data, with errors in one line."""
 
 from __future__ import annotations
 

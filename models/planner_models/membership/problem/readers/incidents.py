@@ -1,0 +1,101 @@
+"""Failure rates of sites from incidents, with exact intervals of Poisson counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import pandas as pd
+
+from planner.contract.table import Table, label, number
+from planner.errors import InputError, did_you_mean
+from planner.io.table_files import read_table
+
+INCIDENTS: Final = Table(
+    name="incidents",
+    other_names=("outages",),
+    about="an outage of a site: when it began, and when it ended",
+    columns={
+        "site": label("site that was down"),
+        "start_s": number("beginning, s after some time", at_least=0, at_most=1e12, other_names=("start",)),
+        "end_s": number("end, s after the same time", at_least=0, at_most=1e12, other_names=("end",)),
+    },
+    may_be_empty=True,
+)
+LEVEL: Final = 0.95
+Which = Literal["mean", "low", "high"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Failures of a site of a kind in a month, with an interval at 95%, and the mean time to repair, s.
+
+    count  incidents behind it
+    """
+
+    count: int
+    mean: float
+    low: float
+    high: float
+    repair_s: float
+
+    def value(self, which: Which) -> float:
+        """Return the mean, or an end of the interval."""
+        return {"mean": self.mean, "low": self.low, "high": self.high}[which]
+
+
+def poisson_rate(count: int, site_months: float) -> tuple[float, float, float]:
+    """Return the rate in a month, and the ends of its exact interval at 95% (Garwood 1936)."""
+    from scipy.stats import chi2
+
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if count == 0 else float(chi2.ppf(tail, 2 * count)) / 2
+    high = float(chi2.ppf(1 - tail, 2 * count + 2)) / 2
+    return count / site_months, low / site_months, high / site_months
+
+
+def read_incidents(path: Path, kinds: dict[str, str], months: float) -> dict[str, Rate]:
+    """Return the rate of each kind of sites with incidents, over all its sites.
+
+    kinds   kind by site
+    months  length of the observation
+    raises  InputError for unknown sites, and for an end before its start
+    """
+    frame = read_table(INCIDENTS, path)
+    faults = []
+    for row, (site, start, end) in enumerate(
+        zip(frame["site"].astype(str), frame["start_s"], frame["end_s"], strict=True), start=1
+    ):
+        if site not in kinds:
+            faults.append(f"{path.name} row {row}: '{site}' is no site" + did_you_mean(site, kinds))
+        if end < start:
+            faults.append(f"{path.name} row {row}: end_s is {end:g}, must be at least the start_s, {start:g}")
+    if faults:
+        raise InputError(*faults)
+    return rates_by_kind(frame, kinds, months)
+
+
+def rates_by_kind(frame: pd.DataFrame, kinds: dict[str, str], months: float) -> dict[str, Rate]:
+    """Return the rate of each kind that has incidents."""
+    length = (frame["end_s"] - frame["start_s"]).to_numpy(float)
+    kind = frame["site"].astype(str).map(kinds)
+    rates = {}
+    for name in dict.fromkeys(kind):
+        rows = (kind == name).to_numpy(bool)
+        sites = sum(other == name for other in kinds.values())
+        mean, low, high = poisson_rate(int(rows.sum()), sites * months)
+        rates[str(name)] = Rate(
+            count=int(rows.sum()), mean=mean, low=low, high=high, repair_s=float(length[rows].mean())
+        )
+    return rates
+
+
+def say_rates(rates: dict[str, Rate]) -> Sequence[str]:
+    """Return a sentence for each rate: its value and its interval."""
+    return [
+        f"{kind}: {rate.mean:.3g} failures a month from {rate.count} incidents (95%: {rate.low:.2g} to "
+        f"{rate.high:.2g}), {rate.repair_s:,.0f} s each"
+        for kind, rate in rates.items()
+    ]

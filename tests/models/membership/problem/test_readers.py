@@ -1,0 +1,166 @@
+"""Readers of running clusters, of incidents, and of places; and what wrong files say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scipy.stats import poisson
+
+from planner.errors import InputError
+from planner_models.membership.problem.readers.clusters import (
+    read_consul,
+    read_etcd,
+    read_nodes,
+    read_zookeeper,
+)
+from planner_models.membership.problem.readers.incidents import poisson_rate, read_incidents
+from planner_models.membership.problem.readers.sources import (
+    cloud_regions,
+    consul,
+    etcd,
+    rtt_by_distance,
+    zookeeper,
+)
+
+MEMBERS = {
+    "members": [
+        {"ID": 1, "name": "a", "clientURLs": ["https://10.0.0.1:2379"]},
+        {"ID": 2, "name": "b", "clientURLs": ["https://[fd00::2]:2379"]},
+        {"ID": 3, "name": "c", "clientURLs": ["https://10.0.0.3:2379"], "isLearner": True},
+    ]
+}
+STATUS = [{"Endpoint": "https://10.0.0.1:2379", "Status": {"leader": 2}}]
+PEERS = """Node      ID        Address          State     Voter  RaftProtocol
+server-1  aaaa-1    10.0.0.1:8300    follower  true   3
+server-2  aaaa-2    10.0.0.2:8300    leader    true   3
+server-3  aaaa-3    10.0.0.3:8300    follower  false  3
+"""
+CONFIG = """# zoo.cfg
+tickTime=1000
+dataDir=/data
+server.1=zoo1:2888:3888
+server.2=zoo2:2888:3888;2181
+server.3=zoo3:2888:3888:observer
+"""
+PLACES = """member,region,zone
+a,us-east-1,us-east-1a
+b,us-west-2,us-west-2a
+10.0.0.1,us-east-1,us-east-1a
+10.0.0.2,us-west-2,us-west-2a
+zoo1,us-east-1,us-east-1a
+zoo2,us-east-1,us-east-1b
+"""
+
+
+def write(folder: Path, name: str, content: object) -> Path:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_etcd_has_its_voters_and_its_leader(tmp_path: Path) -> None:
+    problem = etcd(
+        members=write(tmp_path, "m.json", MEMBERS),
+        status=write(tmp_path, "s.json", STATUS),
+        places=write(tmp_path, "places.csv", PLACES),
+    )
+    assert problem.current is not None
+    rows = problem.current.set_index("site")["role"].to_dict()
+    assert rows == {"us-east-1a hosts": "member", "us-west-2a hosts": "leader"}
+    assert problem.service_list[0].faults == 0
+
+
+def test_consul_has_its_voters_from_the_table_and_from_json(tmp_path: Path) -> None:
+    servers = [
+        {"ID": "1", "Node": "server-1", "Address": "10.0.0.1:8300", "Leader": False, "Voter": True},
+        {"ID": "2", "Node": "server-2", "Address": "10.0.0.2:8300", "Leader": True, "Voter": True},
+        {"ID": "3", "Node": "server-3", "Address": "10.0.0.3:8300", "Leader": False, "Voter": False},
+    ]
+    of_table = read_consul(write(tmp_path, "peers.txt", PEERS))
+    assert of_table == read_consul(write(tmp_path, "peers.json", {"Servers": servers}))
+    assert [member.leads for member in of_table] == [False, True]
+    problem = consul(peers=tmp_path / "peers.txt", places=write(tmp_path, "places.csv", PLACES))
+    assert problem.current is not None
+    assert problem.current["role"].tolist() == ["member", "leader"]
+
+
+def test_zookeeper_has_its_servers_but_observers_and_its_shortest_session(tmp_path: Path) -> None:
+    config = write(tmp_path, "zoo.cfg", CONFIG)
+    ensemble = read_zookeeper(config)
+    assert [member.hosts for member in ensemble.members] == [("zoo1",), ("zoo2",)]
+    assert ensemble.timeout_s == 2.0
+    problem = zookeeper(config=config, places=write(tmp_path, "places.csv", PLACES))
+    assert problem.watcher("lease").timeout_s == 2.0
+
+
+def test_nodes_have_their_labels_by_name_and_address(tmp_path: Path) -> None:
+    labels = {"topology.kubernetes.io/region": "us-east-1", "topology.kubernetes.io/zone": "us-east-1a"}
+    node = {
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": labels},
+        "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]},
+    }
+    places = read_nodes(write(tmp_path, "nodes.json", {"items": [node]}))
+    assert places["n1"] == places["10.0.0.1"]
+    labels.pop("topology.kubernetes.io/zone")
+    with pytest.raises(InputError, match=r"node 'n1' has no label topology\.kubernetes\.io/zone"):
+        read_nodes(write(tmp_path, "nodes.json", {"items": [node]}))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 40])
+def test_intervals_leave_half_of_five_percent_on_each_side(count: int) -> None:
+    mean, low, high = poisson_rate(count, 10.0)
+    assert low <= mean == count / 10.0 <= high
+    assert poisson.cdf(count, high * 10.0) == pytest.approx(0.025)
+    if count:
+        assert poisson.sf(count - 1, low * 10.0) == pytest.approx(0.025)
+
+
+def test_incidents_count_for_all_sites_of_their_kind(tmp_path: Path) -> None:
+    text = "site,start_s,end_s\nz1,0,100\nz1,500,700\n"
+    rates = read_incidents(write(tmp_path, "i.csv", text), {"z1": "zone", "z2": "zone", "r": "region"}, 6.0)
+    assert rates.keys() == {"zone"}
+    assert rates["zone"].mean == pytest.approx(2 / 12)
+    assert rates["zone"].repair_s == 150.0
+
+
+def test_round_trip_times_by_distance_are_symmetric_and_grow_with_it() -> None:
+    names = cloud_regions()["region"].tolist()
+    assert len(names) == len(set(names))
+    frame = rtt_by_distance(["us-east-1", "us-east-2", "us-west-2", "ap-southeast-2"])
+    rtt = frame.set_index(["from", "to"])["rtt_ms"]
+    assert rtt["us-east-1", "us-east-2"] < rtt["us-east-1", "us-west-2"] < rtt["us-east-1", "ap-southeast-2"]
+    # New York-like distances: 3,700 km from Ashburn to Portland, Oregon
+    assert rtt["us-east-1", "us-west-2"] == pytest.approx(2 * 1.6 * 3_740 / 200, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("members", {"members": []}, "m.json: has no members; write it with: etcdctl member list -w json"),
+        ("status", [{"Status": {"leader": 9}}], "the leader 9 is no member"),
+        ("status", [{}], "names no leader"),
+        ("places", "member,region,zone\nx,us-east-1,z\n", "has no place of member 'a'"),
+        ("places", PLACES.replace("us-west-2,", "us-west-9,"), "'us-west-9' is no known region"),
+        ("incidents", "site,start_s,end_s\nus-east-1a,5,4\n", "end_s is 4, must be at least the start_s, 5"),
+        ("incidents", "site,start_s,end_s\nnowhere,5,6\n", "'nowhere' is no site"),
+    ],
+)
+def test_wrong_files_say_what_is_wrong(tmp_path: Path, name: str, content: object, text: str) -> None:
+    arguments: dict[str, Path] = {
+        "members": write(tmp_path, "m.json", MEMBERS),
+        "status": write(tmp_path, "s.json", STATUS),
+        "places": write(tmp_path, "places.csv", PLACES),
+    }
+    files = {"members": "m.json", "status": "s.json", "places": "places.csv", "incidents": "i.csv"}
+    arguments[name] = write(tmp_path, files[name], content)
+    with pytest.raises(InputError, match=text):
+        etcd(**arguments)  # type: ignore[arg-type]
+
+
+def test_etcd_without_status_takes_the_first_member_as_leader(tmp_path: Path) -> None:
+    members = read_etcd(write(tmp_path, "m.json", MEMBERS), None)
+    assert [member.leads for member in members] == [False, False]
+    assert members[1].hosts == ("fd00::2",)
