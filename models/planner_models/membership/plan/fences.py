@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -94,15 +97,7 @@ def check_fences(problem: Membership, plan: MembershipPlan) -> Violations:
     read_fences(problem, plan)
     assert problem.ports is not None
     rows = {(str(row["switch"]), str(row["port"])): row for row in problem.ports.to_dict(orient="records")}
-    columns = {"process": "processes", "application": "applications", "epoch": "epochs"}
-    for row in plan.fences.to_dict(orient="records"):
-        port = rows[str(row["switch"]), str(row["port"])]
-        needed = 0.0 if row["by"] == EXCLUDED else float(port[columns[str(row["by"])]])
-        if float(row["rules"]) != needed:
-            raise PlanRejected(
-                f"fences: port '{row['port']}' of switch '{row['switch']}' has {row['rules']:g} rules, by "
-                f"{row['by']} it needs {needed:g}"
-            )
+    _require_rules(plan.fences, rows)
     capacity = {str(row["switch"]): float(row["rule_capacity"]) for row in rows.values()}
     over = [(name, rules) for name, rules in rules_by_switch(plan).items() if rules > capacity[name]]
     return Violations.of(
@@ -112,6 +107,22 @@ def check_fences(problem: Membership, plan: MembershipPlan) -> Violations:
         allowed=np.array([capacity[name] for name, _ in over]),
         unit="rules",
     )
+
+
+def _require_rules(fences: pd.DataFrame, rows: Mapping[tuple[str, str], Mapping[Hashable, Any]]) -> None:
+    """Raise PlanRejected where a port has other rules than what it is fenced by needs.
+
+    rows  of the problem's ports, by switch and port
+    """
+    columns = {"process": "processes", "application": "applications", "epoch": "epochs"}
+    for row in fences.to_dict(orient="records"):
+        port = rows[str(row["switch"]), str(row["port"])]
+        needed = 0.0 if row["by"] == EXCLUDED else float(port[columns[str(row["by"])]])
+        if float(row["rules"]) != needed:
+            raise PlanRejected(
+                f"fences: port '{row['port']}' of switch '{row['switch']}' has {row['rules']:g} rules, by "
+                f"{row['by']} it needs {needed:g}"
+            )
 
 
 def check_naming(problem: Membership, plan: MembershipPlan) -> Violations:

@@ -92,10 +92,8 @@ def follow_leaders(
     both: list[tuple[float, float]] = []
     now = 0.0
     while True:
-        row = bisect_right(starts[leader], now)
-        if row > 0 and ends[leader][row - 1] > now:
-            row -= 1
-        elif row >= len(starts[leader]):
+        row = _current_outage(starts[leader], ends[leader], now)
+        if row >= len(starts[leader]):
             return as_spans(failovers), as_spans(both)
         failed, repaired = max(starts[leader][row], now), ends[leader][row]
         suspected = failed + timing.detect()
@@ -112,6 +110,12 @@ def follow_leaders(
         if placement.rule == REACTION_RULE and starts[leader][row] in is_cut[leader] and repaired > until:
             both.append((until, repaired))
         leader, now = following, until
+
+
+def _current_outage(starts: Sequence[float], ends: Sequence[float], now: float) -> int:
+    """Return the outage that lasts at a time, or else the next one; their number for none."""
+    row = bisect_right(starts, now)
+    return row - 1 if row > 0 and ends[row - 1] > now else row
 
 
 def _next_leader(
