@@ -81,7 +81,7 @@ class MembersInFailures:
     items: Sequence[ServicePlan]
     failures: Sequence[PossibleFailure]
     is_down: Bools
-    of_fences: Mapping[str, float | None]
+    of_fences: dict[str, float | None]
 
     @property
     def about(self) -> str:

@@ -43,12 +43,12 @@ class BorderPorts:
         A rule of an application cuts all processes of it behind the port, a rule of an epoch all of that.
         """
         each = self.processes[:, None] / np.maximum(self.rules, 1)
-        return np.maximum(each - 1.0, 0.0)
+        return np.asarray(np.maximum(each - 1.0, 0.0))
 
     def excluded_beside(self) -> Floats:
         """Return the same where the whole switch of a port is excluded, (P,): all processes behind it."""
         behind = np.bincount(self.switch, weights=self.processes, minlength=len(self.capacity))
-        return np.maximum(behind[self.switch] - 1.0, 0.0)
+        return np.asarray(np.maximum(behind[self.switch] - 1.0, 0.0))
 
 
 def fence_by_kind(ports: BorderPorts) -> Ints:

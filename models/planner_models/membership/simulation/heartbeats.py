@@ -27,7 +27,7 @@ class Beats:
 
 def count_alarms(beats: Beats, timeout_s: float, heartbeats: int, rng: np.random.Generator) -> int:
     """Return the silences longer than a timeout between heartbeats that arrive, of some that are sent."""
-    sent = np.arange(heartbeats) * beats.interval_s
+    sent: Floats = np.arange(heartbeats, dtype=float) * beats.interval_s
     sent = sent[~_paused(beats, sent, rng)]
     sent = sent[rng.random(len(sent)) >= beats.loss]
     arrival = np.sort(sent + rng.exponential(1.0, len(sent)) * beats.spread_s)

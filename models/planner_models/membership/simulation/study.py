@@ -296,17 +296,17 @@ def tabulate_months(runs: Sequence[ServiceRun], horizon_s: float) -> pd.DataFram
 
 def seconds_by_month(spans: Spans, months: int) -> Floats:
     """Return the seconds of intervals within each month, (months,)."""
-    edges = np.arange(months + 1) * MONTH_S
+    edges: Floats = np.arange(months + 1, dtype=float) * MONTH_S
     start, end = (np.sort(side) for side in spans)
     before = [_seconds_before(side, edges) for side in (start, end)]
-    return np.diff(before[0] - before[1])
+    return np.asarray(np.diff(before[0] - before[1]))
 
 
 def _seconds_before(moments: Floats, edges: Floats) -> Floats:
     """Return the sum over moments of the seconds from each until an edge, for each edge."""
     count = np.searchsorted(moments, edges)
     total = np.concatenate([[0.0], np.cumsum(moments)])
-    return count * edges - total[count]
+    return np.asarray(count * edges - total[count])
 
 
 def draw_months(frame: pd.DataFrame) -> Curve:

@@ -23,7 +23,8 @@ from tests.models.membership.problems import memberships
 def test_time_without_quorum_after_each_failure_is_that_of_the_enumeration(problem: Membership) -> None:
     plan = plan_raft(problem).plan
     assert plan is not None
-    members = plan.members.groupby("site")["count"].sum().astype(int).to_dict()
+    totals = plan.members.groupby("site")["count"].sum()
+    members = {str(site): int(count) for site, count in totals.items()}
     possible = find_failures(problem, default_sets(problem))
     analysis = analyse_failures(problem, plan, "raft", {}, possible, None, Options())
     assert analysis is not None

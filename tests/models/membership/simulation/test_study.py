@@ -24,13 +24,13 @@ from planner_models.membership.simulation.replay import union_s
 from planner_models.membership.simulation.study import YEAR_S, run_services, tabulate_services
 
 
-def three_zones(**service: object) -> Membership:
+def three_zones(*, failover_s: float = 0.3) -> Membership:
     rows = [site_row("cloud", "region", fails_per_month=0.3)]
     for letter in "abc":
         rows.append(site_row(letter, "zone", "cloud", fails_per_month=3.0))
         rows.append(site_row(f"{letter} hosts", "host", letter, hosts=2.0, fails_per_month=9.0))
     pauses = pd.DataFrame([("cloud", 4_000.0, 0.5)], columns=["site", "per_month", "mean_s"])
-    services = pd.DataFrame([service_row(faults=1.0, **service)])
+    services = pd.DataFrame([service_row(faults=1.0, failover_s=failover_s)])
     return Membership(sites=pd.DataFrame(rows), services=services, pauses=pauses)
 
 

@@ -240,12 +240,10 @@ def _other_places(path: Path) -> list[NodePlace]:
 
 def _tabulate_sites(zones: Mapping[str, Mapping[str, None]]) -> pd.DataFrame:
     """Return the regions with their zones, in which hosts fail separately."""
-    known = cloud_regions().set_index("region")
+    known = cloud_regions().set_index("region")[["latitude", "longitude"]].to_dict(orient="index")
     rows = [site_row(CLOUD, "provider")]
     for region, names in zones.items():
-        cells = {}
-        if region in known.index:
-            cells = {name: float(known.loc[region, name]) for name in ("latitude", "longitude")}
+        cells = {str(name): float(degrees) for name, degrees in known.get(region, {}).items()}
         rows.append(site_row(region, "region", CLOUD, **cells))
         for zone in names:
             rows.append(site_row(zone, "zone", region, **cells))
