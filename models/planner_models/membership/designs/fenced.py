@@ -37,7 +37,7 @@ Counts = dict[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """What fences and names do to a service: seconds until a fence stands, and the share of cuts not made."""
+    """Effects of fences and names on a service: seconds until a fence stands, and the share of cuts not made."""
 
     fence_s: float = 0.0
     unmade_cuts: float = 0.0
@@ -108,7 +108,7 @@ def plan_fenced_planned(
 
 
 def _make_tables(problem: Membership, *, is_planned: bool) -> tuple[Extras, Effects]:
-    """Return the fences and names of a design, with what they do to a service."""
+    """Return the fences and names of a design, with their effects on a service."""
     ports, naming = border_ports(problem), problem.name_bits
     fences, names, fence_s, unmade = None, None, 0.0, 0.0
     if ports is not None:

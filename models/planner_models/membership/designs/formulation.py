@@ -142,7 +142,7 @@ def _add_watching(m: pyo.ConcreteModel, search: LeaderSearch, capacity: dict[int
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Elements:
-    """What may fail: sites in use, risks that strike them, and the units that are hosts, in this order.
+    """Elements that may fail: sites in use, risks that strike them, and units that are hosts, in this order.
 
     down  (E,) share of time that each is down
     """

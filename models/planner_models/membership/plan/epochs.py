@@ -1,4 +1,4 @@
-"""Epochs of process names: how often a cut finds none that is free.
+"""Epochs of process names: the share of cuts without a free one.
 
 A cut of a rack takes a new epoch for processes that register later. An epoch stays in use while a process of
 it lives, and a name has few bits for it (Leners et al. 2015, 5.4 and 6.1).
@@ -18,7 +18,7 @@ DAYS: Final = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class EpochUse:
-    """What determines how many epochs are in use.
+    """Processes and cuts that determine the number of epochs in use.
 
     processes        that live at a time, in all; one that ends is replaced by a new one
     life_days        mean life of a process, exponential

@@ -71,7 +71,7 @@ def _may_serve(placement: Placement, live: int, reporting: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MembersInFailures:
-    """Analysis of a plan whose members stay where they are.
+    """Analysis of a plan with its members in place.
 
     is_down    (F, S) whether a failure takes a site down
     of_fences  metrics of fences, which no failure changes
@@ -85,7 +85,7 @@ class MembersInFailures:
 
     @property
     def about(self) -> str:
-        """Say what happens after a failure, in one sentence."""
+        """The reaction to a failure, in one sentence."""
         return "members stay where they are, and the nearest live one to a quorum leads"
 
     @cached_property

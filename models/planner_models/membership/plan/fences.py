@@ -1,4 +1,4 @@
-"""Fences and names of a plan: their tables, their check by counting, and what they do to a service."""
+"""Fences and names of a plan: their tables, their check by counting, and their effects on a service."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tabulate_naming(naming: Naming, *, epoch_bits: int, app_bits: int, epochs_pe
 
 
 def read_fences(problem: Membership, plan: MembershipPlan) -> tuple[BorderPorts, Ints] | None:
-    """Return the ports with how each is fenced, (P,), -1 for excluded; None for a plan without fences.
+    """Return the ports with the granularity of each, (P,), -1 for excluded; None for a plan without fences.
 
     raises  PlanRejected where the fences are not those of the ports
     """
@@ -110,7 +110,7 @@ def check_fences(problem: Membership, plan: MembershipPlan) -> Violations:
 
 
 def _require_rules(fences: pd.DataFrame, rows: Mapping[tuple[str, str], Mapping[Hashable, Any]]) -> None:
-    """Raise PlanRejected where a port has other rules than what it is fenced by needs.
+    """Raise PlanRejected where a port has other rules than its granularity needs.
 
     rows  of the problem's ports, by switch and port
     """
@@ -126,7 +126,7 @@ def _require_rules(fences: pd.DataFrame, rows: Mapping[tuple[str, str], Mapping[
 
 
 def check_naming(problem: Membership, plan: MembershipPlan) -> Violations:
-    """Return by how many bits names are too long, and the applications that have no name."""
+    """Return the bits of names beyond their limit, and the applications without a name."""
     if plan.naming is None or not len(plan.naming):
         return Violations()
     row = plan.naming.iloc[0]
@@ -151,7 +151,7 @@ def check_naming(problem: Membership, plan: MembershipPlan) -> Violations:
 
 
 def epoch_use(naming: Naming, epochs_per_cut: int) -> EpochUse:
-    """Return how names use epochs."""
+    """Return the use of epochs by names."""
     return EpochUse(
         processes=naming.processes,
         life_days=naming.life_days,

@@ -52,7 +52,7 @@ class BorderPorts:
 
 
 def fence_by_kind(ports: BorderPorts) -> Ints:
-    """Return how each port is fenced in Albatross, (P,): by application to end-hosts, by epoch to switches.
+    """Return the granularity of each port in Albatross, (P,): by application to end-hosts, by epoch to switches.
 
     A switch whose rules do not fit refuses them, and is excluded whole: its ports have -1.
     """
@@ -63,7 +63,7 @@ def fence_by_kind(ports: BorderPorts) -> Ints:
 
 
 def fence_planned(ports: BorderPorts) -> Ints:
-    """Return how each port is fenced so that the fewest processes are cut beside suspected ones, (P,).
+    """Return the granularity of each port that cuts the fewest processes beside suspected ones, (P,).
 
     Exact for each switch by dynamic programming over its capacity. A switch for which no rules fit is
     excluded whole: its ports have -1.
@@ -120,7 +120,7 @@ def beside_of(ports: BorderPorts, by: Ints) -> Floats:
 
 
 def granularity_name(by: int) -> str:
-    """Return the word for how a port is fenced."""
+    """Return the word for the granularity of a port."""
     return EXCLUDED if by < 0 else GRANULARITIES[by]
 
 

@@ -68,7 +68,7 @@ USUAL: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """Bits of names of processes, and how many epochs these need; see the table `naming`."""
+    """Bits of names of processes, and the use of epochs; see the table `naming`."""
 
     epoch_bits: int
     app_bits: int

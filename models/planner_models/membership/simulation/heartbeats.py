@@ -13,7 +13,7 @@ from planner_models.membership.problem.tree import MONTH_S
 
 @dataclass(frozen=True, kw_only=True)
 class Beats:
-    """One watched process: its heartbeats, how they travel, and its pauses.
+    """One watched process: its heartbeats, their loss and delay, and its pauses.
 
     spread_s  mean of the exponential part of a delay, s
     pauses    number in a month and mean length, s, of exponential pauses

@@ -1,4 +1,4 @@
-"""A placement in a run of outages: who is up, who leads, and for how long nobody or two do."""
+"""A placement in a run of outages: live members, leaders, and the time without one or with two."""
 
 from __future__ import annotations
 
