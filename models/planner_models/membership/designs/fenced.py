@@ -37,7 +37,7 @@ Counts = dict[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """Effects of fences and names on a service: seconds until a fence stands, and the share of cuts not made."""
+    """Effects of fences and names on a service: seconds until a fence stands, share of cuts not made."""
 
     fence_s: float = 0.0
     unmade_cuts: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -148,7 +149,7 @@ class MembersInFailures:
 
     def conclude(self, parts: Sequence[list[tuple[int, list[str]]]]) -> Sequence[Section]:
         """Return who leads each service while a site with members is down."""
-        pairs = sorted(pair for part in parts for pair in part)
+        pairs = sorted(itertools.chain(*parts))
         rows = [(self.failures[row].name, *names) for row, names in pairs]
         if not rows:
             return ()

@@ -71,13 +71,13 @@ def read_fences(problem: Membership, plan: MembershipPlan) -> tuple[BorderPorts,
     if ports is None or problem.ports is None:
         raise PlanRejected("fences: the problem has no ports")
     keys = list(zip(frame["switch"].astype(str), frame["port"].astype(str), strict=True))
-    wanted = list(zip(problem.ports["switch"].astype(str), problem.ports["port"].astype(str), strict=True))
-    if sorted(keys) != sorted(wanted):
-        missing = sorted(set(wanted) ^ set(keys))[0]
+    expected = list(zip(problem.ports["switch"].astype(str), problem.ports["port"].astype(str), strict=True))
+    if sorted(keys) != sorted(expected):
+        missing = sorted(set(expected) ^ set(keys))[0]
         raise PlanRejected(f"fences: port '{missing[1]}' of switch '{missing[0]}' must be in it once")
     numbers = {name: number for number, name in enumerate(GRANULARITIES)} | {EXCLUDED: -1}
     by_port = {key: numbers[str(by)] for key, by in zip(keys, frame["by"], strict=True)}
-    return ports, np.array([by_port[key] for key in wanted], dtype=np.int64)
+    return ports, np.array([by_port[key] for key in expected], dtype=np.int64)
 
 
 def rules_by_switch(plan: MembershipPlan) -> dict[str, float]:

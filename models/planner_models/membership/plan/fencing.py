@@ -52,7 +52,7 @@ class BorderPorts:
 
 
 def fence_by_kind(ports: BorderPorts) -> Ints:
-    """Return the granularity of each port in Albatross, (P,): by application to end-hosts, by epoch to switches.
+    """Return the granularity of each port in Albatross, (P,): applications to end-hosts, epochs to switches.
 
     A switch whose rules do not fit refuses them, and is excluded whole: its ports have -1.
     """
@@ -100,10 +100,10 @@ def select_granularities(rules: Ints, cost: Floats, capacity: int) -> Ints:
         choices[row] = trial.argmin(axis=0)
         best = trial.min(axis=0)
     selected = np.empty(len(rules), dtype=np.int64)
-    left = capacity
+    remaining = capacity
     for row in range(len(rules) - 1, -1, -1):
-        selected[row] = choices[row, left]
-        left -= int(rules[row, selected[row]])
+        selected[row] = choices[row, remaining]
+        remaining -= int(rules[row, selected[row]])
     return selected
 
 

@@ -78,7 +78,7 @@ def draw_outages(rate: Floats, repair_s: Floats, horizon_s: float, rng: np.rando
 def join_outages(parts: Sequence[Outages], horizon_s: float) -> Outages:
     """Return the union of outages of each owner: intervals that touch or overlap are one."""
     owner, start, end = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("owner", "start", "end")
+        np.concatenate([getattr(outages, name) for outages in parts]) for name in ("owner", "start", "end")
     )
     if not len(owner):
         return Outages.none()

@@ -51,9 +51,9 @@ def unserved_intervals(
 def _changes(parts: Sequence[Outages]) -> tuple[Floats, Ints]:
     """Return the times of changes, ascending, and the changes of the outages of each part, (E, parts)."""
     times, changes = [np.zeros(1)], [np.zeros((1, len(parts)), dtype=np.int64)]
-    for column, part in enumerate(parts):
-        for moment, step in ((part.start, 1), (part.end, -1)):
-            change = np.zeros((len(part), len(parts)), dtype=np.int64)
+    for column, outages in enumerate(parts):
+        for moment, step in ((outages.start, 1), (outages.end, -1)):
+            change = np.zeros((len(outages), len(parts)), dtype=np.int64)
             change[:, column] = step
             times.append(moment)
             changes.append(change)

@@ -64,7 +64,7 @@ def test_etcd_has_its_voters_and_its_leader(tmp_path: Path) -> None:
     problem = etcd(
         members=write(tmp_path, "m.json", MEMBERS),
         status=write(tmp_path, "s.json", STATUS),
-        places=write(tmp_path, "places.csv", PLACES),
+        locations=write(tmp_path, "places.csv", PLACES),
     )
     assert problem.current is not None
     rows = problem.current.set_index("site")["role"].to_dict()
@@ -81,7 +81,7 @@ def test_consul_has_its_voters_from_the_table_and_from_json(tmp_path: Path) -> N
     of_table = read_consul(write(tmp_path, "peers.txt", PEERS))
     assert of_table == read_consul(write(tmp_path, "peers.json", {"Servers": servers}))
     assert [member.leads for member in of_table] == [False, True]
-    problem = consul(peers=tmp_path / "peers.txt", places=write(tmp_path, "places.csv", PLACES))
+    problem = consul(peers=tmp_path / "peers.txt", locations=write(tmp_path, "places.csv", PLACES))
     assert problem.current is not None
     assert problem.current["role"].tolist() == ["member", "leader"]
 
@@ -91,7 +91,7 @@ def test_zookeeper_has_its_servers_but_observers_and_its_shortest_session(tmp_pa
     ensemble = read_zookeeper(config)
     assert [member.hosts for member in ensemble.members] == [("zoo1",), ("zoo2",)]
     assert ensemble.timeout_s == 2.0
-    problem = zookeeper(config=config, places=write(tmp_path, "places.csv", PLACES))
+    problem = zookeeper(config=config, locations=write(tmp_path, "places.csv", PLACES))
     assert problem.watcher("lease").timeout_s == 2.0
 
 
@@ -142,8 +142,8 @@ def test_round_trip_times_by_distance_are_symmetric_and_grow_with_it() -> None:
         ("members", {"members": []}, "m.json: has no members; write it with: etcdctl member list -w json"),
         ("status", [{"Status": {"leader": 9}}], "the leader 9 is no member"),
         ("status", [{}], "names no leader"),
-        ("places", "member,region,zone\nx,us-east-1,z\n", "has no place of member 'a'"),
-        ("places", PLACES.replace("us-west-2,", "us-west-9,"), "'us-west-9' is no known region"),
+        ("locations", "member,region,zone\nx,us-east-1,z\n", "has no place of member 'a'"),
+        ("locations", PLACES.replace("us-west-2,", "us-west-9,"), "'us-west-9' is no known region"),
         ("incidents", "site,start_s,end_s\nus-east-1a,5,4\n", "end_s is 4, must be at least the start_s, 5"),
         ("incidents", "site,start_s,end_s\nnowhere,5,6\n", "'nowhere' is no site"),
     ],
@@ -152,9 +152,9 @@ def test_wrong_files_say_what_is_wrong(tmp_path: Path, name: str, content: objec
     arguments: dict[str, Path] = {
         "members": write(tmp_path, "m.json", MEMBERS),
         "status": write(tmp_path, "s.json", STATUS),
-        "places": write(tmp_path, "places.csv", PLACES),
+        "locations": write(tmp_path, "places.csv", PLACES),
     }
-    files = {"members": "m.json", "status": "s.json", "places": "places.csv", "incidents": "i.csv"}
+    files = {"members": "m.json", "status": "s.json", "locations": "places.csv", "incidents": "i.csv"}
     arguments[name] = write(tmp_path, files[name], content)
     with pytest.raises(InputError, match=text):
         etcd(**arguments)  # type: ignore[arg-type]

@@ -137,7 +137,7 @@ def read_nodes(nodes: Path) -> dict[str, NodePlace]:
 
     raises  InputError for nodes without the labels of region and zone
     """
-    places: dict[str, NodePlace] = {}
+    locations: dict[str, NodePlace] = {}
     for item in read_items(nodes):
         if item.get("kind", "Node") != "Node":
             continue
@@ -146,13 +146,13 @@ def read_nodes(nodes: Path) -> dict[str, NodePlace]:
         missing = [label for label in (REGION_LABEL, ZONE_LABEL) if label not in labels]
         if missing:
             raise InputError(f"{nodes.name}: node '{name}' has no label {missing[0]}")
-        place = NodePlace(region=str(labels[REGION_LABEL]), zone=str(labels[ZONE_LABEL]))
-        places[name] = place
+        location = NodePlace(region=str(labels[REGION_LABEL]), zone=str(labels[ZONE_LABEL]))
+        locations[name] = location
         for address in objects(item, "status", "addresses"):
-            places[str(address.get("address"))] = place
-    if not places:
+            locations[str(address.get("address"))] = location
+    if not locations:
         raise InputError(f"{nodes.name}: has no nodes; write it with: kubectl get nodes -o json")
-    return places
+    return locations
 
 
 def _texts(row: Mapping[str, Any], key: str) -> list[str]:

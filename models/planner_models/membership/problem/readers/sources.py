@@ -116,7 +116,7 @@ def rtt_by_distance(regions: Sequence[str]) -> pd.DataFrame:
 
 
 def _distance_km(first: np.ndarray, other: np.ndarray) -> float:
-    """Return the distance on the globe of two places in radians."""
+    """Return the distance on the globe of two locations in radians."""
     half = np.sin((other - first) / 2) ** 2
     value = half[0] + np.cos(first[0]) * np.cos(other[0]) * half[1]
     return float(2 * EARTH_KM * np.arcsin(np.sqrt(value)))
@@ -126,7 +126,7 @@ def etcd(
     *,
     members: MembersFile,
     status: StatusFile = None,
-    places: PlacesFile,
+    locations: PlacesFile,
     rtt: RttFile = None,
     candidates: Candidates = (),
     incidents: IncidentsFile = None,
@@ -134,14 +134,14 @@ def etcd(
     rates: Rates = "mean",
 ) -> Membership:
     """Read an etcd cluster: its voting members, their leader, and where they are."""
-    found = read_etcd(members, status)
-    return _build("etcd", found, places, rtt, candidates, (incidents, months, rates))
+    voters = read_etcd(members, status)
+    return _build("etcd", voters, locations, rtt, candidates, (incidents, months, rates))
 
 
 def consul(
     *,
     peers: PeersFile,
-    places: PlacesFile,
+    locations: PlacesFile,
     rtt: RttFile = None,
     candidates: Candidates = (),
     incidents: IncidentsFile = None,
@@ -149,13 +149,13 @@ def consul(
     rates: Rates = "mean",
 ) -> Membership:
     """Read the voters of a Consul datacenter, and where they are."""
-    return _build("consul", read_consul(peers), places, rtt, candidates, (incidents, months, rates))
+    return _build("consul", read_consul(peers), locations, rtt, candidates, (incidents, months, rates))
 
 
 def zookeeper(
     *,
     config: ConfigFile,
-    places: PlacesFile,
+    locations: PlacesFile,
     rtt: RttFile = None,
     candidates: Candidates = (),
     incidents: IncidentsFile = None,
@@ -164,7 +164,7 @@ def zookeeper(
 ) -> Membership:
     """Read the voting servers of a ZooKeeper ensemble, and where they are; sessions end after two ticks."""
     ensemble = read_zookeeper(config)
-    problem = _build("zookeeper", ensemble.members, places, rtt, candidates, (incidents, months, rates))
+    problem = _build("zookeeper", ensemble.members, locations, rtt, candidates, (incidents, months, rates))
     seconds = ensemble.timeout_s
     rows = [("lease", seconds / 3 * 1e3, seconds * 1e3, float("nan"), 100.0)]
     columns = ["kind", "interval_ms", "timeout_ms", "capacity_per_s", "bytes"]
@@ -175,22 +175,24 @@ def zookeeper(
 def _build(
     service: str,
     members: Sequence[ClusterMember],
-    places: Path,
+    locations: Path,
     rtt: Path | None,
     candidates: Sequence[str],
     observed: tuple[Path | None, float, Which],
 ) -> Membership:
     """Return the problem of one service with its members of today."""
-    at = [_place_of(member, places) for member in members]
+    today = [_place_of(member, locations) for member in members]
     zones: dict[str, dict[str, None]] = {}
-    for place in [*at, *_other_places(places)]:
-        zones.setdefault(place.region, {})[place.zone] = None
+    for location in [*today, *_other_places(locations)]:
+        zones.setdefault(location.region, {})[location.zone] = None
     for region in candidates:
         zones.setdefault(region, dict.fromkeys(f"{region}{letter}" for letter in ZONES))
     sites = _tabulate_sites(zones)
     sites = _with_incidents(sites, *observed)
     delays = read_table(DELAYS, rtt) if rtt is not None else _assumed_rtt(list(zones))
-    current = [(service, place.zone, member.leads) for member, place in zip(members, at, strict=True)]
+    current = [
+        (service, location.zone, member.leads) for member, location in zip(members, today, strict=True)
+    ]
     return Membership(
         sites=sites,
         delays=delays,
@@ -209,13 +211,14 @@ def _assumed_rtt(regions: Sequence[str]) -> pd.DataFrame | None:
 
 def _place_of(member: ClusterMember, path: Path) -> NodePlace:
     """Return the place of a member by its name, or by the host of an address."""
-    places = read_places(path)
+    locations = read_places(path)
     for name in (member.name, *member.hosts):
-        if name in places:
-            return places[name]
+        if name in locations:
+            return locations[name]
     hosts = ", ".join(member.hosts)
     raise InputError(
-        f"{path.name}: has no place of member '{member.name}' ({hosts})" + did_you_mean(member.name, places)
+        f"{path.name}: has no place of member '{member.name}' ({hosts})"
+        + did_you_mean(member.name, locations)
     )
 
 
@@ -229,21 +232,21 @@ def _read_places(path: Path, changed_ns: int) -> Mapping[str, NodePlace]:  # noq
 
 
 def read_places(path: Path) -> Mapping[str, NodePlace]:
-    """Return the place of each name in a file of places, or of nodes as kubectl writes them."""
+    """Return the place of each name in a file of locations, or of nodes as kubectl writes them."""
     return _read_places(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 def _other_places(path: Path) -> list[NodePlace]:
-    """Return all places of a file: zones without members of today are candidates too."""
+    """Return all locations of a file: zones without members of today are candidates too."""
     return list(dict.fromkeys(read_places(path).values()))
 
 
 def _tabulate_sites(zones: Mapping[str, Mapping[str, None]]) -> pd.DataFrame:
     """Return the regions with their zones, in which hosts fail separately."""
-    known = cloud_regions().set_index("region")[["latitude", "longitude"]].to_dict(orient="index")
+    degrees_of = cloud_regions().set_index("region")[["latitude", "longitude"]].to_dict(orient="index")
     rows = [site_row(CLOUD, "provider")]
     for region, names in zones.items():
-        cells = {str(name): float(degrees) for name, degrees in known.get(region, {}).items()}
+        cells = {str(name): float(degrees) for name, degrees in degrees_of.get(region, {}).items()}
         rows.append(site_row(region, "region", CLOUD, **cells))
         for zone in names:
             rows.append(site_row(zone, "zone", region, **cells))
