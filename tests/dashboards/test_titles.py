@@ -41,6 +41,8 @@ NAMED = re.compile(
 MODIFIERS = re.compile(r",| \(| (?:among|at|by|for|from|of|on|to|with|without) |^Along ")
 """What follows the noun of a title."""
 PLURAL = re.compile(r"[^s]s$")
+PLANS_OFTEN_READ = ("geostore", "membership")
+"""Systems whose plans, failures and limits each slow run reads; the exhaustive tests read all."""
 NAMES = ("Pisces",)
 """Proper names that end as plurals do."""
 
@@ -90,7 +92,15 @@ def test_the_answer_to_a_question_shows_no_name_of_the_code_and_no_number_withou
     require_words(open_tab(app, "view", details.DESIGNS))
 
 
-@pytest.mark.parametrize("system", [topic.system for topic in titles.topics()])
+@pytest.mark.parametrize(
+    "system",
+    [
+        topic.system
+        if topic.system in PLANS_OFTEN_READ
+        else pytest.param(topic.system, marks=pytest.mark.exhaustive)
+        for topic in titles.topics()
+    ],
+)
 def test_the_plan_and_its_limits_show_no_name_of_the_code_and_no_number_without_unit(system: str) -> None:
     """One design is asked: explanations and lists of failures solve the problem many times."""
     found = find_system(system)
