@@ -188,6 +188,11 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "geostore/coordination": {"problem.groups": 3, "problem.regions": 8},
     "geostore/frontier": {"problem.groups": 3, "problem.regions": 8},
     "geostore/world_60": {"problem.groups": 6, "problem.regions": 8},
+    "cdnrouting/europe": {
+        "problem.network": "traffic/abilene",
+        "problem.clusters": 4,
+        "problem.locations": 8,
+    },
     "cdnrouting/germany50": {"problem.network": "traffic/abilene"},
     "flowtables/offload": {"problem.rules": 60, "problem.connections": 500},
     "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},

@@ -82,7 +82,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "recipes": (
         "planner recipes",
-        "planner recipes --resources disjoint --separation companies",
+        "planner recipes --resources disjoint --separation companies --flow two-way --age-s 900",
         "planner recipes --measure --html value.html",
     ),
     "dashboard": (

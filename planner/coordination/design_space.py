@@ -22,7 +22,8 @@ import pandas as pd
 
 from planner.contract.design import Mechanism
 from planner.coordination import measured_examples, measurement
-from planner.coordination.measured_examples import Example
+from planner.coordination.measured_examples import Evidence, Example
+from planner.coordination.worst_cases import WorstCase, worst_cases_of
 from planner.errors import InputError, did_you_mean
 from planner.runs.result import Result
 from planner.scenarios.catalogue import find_system, system_names
@@ -191,7 +192,9 @@ class Recommendation(Result):
     why         reasons, from the constraints to the mechanism
     known       systems of Table 1.1 with the same constraints, those that use the mechanism first
     designs     (system, design) of this toolkit that implement it
-    example     measured design with this mechanism, nearest to the stated age of information; None without
+    evidence    measured design with this mechanism, nearest to the stated age of information, beside the
+                others of its system; None without
+    worst       measured worst events of designs with this mechanism
     """
 
     information: Information | None
@@ -200,7 +203,13 @@ class Recommendation(Result):
     why: tuple[str, ...]
     known: tuple[PriorSystem, ...]
     designs: tuple[tuple[str, str], ...]
-    example: Example | None = None
+    evidence: Evidence | None = None
+    worst: tuple[WorstCase, ...] = ()
+
+    @property
+    def example(self) -> Example | None:
+        """The measured design with this mechanism."""
+        return None if self.evidence is None else self.evidence.example
 
     @property
     def verdict(self) -> str:
@@ -219,10 +228,15 @@ class Recommendation(Result):
 
     def summary(self) -> list[str]:
         """Return the mechanisms and the reasons."""
-        example = (
-            [] if self.example is None else [f"measured: {self.example.words()}", self.example.command()]
-        )
-        return [self.verdict, *(f"- {reason}" for reason in self.why), *example]
+        evidence = [] if self.evidence is None else self.evidence.sentences()
+        return [
+            self.verdict,
+            *(f"- {sentence}" for sentence in (*self.why, *evidence, *self.worst_sentences())),
+        ]
+
+    def worst_sentences(self) -> list[str]:
+        """Return a sentence for each measured worst case over events."""
+        return [f"worst case over events: {case.words()}" for case in self.worst]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -233,7 +247,8 @@ class Recommendation(Result):
             "why": list(self.why),
             "known": [system.name for system in self.known],
             "designs": [f"{system}/{design}" for system, design in self.designs],
-            "example": None if self.example is None else self.example.to_dict(),
+            "example": None if self.evidence is None else self.evidence.to_dict(),
+            "worst_cases": [case.to_dict() for case in self.worst],
         }
 
 
@@ -282,9 +297,10 @@ def recommend(
         why=(*why, *_reasons_for(mechanisms, can, way, systems)),
         known=tuple(sorted(systems, key=lambda system: system.mechanism not in mechanisms)),
         designs=tuple(designs_of(mechanisms)),
-        example=measured_examples.nearest(
+        evidence=measured_examples.collect_evidence(
             [str(mechanism) for mechanism in mechanisms], *measurement.load_release(), age_s or decide_s
         ),
+        worst=tuple(worst_cases_of(mechanisms)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from planner.contract.metrics import Metric
 from planner.formatting import UNIT_SCALES, amount, percent, short_number
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
@@ -20,8 +21,8 @@ class Example:
 
     share        of the possible gain; None where no bound is proven
     low, high    smallest and largest share of all draws; None where only one is measured
-    draws        number of draws
-    performance  in the metric of the system's study
+    draws        number of draws, of which the share is the median
+    performance  in the metric of the system's study, in its scenario
     parameter    of the observation; "" for exact information
     value        of the parameter, in `unit`
     """
@@ -63,12 +64,21 @@ class Example:
         """The titles of its system and design."""
         return find_system(self.system).label, load(self.scenario).design_title(self.design)
 
+    @property
+    def metric(self) -> Metric:
+        """The metric of the performance."""
+        system = find_system(self.system)
+        assert system.studies.coordination is not None
+        return system.metric(system.studies.coordination.performance)
+
+    def quality(self) -> str:
+        """Return the age, noise or granularity of its information, such as `age 15 min`."""
+        return f"{self.kind} {amount(self.value, self.unit) if self.value else 0}"
+
     def title(self) -> str:
         """Return a short name: system, design, and the age, noise or granularity of its information."""
         says = ", ".join(self.names)
-        return (
-            f"{says}, {self.kind} {amount(self.value, self.unit) if self.value else 0}" if self.kind else says
-        )
+        return f"{says}, {self.quality()}" if self.kind else says
 
     def place(self) -> tuple[str, str, str, float]:
         """Return the data of an example at a point of a chart that has titles."""
@@ -76,20 +86,22 @@ class Example:
 
     def words(self) -> str:
         """Return the example in one sentence."""
-        system = find_system(self.system)
-        study = system.studies.coordination
-        assert study is not None
-        metric = system.metric(study.performance)
+        metric = self.metric
         says = f"{', '.join(self.names)} ({self.mechanism})"
         if self.parameter and self.value:
-            says += f" with {self.kind} {amount(self.value, self.unit)}"
+            says += f" with {self.quality()}"
         if self.share is not None:
-            says += f": {percent(self.share)} of the possible gain"
-        if self.low is not None and self.high is not None and self.draws > 1:
-            says += f" ({percent(self.low)} to {percent(self.high)} in {self.draws} draws)"
+            says += f": {percent(self.share)} of the possible gain{self._spread()}"
         if self.performance is not None:
-            says += f"; {metric.label} {short_number(self.performance, 4)} {metric.unit}".rstrip()
+            says += "; in the scenario itself: " if self.draws > 1 else "; "
+            says += f"{metric.label} {short_number(self.performance, 4)} {metric.unit}".rstrip()
         return f"{says}."
+
+    def _spread(self) -> str:
+        """Return the number of draws and the range of their shares; "" for one draw."""
+        if self.low is None or self.high is None or self.draws < 2:
+            return ""
+        return f" in the median of {self.draws} draws ({percent(self.low)} to {percent(self.high)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -110,6 +122,63 @@ class Example:
         """Return the command that compares the design with the one without coordination."""
         text = f"planner compare {self.scenario} --designs {','.join(self.designs)}"
         return text if self.change is None else f"{text} --set {self.change[0]}={self.change[1]:.10g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A measured example of a mechanism, beside all designs of its system with information of that quality.
+
+    rivals   all designs of the system, the example among them, in the order of the information they have
+    exact    the example's design with exact information; None where that is the example itself
+    bound    performance that no plan beats, with all information; None where none is proven
+    """
+
+    example: Example
+    rivals: tuple[Example, ...]
+    exact: Example | None
+    bound: float | None
+
+    def sentences(self) -> list[str]:
+        """Return what the mechanism is worth in the example, and the command that runs it again."""
+        example = self.example
+        sentences = [f"measured: {example.words()}", *self._references()]
+        if self.exact is not None and self.exact.share is not None:
+            sentences.append(
+                f"with exact information: {percent(self.exact.share)} of the gain{self.exact._spread()}"
+            )
+        if example.low is not None and example.low < 0:
+            sentences.append(
+                "in some draws it is worse than no coordination: measure it with your tables before you rely "
+                "on it"
+            )
+        return [*sentences, f"run it: {example.command()}"]
+
+    def _references(self) -> list[str]:
+        """Return the performance without coordination, and the proven bound, in the example's scenario."""
+        metric, first = self.example.metric, self.rivals[0]
+        if self.bound is None or first.performance is None:
+            return []
+        start, end = metric.text(first.performance), metric.text(self.bound)
+        return [f"the possible gain there: from {start} without coordination to the proven bound of {end}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the example as plain data, with its rivals."""
+        return {
+            **self.example.to_dict(),
+            "bound": self.bound,
+            "share_with_exact_information": None if self.exact is None else self.exact.share,
+            "compared": [
+                {
+                    "design": rival.design,
+                    "mechanism": rival.mechanism,
+                    "share": rival.share,
+                    "share_low": rival.low,
+                    "share_high": rival.high,
+                    "performance": rival.performance,
+                }
+                for rival in self.rivals
+            ],
+        }
 
 
 def of_designs(designs: pd.DataFrame) -> list[Example]:
@@ -170,6 +239,31 @@ def nearest(
         if example.mechanism in mechanisms and example.share is not None
     ]
     return max(designs_with_share, key=lambda example: example.share or 0.0, default=None)
+
+
+def collect_evidence(
+    mechanisms: Sequence[str], designs: pd.DataFrame, curves: pd.DataFrame, age_s: float | None
+) -> Evidence | None:
+    """Return the nearest example of mechanisms beside all designs of its system; None without an example.
+
+    age_s  seconds that information is old when it is used; None: unknown
+    """
+    example = nearest(mechanisms, designs, curves, age_s)
+    if example is None:
+        return None
+    rows = designs[designs["system"] == example.system]
+    exact = of_designs(rows)
+    rivals = exact
+    if example.kind:
+        degraded = curves[(curves["system"] == example.system) & (curves["kind"] == example.kind)]
+        rivals = of_curves(degraded[degraded["value"].astype(float) == example.value])
+    bounds = rows["bound"].dropna()
+    return Evidence(
+        example=example,
+        rivals=tuple(rivals),
+        exact=next(item for item in exact if item.design == example.design) if example.kind else None,
+        bound=float(bounds.iloc[0]) if len(bounds) else None,
+    )
 
 
 def _seconds(example: Example) -> float:

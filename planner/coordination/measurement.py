@@ -93,6 +93,8 @@ class Measurement:
                 f"{name}: {best['design']} ({best['mechanism']}) achieves {best['share']:.1%}"
                 f"{describe_range(best)} of the possible gain in {what} over {first['design']}"
             )
+        elif self.bound is None:
+            sentences.append(f"{name}: no bound on {what} is proven, so shares of a gain are unknown")
         sentences += [
             f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {what} "
             f"{metric.text(row['performance'])} against {metric.text(first['performance'])}"

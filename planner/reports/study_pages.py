@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.contract.system import System
     from planner.contract.targets import Target
     from planner.coordination.design_space import Information, Recommendation, Resources, Review
+    from planner.coordination.measured_examples import Evidence
     from planner.coordination.measurement import Curves, Measurement
     from planner.runs.reproduction import JudgedValue, Reproduction
 
@@ -234,6 +235,7 @@ def _performance_cells(rows: pd.DataFrame, *, has_shares: bool) -> list[Text]:
 def design_space_page(reviews: Sequence[Review]) -> Page:
     """Return the design space with the systems in each cell, and those that could coordinate otherwise."""
     from planner.coordination.design_space import SPACE, Information, Resources
+    from planner.coordination.worst_cases import load_worst_cases
 
     rows: list[list[Text | str]] = []
     for information in Information:
@@ -253,7 +255,7 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
         caption="below each mechanism: systems of Mukerjee 2018, Table 1.1, by flow of information",
         lines_after=frozenset(range(len(rows))),
     )
-    others = [
+    others: list[Text | str] = [
         f"- {review.system.name}: {review.system.mechanism} today, "
         f"{' / '.join(str(mechanism) for mechanism in review.recommended) or 'outside the recipes'} "
         f"by constraint: {review.why}"
@@ -261,6 +263,9 @@ def design_space_page(reviews: Sequence[Review]) -> Page:
         if not review.same
     ]
     head = Text("Systems that could coordinate otherwise, by their constraints alone", "strong")
+    worst = [f"- {case.words()}" for case in load_worst_cases()]
+    if worst:
+        others += [Text("Hierarchical partitioning in its worst event", "strong"), *worst]
     parts = [Part(tables=[table], notes=[head, *others]), prior_systems_part(reviews)]
     return Page(title="Ways to coordinate", parts=parts)
 
@@ -350,10 +355,49 @@ def advice_page(advice: Recommendation) -> Page:
             )
         )
     sentences: list[Text | str] = [Text(names, "strong"), *(f"- {sentence}" for sentence in advice.why)]
-    if advice.example is not None:
-        sentences.append(f"- measured: {advice.example.words()}")
-        sentences.append(f"- run it: {advice.example.command()}")
-    return Page(title="Recommendation", parts=[Part(sentences=sentences, tables=tables)])
+    parts = [Part(sentences=sentences)]
+    if advice.evidence is not None:
+        parts.append(_worth_part(advice.evidence, advice.worst_sentences()))
+    return Page(title="Recommendation", parts=[*parts, Part(tables=tables)])
+
+
+def _worth_part(evidence: Evidence, worst: Sequence[str]) -> Part:
+    """Return what a mechanism is worth in a measured example, beside the other designs of its system.
+
+    worst  sentences on measured worst cases over events
+    """
+    example = evidence.example
+    quality = f", {example.quality()}" if example.kind else ""
+    rows: list[list[Text | str]] = []
+    for rival in evidence.rivals:
+        kind: Kind = "strong" if rival.design == example.design else ""
+        rows.append(
+            [
+                Text(rival.names[1], kind),
+                Text(rival.mechanism, kind),
+                Text(percent(rival.share), "bad" if (rival.share or 0.0) < 0 else kind),
+                "-" if rival.low is None else f"{rival.low:.0%} to {rival.high:.0%}",
+            ]
+        )
+    draws = f"median and range of {example.draws} draws; " if example.draws > 1 else ""
+    table = Table(
+        title=f"{example.names[0]}{quality}: share of the possible gain",
+        columns=[
+            Column(label="design", wrap=False),
+            Column(label="mechanism"),
+            Column(label="share of gain", numeric=True),
+            Column(label="range", numeric=True),
+        ],
+        rows=rows,
+        caption=f"{draws}0%: the first design, without coordination; 100%: the proven bound with all "
+        "information; below 0%: worse than no coordination",
+        row_headers=1,
+    )
+    return Part(
+        title="What it is worth",
+        sentences=[f"- {sentence}" for sentence in (*evidence.sentences(), *worst)],
+        tables=[table],
+    )
 
 
 # --- published values ---------------------------------------------------------------------

@@ -31,4 +31,9 @@ def show_link(example: Example, key: str) -> None:
     """Show an example in words, with the link that opens it on the first page."""
     with st.container(border=True, horizontal=True, vertical_alignment="center", key=key):
         st.markdown(escape_markdown(example.words()))
-        st.link_button("Open in What if", address_of(question_of(example).to_query()))
+        show_button(example)
+
+
+def show_button(example: Example) -> None:
+    """Show the link that opens an example on the first page."""
+    st.link_button("Open in What if", address_of(question_of(example).to_query()))

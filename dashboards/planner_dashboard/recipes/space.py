@@ -7,8 +7,8 @@ from typing import Final
 import streamlit as st
 from plotly import graph_objects as go
 
-from planner.coordination import design_space, measured_examples, measurement
-from planner.coordination.design_space import SPACE, Information, Resources, Separation
+from planner.coordination import design_space
+from planner.coordination.design_space import SPACE, Flow, Information, Resources, Separation
 from planner.errors import PlannerError
 from planner.formatting import counted
 from planner.reports import study_pages
@@ -137,16 +137,37 @@ def _show_form() -> None:
         [NOT_STATED, *(str(level) for level in Information)],
         help="If not stated, what the separation allows.",
     )
-    times = st.columns(3)
-    decide_s = times[0].number_input("Time of a good decision [s]", value=None, min_value=0.0)
-    react_s = times[1].number_input("Time to react to an event [s]", value=None, min_value=1e-9, format="%g")
+    details = st.columns(4)
+    decide_s = details[0].number_input(
+        "Time of a good decision [s]", value=None, min_value=0.0, help="How long a good decision takes."
+    )
+    react_s = details[1].number_input(
+        "Time to react to an event [s]",
+        value=None,
+        min_value=1e-9,
+        format="%g",
+        help="Within which time a decision must follow an event, such as the period of the control plane.",
+    )
+    age_s = details[2].number_input(
+        "Age of information [s]",
+        value=None,
+        min_value=0.0,
+        help="How old their view of each other is when they use it; if not stated, the time of a decision.",
+    )
+    flow = details[3].selectbox(
+        "Flow of information",
+        [NOT_STATED, *(str(way) for way in Flow)],
+        help="In which ways the control planes can tell each other something.",
+    )
     try:
         advice = design_space.recommend(
             resources=resources,
             information=None if information == NOT_STATED else information,
             separation=None if separation == NOT_STATED else separation,
+            flow=None if flow == NOT_STATED else flow,
             decide_s=decide_s,
             react_s=react_s,
+            age_s=age_s,
         )
     except PlannerError as error:
         if separation == information == NOT_STATED and decide_s is None and react_s is None:
@@ -154,28 +175,20 @@ def _show_form() -> None:
         else:
             session.show_error(error)
     else:
-        _show_advice(advice, decide_s)
+        _show_advice(advice)
 
 
-def _show_advice(advice: design_space.Recommendation, age_s: float | None = None) -> None:
-    """Show the mechanism that suits, with the nearest measured example beside it.
-
-    age_s  time of a decision: so old is the information that it rests on
-    """
-    left_column, right = st.columns(2)
-    (section,) = study_pages.advice_page(advice.titled()).parts
-    with left_column:
-        rendering.show_lines(section.sentences)
-    with right:
-        designs, curves = measurement.load_release()
-        example = measured_examples.nearest(
-            [str(mechanism) for mechanism in advice.mechanisms], designs, curves, age_s
-        )
-        if example is None:
-            st.caption("No design with this mechanism is measured.")
-        else:
-            st.caption("Measured with this mechanism" + (", nearest to your times" if age_s else ""))
-            examples.show_link(example, "nearest example")
+def _show_advice(advice: design_space.Recommendation) -> None:
+    """Show the mechanism that suits, and what it is worth in the nearest measured example."""
+    recommendation, *worth, others = study_pages.advice_page(advice.titled()).parts
+    rendering.show_lines(recommendation.sentences)
+    for section in worth:
+        st.subheader(section.title)
+        rendering.show_part(section, section.title)
+    if advice.example is None:
+        st.caption("No design with this mechanism is measured.")
+    else:
+        examples.show_button(advice.example)
     with st.expander("Systems with the same constraints, and designs of planner"):
-        for table in section.tables:
+        for table in others.tables:
             rendering.show_table(table)

@@ -1,9 +1,5 @@
 """Flows of least convex cost with selectable sources: column generation with tangents, and a bound.
 
-Traffic goes to targets. Some of it is fixed: it starts at given nodes. The rest belongs to groups, such
-as the clients of a place, and each group takes its traffic from sources that may serve it, within their
-capacities.
-
 The restricted master problem is a linear program. Its columns are trees of shortest paths to a target,
 for the fixed traffic, and traffic of a group from a source on the shortest paths of a round. The cost of
 a link is the largest of its tangents so far: segments of load, each dearer than the one before. Dual
@@ -11,12 +7,10 @@ prices of links are the lengths under which trees and paths are sought; each rou
 loads of its solution. First, steps of Frank-Wolfe give columns, tangents and an incumbent.
 
 Two bounds hold for all flows. With the dual prices, the reduced costs of all columns that are not there
-are taken off the value of the master problem, in which tangents are below the cost. With the slopes p of
-the cost f at any load l it is
+are taken off the value of the master problem, in which tangents are below the cost. The other one is that of
+the tangent plane at any load.
 
-    f(l) - p l + (cost of the cheapest trees and sources under p)
-
-in which capacities of sources have multipliers.
+Large networks are first solved by Frank-Wolfe with conjugate directions.
 
 source  Dantzig-Wolfe decomposition; disaggregate simplicial decomposition: Larsson and Patriksson 1992;
         Kelley 1960 (cutting planes); Frank and Wolfe 1956
@@ -32,87 +26,45 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.arrays import Floats, Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import COARSE_GAP, NEGLIGIBLE
-from planner_models.flows.link_cost import LinkCost, tangent_segments
-from planner_models.graphs.shortest_path_trees import Graph, shortest_trees, tree_flows, walk_to_root
+from planner_models.flows.conjugate_flow import solve_by_conjugate_directions
+from planner_models.flows.convex_flow_problem import (
+    ConvexFlow,
+    ConvexFlowProblem,
+    Prices,
+    find_step,
+    is_within_gap,
+    measure_prices,
+    tangent_bound,
+)
+from planner_models.flows.link_cost import tangent_segments
+from planner_models.flows.source_choice import (
+    cheapest_sources,
+    gain_of_small_sources,
+    ones,
+    source_limits,
+    source_prices,
+    source_scale,
+    usable_sources,
+)
+from planner_models.graphs.shortest_path_trees import tree_flows, walk_to_root
 
+LARGE: Final = 200_000
+"""Targets times links from which conjugate directions come first."""
 FIRST_STEPS: Final = 3
 """Steps of Frank-Wolfe before the first master problem."""
 MAX_ROUNDS: Final = 200
-MAX_SEARCH_STEPS: Final = 40
-"""Halvings of a line search."""
 COLUMNS_PER_GROUP: Final = 2
 """Sources of a group that a round adds columns of."""
 MAX_IDLE_ROUNDS: Final = 6
 """Rounds after which a column without traffic is dropped."""
 BACKEND: Final = "column generation with tangents"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SourceChoice:
-    """Traffic with selectable sources: G groups, S sources.
-
-    amount        (G,) traffic of each group, positive
-    allowed       (G, S) whether a source may serve a group; each group has one, with paths
-    source_share  (S, N) share of a source's traffic that starts at each node
-    target_share  (G, T) share of a group's traffic that ends at each target
-    capacity      (S,) largest traffic of each source; inf for any
-    is_exact      whether the sources' traffic must equal the capacity
-    """
-
-    amount: Floats
-    allowed: Bools
-    source_share: sp.csr_array
-    target_share: sp.csr_array
-    capacity: Floats
-    is_exact: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ConvexFlowProblem:
-    """Traffic to T targets over a directed network of N nodes and E links, at least convex cost.
-
-    targets  (T,) nodes
-    fixed    (T, N) traffic to each target that starts at each node; all of it has a path
-    choice   traffic whose sources are selected
-    cost     of links
-    """
-
-    graph: Graph
-    targets: Ints
-    fixed: Floats
-    choice: SourceChoice
-    cost: LinkCost
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ConvexFlow:
-    """Result of a search.
-
-    flow       (T, E) traffic to each target on each link
-    assigned   (G, S) traffic of each group from each source
-    objective  cost of the flow
-    bound      no flow costs less
-    price      (E,) slope of each link's cost at its load
-    is_cut     whether the time limit ended the search
-    trees      (C, N) int32 trees that carry traffic, to start another search from, and (C,) their targets
-    backend    solver of the master problem
-    """
-
-    flow: sp.csr_array
-    assigned: Floats
-    objective: float
-    bound: float
-    price: Floats
-    is_cut: bool
-    trees: tuple[Ints32, Ints]
-    backend: str
 
 
 def solve_convex_flow(
@@ -129,101 +81,18 @@ def solve_convex_flow(
     start    trees and the targets that they lead to, the first columns
     observe  receives each round's incumbent and bound
     """
-    return _Search(problem, options, start).run(gap, deadline, observe)
-
-
-def cheapest_sources(
-    choice: SourceChoice, cost: Floats, options: Options = Options()
-) -> tuple[Floats, Floats] | None:
-    """Return the assignment of least cost within the sources' capacities, and the sources' dual prices.
-
-    cost     (G, S) of a unit of traffic; entries that are not allowed do not count
-
-    returns  (G, S) traffic, (S,) price of a unit of capacity, at least 0 unless traffic must equal it;
-             None where the capacities do not suffice
-    """
-    groups, sources = choice.allowed.shape
-    usable = usable_sources(choice)
-    group, source = np.nonzero(usable)
-    assigned = np.zeros((groups, sources))
-    if not len(group):
-        return (assigned, np.zeros(sources)) if not groups else None
-    first = np.where(usable, cost, np.inf).argmin(axis=1)
-    assigned[np.arange(groups), first] = choice.amount
-    if not choice.is_exact and (assigned.sum(axis=0) <= choice.capacity).all():
-        return assigned, np.zeros(sources)
-    count = len(group)
-    value = choice.amount[group] * cost[group, source]
-    dearest = max(float(np.abs(value).max()), 1e-300)
-    scale = _source_scale(choice)
-    lower, upper = _source_limits(choice, scale)
-    use = sp.csr_array(
-        (choice.amount[group] / scale[source], (source, np.arange(count))), shape=(sources, count)
+    if len(problem.targets) * len(problem.graph.tail) < LARGE:
+        return _Search(problem, options, start).run(gap, deadline, observe)
+    solver = replace(options, gap=None, time_limit_s=None)
+    first = solve_by_conjugate_directions(
+        problem, options=solver, gap=gap, deadline=deadline, observe=observe
     )
-    program = LinearProgram.build(
-        cost=value / dearest,
-        rows=[
-            Rows("group", _ones(group, groups, count), lower=1.0, upper=1.0),
-            Rows("source", use, lower=lower, upper=upper),
-        ],
-        columns=[Columns("fraction", count)],
-        name="cheapest sources",
-    )
-    solution = backends.solve(program, replace(options, gap=None, time_limit_s=None))
-    if solution.status is not Status.OPTIMAL or solution.x is None or solution.row_duals is None:
-        return None
-    assigned[:] = 0.0
-    assigned[group, source] = np.maximum(solution.x, 0.0)
-    assigned *= (choice.amount / assigned.sum(axis=1))[:, None]
-    return assigned, _source_prices(choice, -solution.row_duals[groups:] * dearest / scale)
-
-
-def usable_sources(choice: SourceChoice) -> Bools:
-    """Return the mask (G, S) of sources that may serve a group, without those far too small for it.
-
-    A source with less than a billionth of a group's traffic serves none of it, where others can: a row with
-    both would be kept to a tolerance that is as large as the source. Where traffic must equal the capacity,
-    the other groups of the source must suffice.
-    """
-    is_small = choice.allowed & (choice.capacity < NEGLIGIBLE * choice.amount[:, None])
-    others = choice.allowed & ~is_small
-    is_small &= np.asarray(others.any(axis=1))[:, None]
-    if choice.is_exact:
-        is_small &= choice.amount @ others >= choice.capacity
-    return choice.allowed & ~is_small
-
-
-def _source_scale(choice: SourceChoice) -> Floats:
-    """Return the unit of the traffic of each source, (S,): its capacity, where that is a limit above 0.
-
-    Solvers keep rows to an absolute tolerance, so that small sources beside large ones need a unit of their
-    own.
-    """
-    largest = max(float(choice.amount.max(initial=0.0)), 1e-300)
-    is_limit = np.isfinite(choice.capacity) & (choice.capacity > 0)
-    return np.where(is_limit, choice.capacity, largest)
-
-
-def _source_limits(choice: SourceChoice, scale: Floats) -> tuple[Floats, Floats]:
-    """Return the least and the largest traffic of each source in its unit, (S,).
-
-    Traffic that must equal the capacity may differ from it by a billionth: sums of groups and of sources
-    differ by rounding, which is more than all of a small source.
-    """
-    limit = choice.capacity / scale
-    if choice.is_exact:
-        return limit * (1 - NEGLIGIBLE), limit * (1 + NEGLIGIBLE)
-    return np.full(len(limit), -np.inf), limit
-
-
-def _source_prices(choice: SourceChoice, price: Floats) -> Floats:
-    """Return the prices of capacity, (S,), not below 0 where traffic may be below the capacity."""
-    return price if choice.is_exact else np.maximum(price, 0.0)
-
-
-def _ones(row: Ints, rows: int, columns: int) -> sp.csr_array:
-    """Return the matrix with a one in a row of each column."""
-    return sp.csr_array((np.ones(columns), (row, np.arange(columns))), shape=(rows, columns))
+    if first.is_cut or is_within_gap(first.objective, first.bound, gap):
+        return first
+    solved = _Search(problem, options, start or first.trees).run(gap, deadline, observe)
+    best = min(first, solved, key=lambda flow: flow.objective)
+    bound = max(first.bound, solved.bound)
+    return replace(best, bound=min(bound, best.objective), is_cut=solved.is_cut)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -243,20 +112,6 @@ class _Pool:
     load: sp.csr_array
     tree: list[Ints32 | None] = field(default_factory=list)
     idle: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Prices:
-    """Shortest trees under some prices, and the cost of traffic on them.
-
-    parent  (T, N) trees
-    value   (T,) cost of the fixed traffic to each target
-    cost    (G, S) cost of a unit from a source to a group
-    """
-
-    parent: Ints32
-    value: Floats
-    cost: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -308,27 +163,6 @@ class _Search:
         return np.repeat(np.arange(self.links), len(points)), np.tile(points, self.links)
 
     # --- columns --------------------------------------------------------------------------
-
-    def _measure(self, price: Floats) -> _Prices:
-        """Return the shortest trees under prices of links, and the cost of traffic on them."""
-        problem, choice = self.problem, self.problem.choice
-        parent, value = shortest_trees(problem.graph, price, problem.targets, problem.fixed)
-        if not len(choice.amount):
-            return _Prices(parent=parent, value=value, cost=np.zeros(choice.allowed.shape))
-        distance = self._distances(parent, price)
-        by_source = choice.source_share @ distance.T
-        return _Prices(parent=parent, value=value, cost=np.asarray(choice.target_share @ by_source.T))
-
-    def _distances(self, parent: Ints32, price: Floats) -> Floats:
-        """Return the length of the path from each node on each tree, (T, N); 0 without one."""
-        nodes = self.problem.graph.nodes
-        rows = np.arange(len(parent))[:, None]
-        ahead = np.where(parent >= 0, self.problem.graph.head[parent], np.arange(nodes))
-        length = np.where(parent >= 0, price[parent], 0.0)
-        for _ in range(max(nodes, 2).bit_length()):
-            length = length + length[rows, ahead]
-            ahead = ahead[rows, ahead]
-        return length
 
     def _append(self, owner: Ints, source: Ints, key: sp.csr_array, trees: list[Ints32 | None]) -> None:
         pool = self.pool
@@ -397,10 +231,10 @@ class _Search:
             load = self._load(self.weight)
             if step:
                 price = self.problem.cost.slope(load)
-            measured = self._measure(price)
+            measured = measure_prices(self.problem, price)
             columns, amount = self._cheapest(measured)
             if step:
-                self._improve_bound(load, price, measured)
+                self._improve_bound(load, measured)
                 if self._is_done(gap) or deadline.is_over:
                     return
             target = np.zeros(len(self.pool.owner))
@@ -408,7 +242,7 @@ class _Search:
             self._move(target, 1.0 if not step else None)
             self._add_points(self._load(self.weight))
 
-    def _cheapest(self, measured: _Prices) -> tuple[Ints, Floats]:
+    def _cheapest(self, measured: Prices) -> tuple[Ints, Floats]:
         """Add the columns of the cheapest flow under prices; return them with their weights."""
         choice = self.problem.choice
         trees = self._add_trees(measured.parent[self.has_fixed], np.flatnonzero(self.has_fixed))
@@ -427,22 +261,8 @@ class _Search:
         change = target - self.weight
         if step is None:
             here, there = self._load(self.weight), self._load(target)
-            step = self._best_step(here, there - here)
+            step = find_step(self.problem.cost, here, there - here)
         self.weight = self.weight + step * change
-
-    def _best_step(self, load: Floats, change: Floats) -> float:
-        """Return the step from 0 to 1 of least cost, by bisection of the slope."""
-        cost = self.problem.cost
-        if float(cost.slope(np.maximum(load + change, 0.0)) @ change) <= 0:
-            return 1.0
-        low, high = 0.0, 1.0
-        for _ in range(MAX_SEARCH_STEPS):
-            middle = (low + high) / 2
-            if float(cost.slope(np.maximum(load + middle * change, 0.0)) @ change) > 0:
-                high = middle
-            else:
-                low = middle
-        return low
 
     def _load(self, weight: Floats) -> Floats:
         return np.asarray(np.maximum(self.pool.load.T @ weight, 0.0))
@@ -450,32 +270,13 @@ class _Search:
     def _value(self, load: Floats) -> float:
         return float(self.problem.cost.value(load).sum())
 
-    def _improve_bound(self, load: Floats, price: Floats, measured: _Prices) -> None:
+    def _improve_bound(self, load: Floats, measured: Prices) -> None:
         """Improve the bound by the tangent plane of the cost at a load."""
-        choice = self.problem.choice
-        limit = np.where(np.isfinite(choice.capacity), choice.capacity, 0.0)
-        bound = self._value(load) - float(price @ load) + float(measured.value.sum())
-        if len(choice.amount):
-            cost = measured.cost + self.multiplier
-            least = np.where(self.usable, cost, np.inf).min(axis=1)
-            bound += float(choice.amount @ least) - float(self.multiplier @ limit)
-            bound -= self._gain_of_small_sources(cost, least)
+        bound = tangent_bound(self.problem, load, measured, self.usable, self.multiplier)
         self.bound = max(self.bound, bound)
 
-    def _gain_of_small_sources(self, cost: Floats, least: Floats) -> float:
-        """Return an upper limit of what the sources that are not used for large groups would save.
-
-        cost   (G, S) of a unit of traffic
-        least  (G,) the least of it over the sources that are used
-        """
-        choice = self.problem.choice
-        saving = np.where(choice.allowed & ~self.usable, np.maximum(least[:, None] - cost, 0.0), 0.0)
-        limit = np.where(np.isfinite(choice.capacity), choice.capacity, 0.0)
-        return float(saving.max(axis=0, initial=0.0) @ limit)
-
     def _is_done(self, gap: float) -> bool:
-        value = self._value(self._load(self.weight))
-        return value - self.bound <= gap * max(abs(value), abs(self.bound), 1e-300)
+        return is_within_gap(self._value(self._load(self.weight)), self.bound, gap)
 
     # --- master problem -------------------------------------------------------------------
 
@@ -501,12 +302,12 @@ class _Search:
         )
         owners = self.count + len(choice.amount)
         is_owner = np.concatenate([self.has_fixed, np.ones(len(choice.amount), dtype=bool)])
-        owner = _ones(pool.owner, owners, columns)
+        owner = ones(pool.owner, owners, columns)
         is_option = pool.source >= 0
         sources = choice.allowed.shape[1]
         amount = np.concatenate([np.zeros(self.count), choice.amount])[pool.owner]
-        scale = _source_scale(choice)
-        lower, upper = _source_limits(choice, scale)
+        scale = source_scale(choice)
+        lower, upper = source_limits(choice, scale)
         served = sp.csr_array(
             (
                 amount[is_option] / scale[pool.source[is_option]],
@@ -539,14 +340,14 @@ class _Search:
             value=solution.objective * unit + segments_of.at_zero,
             link=np.maximum(-dual[: self.links], 0.0) / capacity,
             owner=dual[self.links : self.links + owners],
-            source=_source_prices(choice, -dual[self.links + owners :] / scale),
+            source=source_prices(choice, -dual[self.links + owners :] / scale),
             backend=solution.backend,
         )
 
     def _price_columns(self, master: _Master) -> None:
         """Add columns of negative reduced cost, and improve the bound."""
         choice = self.problem.choice
-        measured = self._measure(master.link)
+        measured = measure_prices(self.problem, master.link)
         reduced = np.where(self.has_fixed, measured.value - master.owner[: self.count], 0.0)
         bound = master.value + float(np.minimum(reduced, 0.0).sum())
         tolerance = NEGLIGIBLE * max(abs(master.value), 1e-300)
@@ -555,7 +356,7 @@ class _Search:
         if len(choice.amount):
             every_cost = measured.cost + master.source
             cost = np.where(self.usable, every_cost, np.inf)
-            bound -= self._gain_of_small_sources(every_cost, cost.min(axis=1))
+            bound -= gain_of_small_sources(choice, self.usable, every_cost, cost.min(axis=1))
             reduced_cost = choice.amount[:, None] * cost - master.owner[self.count :, None]
             bound += float(np.minimum(reduced_cost.min(axis=1), 0.0).sum())
             best = np.argsort(reduced_cost, axis=1, kind="stable")[:, :COLUMNS_PER_GROUP]
@@ -609,7 +410,7 @@ class _Search:
                 continue
             self._price_columns(master)
             price = self.problem.cost.slope(incumbent)
-            self._improve_bound(incumbent, price, self._measure(price))
+            self._improve_bound(incumbent, measure_prices(self.problem, price))
         return self._result(is_cut)
 
     def _result(self, is_cut: bool) -> ConvexFlow:

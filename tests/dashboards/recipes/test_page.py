@@ -64,6 +64,11 @@ def test_recipes_recommend_a_mechanism_with_a_measured_example() -> None:
     (title,) = titles_of(best["system"], [best["design"]])
     example = f"{title} (priority ranking): {percent(best['share'])} of the possible gain"
     assert any(example in text for text in texts)
+    app.number_input[2].set_value(900.0)
+    app.selectbox[3].select("two-way")
+    app.run()
+    assert any("age 15 min" in line.value for line in app.markdown)
+    assert any("Blind reaction" in table.index for table in shown_tables(app))
     app.number_input[0].set_value(60.0)
     app.run()
     assert "give both" in app.error[0].value

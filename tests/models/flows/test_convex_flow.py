@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +12,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner.arrays import Floats
-from planner_models.flows.convex_flow import (
-    ConvexFlowProblem,
-    SourceChoice,
-    cheapest_sources,
-    solve_convex_flow,
-)
+from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
+from planner_models.flows import conjugate_flow, convex_flow
+from planner_models.flows.conjugate_flow import solve_by_conjugate_directions
+from planner_models.flows.convex_flow import solve_convex_flow
+from planner_models.flows.convex_flow_problem import ConvexFlow, ConvexFlowProblem
 from planner_models.flows.link_cost import CongestionCost, DelayCost, LinkCost
+from planner_models.flows.source_choice import SourceChoice, cheapest_sources
 from planner_models.graphs.shortest_path_trees import Graph
 
 NODES = 5
@@ -123,9 +126,43 @@ def test_delay_is_between_dense_tangents_and_its_bound(seed: int) -> None:
     assert solved.bound <= solved.objective
 
 
-def test_flow_keeps_conservation_and_capacities() -> None:
+def solve_large(problem: ConvexFlowProblem, gap: float, deadline: Deadline = NEVER) -> ConvexFlow:
+    """Return the flow of conjugate directions alone."""
+    return solve_by_conjugate_directions(problem, options=Options(), gap=gap, deadline=deadline)
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=5)
+def test_conjugate_directions_come_to_the_same_optimum(is_exact: bool, seed: int) -> None:
+    problem = make_problem(seed, is_delay=True, is_exact=is_exact)
+    solved = solve_large(problem, 1e-2)
+    below = solve_with_tangents(problem, np.linspace(0.0, 2.0, 100))
+    assert solved.objective >= below * (1 - 1e-9)
+    assert solved.objective - solved.bound <= 1e-2 * solved.objective
+    assert solved.bound <= solve_convex_flow(problem, gap=1e-6).objective * (1 + 1e-9)
+
+
+def test_large_problems_reach_gaps_that_conjugate_directions_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem(2, is_delay=False)
+    exact = solve_convex_flow(problem, gap=1e-7)
+    monkeypatch.setattr(convex_flow, "LARGE", 0)
+    monkeypatch.setattr(conjugate_flow, "MAX_STEPS", 5)
+    assert solve_large(problem, 1e-7).objective > exact.objective * (1 + 1e-6)
+    assert solve_convex_flow(problem, gap=1e-7).objective == pytest.approx(exact.objective, rel=1e-6)
+
+
+def test_a_deadline_ends_conjugate_directions_with_the_incumbent() -> None:
     problem = make_problem(1, is_delay=True)
-    solved = solve_convex_flow(problem, gap=1e-3)
+    solved = solve_large(problem, 0.0, Deadline.of(Options(time_limit_s=1e-9)))
+    assert solved.is_cut
+    assert solved.bound < solved.objective
+
+
+@pytest.mark.parametrize("solve", [solve_convex_flow, solve_large])
+def test_flow_keeps_conservation_and_capacities(solve: Callable[..., ConvexFlow]) -> None:
+    problem = make_problem(1, is_delay=True)
+    solved = solve(problem, gap=1e-2)
     choice, graph = problem.choice, problem.graph
     assert solved.assigned.sum(axis=1) == pytest.approx(choice.amount)
     assert (solved.assigned.sum(axis=0) <= choice.capacity + 1e-6).all()

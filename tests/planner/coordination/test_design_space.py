@@ -105,7 +105,7 @@ def test_advice_has_the_measured_example_of_the_age() -> None:
     assert advice.example is not None
     assert advice.example.mechanism == "priority ranking"
     assert advice.example.kind == "age"
-    assert any(line.startswith("planner compare ") for line in advice.summary())
+    assert any("run it: planner compare " in line for line in advice.summary())
     with pytest.raises(InputError, match="age_s is -1"):
         recommend(resources="disjoint", separation="companies", age_s=-1.0)
 
@@ -203,6 +203,9 @@ def test_the_command_shows_the_space_and_recommends() -> None:
     plain = json.loads(planner("recipes", "--resources", "full", "--information", "none", "--json").out)
     assert plain["mechanisms"] == ["reaction"]
     assert len(json.loads(planner("recipes", "--json").out)) == 19
+    late = planner("recipes", "--resources", "disjoint", "--separation", "companies", "--age-s", "900")
+    for words in ("age 15 min", "Blind reaction", "without coordination", "run it: planner compare"):
+        assert words in late.out
     wrong = planner("recipes", "--information", "none")
     assert wrong.code == 1
     assert wrong.err == "--resources: is missing; one of disjoint, partial, full\n"

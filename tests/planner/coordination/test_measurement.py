@@ -103,7 +103,10 @@ def test_without_a_bound_there_is_no_share_and_failures_are_listed() -> None:
     )
     assert result.bound is None
     assert result.frame["share"].tolist() == [None]
-    assert result.sentences() == ["traffic: broken has no result: too much"]
+    assert result.sentences() == [
+        "traffic: no bound on concurrent flow is proven, so shares of a gain are unknown",
+        "traffic: broken has no result: too much",
+    ]
 
 
 def test_times_are_seconds_whatever_the_metric_is_in() -> None:

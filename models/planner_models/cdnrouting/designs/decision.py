@@ -18,7 +18,7 @@ from planner_models.cdnrouting.plan.delay_bound import default_gap, mean_delay
 from planner_models.cdnrouting.plan.metrics import measure, measure_unservable
 from planner_models.cdnrouting.plan.plan import DeliveryPlan, State, make_plan
 from planner_models.cdnrouting.problem.problem import Delivery
-from planner_models.flows.convex_flow import ConvexFlow
+from planner_models.flows.convex_flow_problem import ConvexFlow
 
 P = ParamSpec("P")
 Plan = Callable[Concatenate[Delivery, P], Decision[DeliveryPlan]]

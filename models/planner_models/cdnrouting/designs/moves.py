@@ -27,8 +27,9 @@ from planner_models.cdnrouting.plan.flow_problem import (
     shortest_ratios,
 )
 from planner_models.cdnrouting.problem.problem import Delivery
-from planner_models.flows.convex_flow import cheapest_sources, solve_convex_flow
+from planner_models.flows.convex_flow import solve_convex_flow
 from planner_models.flows.link_cost import DELAY_POINTS, Segments, tangent_segments
+from planner_models.flows.source_choice import cheapest_sources
 
 MAX_ROUNDS: Final = 30
 """Rounds of tangents in which the CDN's own problem is solved."""

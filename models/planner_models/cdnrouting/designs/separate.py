@@ -13,7 +13,7 @@ from planner_models.cdnrouting.designs.path_usage import PathUsage
 from planner_models.cdnrouting.plan.flow_problem import Kinds, shortest_ratios
 from planner_models.cdnrouting.plan.plan import DeliveryPlan, State
 from planner_models.cdnrouting.problem.problem import Delivery
-from planner_models.flows.convex_flow import cheapest_sources
+from planner_models.flows.source_choice import cheapest_sources
 
 
 @refuse_shortage

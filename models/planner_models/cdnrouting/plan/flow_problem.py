@@ -17,8 +17,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.cdnrouting.problem.problem import Delivery
 from planner_models.cdnrouting.problem.service import servable_mbps
 from planner_models.flows import split_ratios
-from planner_models.flows.convex_flow import ConvexFlow, ConvexFlowProblem, SourceChoice
+from planner_models.flows.convex_flow_problem import ConvexFlow, ConvexFlowProblem
 from planner_models.flows.link_cost import CongestionCost, DelayCost, LinkCost
+from planner_models.flows.source_choice import SourceChoice
 from planner_models.graphs.indexing import sum_by_index
 
 FITTED: Final = 1 - 1e-9

@@ -36,6 +36,14 @@ class Cdn:
     clusters: Annotated[int, Field(ge=1, le=10_000, description="number of clusters, in random places")] = 4
     cdn_share: CdnShare = 0.5
     headroom: Headroom = 1.5
+    locations: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=10_000,
+            description="places with clients, those that most traffic goes to; default: all that any goes to",
+        ),
+    ] = None
 
 
 @spread(cdn=Cdn())
@@ -105,22 +113,27 @@ def add_cdn(
     clusters: int,
     cdn_share: float,
     headroom: float,
+    locations: int | None,
     random: np.random.Generator,
 ) -> Delivery:
-    """Return the problem in which a share of all demands is requested from the clusters of a CDN.
+    """Return the problem in which a share of demands is requested from the clusters of a CDN.
 
-    Clients at each node request the share of what the demands bring there. Clusters are at random nodes with
-    clients, with the same capacity each.
+    Clients at each node request the share of what the demands bring there; with `locations` only those at so
+    many nodes that most traffic goes to. Clusters are at random nodes with clients, with the same capacity
+    each.
     """
     pairs = demands.groupby(["source", "target"], as_index=False, sort=False, observed=True)[
         "rate_mbps"
     ].sum()
     requested = (pairs["rate_mbps"] * cdn_share).groupby(pairs["target"].astype(str), sort=True).sum()
     requested = requested[requested > 0]
+    if locations is not None:
+        requested = requested.nlargest(locations).sort_index()
     names = requested.index.to_numpy(object)
     hosts = random.choice(names, min(clusters, len(names)), replace=False)
     capacity = headroom * float(requested.sum()) / len(hosts)
-    background = pairs.assign(rate_mbps=pairs["rate_mbps"] * (1 - cdn_share))
+    is_requested = pairs["target"].astype(str).isin(names)
+    background = pairs.assign(rate_mbps=pairs["rate_mbps"] * np.where(is_requested, 1 - cdn_share, 1.0))
     background = background[background["rate_mbps"] > 0].reset_index(drop=True)
     number = np.ceil(requested.to_numpy(float) * 1000.0 / BITRATE_KBPS)
     return Delivery(

@@ -202,7 +202,7 @@ DESIGNS: Final = (
         mechanism=Mechanism.PRIORITY_RANKING,
         messages="networks announce the networks on their paths, and rank their entries by multi-exit "
         "discriminators, when the network changes",
-        source="RFC 4271, 9.1.2.2; RFC 4451, 2.2; Mukerjee 2018, 1.1",
+        source="RFC 4271, 9.1.2.2; RFC 4451; Mukerjee 2018, 1.1",
     ),
     _areas(
         name="exchanged_cost",

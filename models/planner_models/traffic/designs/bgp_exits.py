@@ -81,7 +81,7 @@ def route_med(problem: Traffic, *, options: Options = Options()) -> Decision[Rou
     As hot potato, but the next network announces multi-exit discriminators (MEDs): its own distance from
     each of its entries to the target, or to its own exit. They are compared among exits to the same network.
 
-    source  RFC 4271, 9.1.2.2 c; RFC 4451, 2.2; Mukerjee 2018, 1.1 (priority ranking)
+    source  RFC 4271, 9.1.2.2 c; RFC 4451; Mukerjee 2018, 1.1 (priority ranking)
     """
     return _route(problem, "med", options)
 

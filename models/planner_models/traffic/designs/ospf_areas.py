@@ -93,8 +93,7 @@ def route(
     other than the backbone carries nothing, as its ends are no neighbours in OSPF. With summaries "areas" a
     border router that has no path to a part of its own area drops the traffic to that part.
 
-    source  RFC 2328, 8.2 (one area on a link), 12.4.3 (summaries), 16.1 and 16.2 (paths within and between
-            areas); Mukerjee 2018, 1.2.2
+    source  RFC 2328, 12.4.3 (summaries), 16.1 and 16.2 (paths within and between areas); Mukerjee 2018, 1.2.2
     """
     areas = _find_areas(problem, backbone)
     distances = _find_distances(problem, areas)

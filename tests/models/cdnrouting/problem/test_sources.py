@@ -19,6 +19,14 @@ def test_half_of_the_traffic_is_requested_from_clusters() -> None:
     assert problem.capacity_mbps.sum() == pytest.approx(1.5 * problem.group_mbps.sum())
 
 
+def test_clients_may_be_at_the_places_alone_that_most_traffic_goes_to() -> None:
+    every, some = (split(network="traffic/abilene", locations=count) for count in (None, 3))
+    total = every.group_mbps.sum() + every.rate_mbps.sum()
+    assert sorted(some.group_mbps) == pytest.approx(sorted(every.group_mbps)[-3:])
+    assert some.group_mbps.sum() + some.rate_mbps.sum() == pytest.approx(total)
+    assert set(some.clusters["location"]) <= set(some.clients["location"])
+
+
 def test_a_network_a_market_and_places_make_a_problem(tmp_path: Path) -> None:
     nodes = split(network="traffic/abilene").nodes["node"].tolist()
     places = pd.DataFrame({"location": ["north", "south", "east", "west"], "node": nodes[:4]})
