@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import planner
+from planner.coordination.design_space import recommend
 
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "coordinate.md"
 
@@ -71,3 +72,23 @@ def test_local_deviations_are_worth_what_the_guide_says() -> None:
     above = {name: metrics[name]["weighted_cost"] / least - 1 for name in metrics}
     assert f"{above['c3']:.1%} and {above['pytheas']:.1%} above" in text
     assert f"that of today's broker is {above['brokered']:.0%} above" in text
+
+
+def test_the_decision_guide_says_what_its_example_is_worth() -> None:
+    text = section("An example")
+    advice = recommend(
+        resources="disjoint", separation="companies", flow="two-way", decide_s=10.0, react_s=60.0, age_s=900.0
+    )
+    evidence = advice.evidence
+    assert evidence is not None
+    assert evidence.exact is not None
+    share = {rival.design: rival.share for rival in evidence.rivals}
+    assert evidence.example.design == "cdn_options"
+    assert f"offers win {evidence.exact.share:.0%} of that gain" in text
+    draws = evidence.example.draws
+    assert f"ago {share['cdn_options']:.0%} in the median of {draws} draws" in text
+    assert f"reaction wins ({share['react_blind']:.0%})" in text
+    assert f"the same old loads ({share['joint']:.0%})" in text
+    assert evidence.example.low is not None
+    assert evidence.example.low < 0, "in some draws the plan is worse than none"
+    assert advice.verdict == "priority ranking"

@@ -22,6 +22,7 @@ class Example:
     share        of the possible gain; None where no bound is proven
     low, high    smallest and largest share of all draws; None where only one is measured
     draws        number of draws, of which the share is the median
+    drawn        what they are: draws of the problem, or seeds of its observation
     performance  in the metric of the system's study, in its scenario
     parameter    of the observation; "" for exact information
     value        of the parameter, in `unit`
@@ -35,6 +36,7 @@ class Example:
     low: float | None = None
     high: float | None = None
     draws: int = 1
+    drawn: str = "draws"
     parameter: str = ""
     kind: str = ""
     value: float = 0.0
@@ -101,7 +103,7 @@ class Example:
         """Return the number of draws and the range of their shares; "" for one draw."""
         if self.low is None or self.high is None or self.draws < 2:
             return ""
-        return f" in the median of {self.draws} draws ({percent(self.low)} to {percent(self.high)})"
+        return f" in the median of {self.draws} {self.drawn} ({percent(self.low)} to {percent(self.high)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -204,10 +206,15 @@ def _figures(row: Any) -> dict[str, Any]:
 
 
 def _range(row: Any) -> dict[str, Any]:
-    """Return the range of shares over the draws."""
+    """Return the range of shares over the draws, or over the seeds of a curve that has no draws."""
     if row["draws"] is None or pd.isna(row["draws"]) or row["draws"] < 2:
         return {}
-    return {"low": row["share_low"], "high": row["share_high"], "draws": int(row["draws"])}
+    return {
+        "low": row["share_low"],
+        "high": row["share_high"],
+        "draws": int(row["draws"]),
+        "drawn": "seeds" if row.get("seeds") == row["draws"] else "draws",
+    }
 
 
 def nearest(

@@ -48,7 +48,7 @@ class WorstCase:
         lost = f"{self.unserved:,.0f} clients are not served" if self.unserved else "all clients are served"
         return (
             f"{title}: at most {percent(self.excess)} above a decision with all information over "
-            f"{self.events} events after the global decision, worst in the {self.event}; "
+            f"{self.events} events after the global decision, worst after the {self.event}; "
             f"without an event {percent(self.without)}; {lost}"
         )
 

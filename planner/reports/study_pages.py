@@ -379,7 +379,7 @@ def _worth_part(evidence: Evidence, worst: Sequence[str]) -> Part:
                 "-" if rival.low is None else f"{rival.low:.0%} to {rival.high:.0%}",
             ]
         )
-    draws = f"median and range of {example.draws} draws; " if example.draws > 1 else ""
+    draws = f"median and range of {example.draws} {example.drawn}; " if example.draws > 1 else ""
     table = Table(
         title=f"{example.names[0]}{quality}: share of the possible gain",
         columns=[
