@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import planner
+from planner.coordination import worst_cases
 from planner.coordination.design_space import recommend
 
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "coordinate.md"
@@ -92,3 +93,13 @@ def test_the_decision_guide_says_what_its_example_is_worth() -> None:
     assert evidence.example.low is not None
     assert evidence.example.low < 0, "in some draws the plan is worse than none"
     assert advice.verdict == "priority ranking"
+
+
+def test_the_guide_has_the_worst_case_over_events() -> None:
+    text = section("A global decision and local deviations")
+    worst = {case.design: case for case in worst_cases.load_worst_cases()}
+    excess = [f"{worst[name].excess:.1%}" for name in ("c3", "pytheas")]
+    assert f"cost at most {excess[0]} and {excess[1]} more than a decision with all information" in text
+    assert not any(case.unserved for case in worst.values())
+    assert "all 8 together" in text
+    assert {case.events for case in worst.values()} == {9}
