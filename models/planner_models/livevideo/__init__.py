@@ -153,7 +153,10 @@ SYSTEM = System(
             performance="service_minus_cost",
             cost="cost_per_satisfied",
             responsiveness="join_s",
-            instances=({"problem.videos": 3_000}, {"problem.requests_per_video": 0.8}),
+            instances=(
+                {"problem.videos": 3_000},
+                {"problem.videos": 3_000, "problem.requests_per_video": 0.8},
+            ),
             degradations=(
                 Degradation(
                     kind="age",
