@@ -292,7 +292,7 @@ def test_the_readme_states_the_measured_value_of_coordination() -> None:
     cpu = [rows["flowtables", name]["performance"] for name in ("least_specific", "microflows")]
     assert round(cpu[0] / cpu[1]) == 4
     assert rows["cdnrouting", "cdn_options"]["share_low"] > 0
-    assert set(designs["draws"]) <= {21, 30}
+    assert set(designs.loc[designs["system"] != "livevideo", "draws"]) <= {21, 30}
     for phrase in (
         f"in {words[int((best >= 0.99).sum())]} of {words[len(best)]} systems",
         f"{best['consolidation']:.0%} where machines are placed, {best['coflows']:.0%} for coflows",

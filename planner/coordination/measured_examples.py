@@ -141,7 +141,7 @@ class Evidence:
     bound: float | None
 
     def sentences(self) -> list[str]:
-        """Return what the mechanism is worth in the example, and the command that runs it again."""
+        """Return the gain of the mechanism in the example, and the command that runs it again."""
         example = self.example
         sentences = [f"measured: {example.words()}", *self._references()]
         if self.exact is not None and self.exact.share is not None:

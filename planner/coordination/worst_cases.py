@@ -78,7 +78,7 @@ def load_worst_cases() -> tuple[WorstCase, ...]:
 
 def _find_worst(scenario: str, design: str, rows: pd.DataFrame) -> WorstCase:
     events = rows[rows["lost"] > 0]
-    worst = events.loc[events["excess"].idxmax()]
+    worst = events.iloc[int(events["excess"].to_numpy().argmax())]
     entry = next(entry for entry in load(scenario).designs if entry.label == design)
     return WorstCase(
         scenario=scenario,

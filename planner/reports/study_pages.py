@@ -357,12 +357,12 @@ def advice_page(advice: Recommendation) -> Page:
     sentences: list[Text | str] = [Text(names, "strong"), *(f"- {sentence}" for sentence in advice.why)]
     parts = [Part(sentences=sentences)]
     if advice.evidence is not None:
-        parts.append(_worth_part(advice.evidence, advice.worst_sentences()))
+        parts.append(_gain_part(advice.evidence, advice.worst_sentences()))
     return Page(title="Recommendation", parts=[*parts, Part(tables=tables)])
 
 
-def _worth_part(evidence: Evidence, worst: Sequence[str]) -> Part:
-    """Return what a mechanism is worth in a measured example, beside the other designs of its system.
+def _gain_part(evidence: Evidence, worst: Sequence[str]) -> Part:
+    """Return the gain of a mechanism in a measured example, beside the other designs of its system.
 
     worst  sentences on measured worst cases over events
     """
@@ -394,7 +394,7 @@ def _worth_part(evidence: Evidence, worst: Sequence[str]) -> Part:
         row_headers=1,
     )
     return Part(
-        title="What it is worth",
+        title="What it gains",
         sentences=[f"- {sentence}" for sentence in (*evidence.sentences(), *worst)],
         tables=[table],
     )

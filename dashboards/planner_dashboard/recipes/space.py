@@ -179,10 +179,10 @@ def _show_form() -> None:
 
 
 def _show_advice(advice: design_space.Recommendation) -> None:
-    """Show the mechanism that suits, and what it is worth in the nearest measured example."""
-    recommendation, *worth, others = study_pages.advice_page(advice.titled()).parts
+    """Show the mechanism that suits, and its gain in the nearest measured example."""
+    recommendation, *measured_parts, others = study_pages.advice_page(advice.titled()).parts
     rendering.show_lines(recommendation.sentences)
-    for section in worth:
+    for section in measured_parts:
         st.subheader(section.title)
         rendering.show_part(section, section.title)
     if advice.example is None:

@@ -9,7 +9,7 @@ import pytest
 
 import planner
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "cdnrouting.md"
+PAGE = Path(__file__).parents[1] / "docs" / "howto" / "cdnrouting.md"
 DRAWS = {
     "joint": "`joint`",
     "joint_isp": "`joint`, ISP's cost",
