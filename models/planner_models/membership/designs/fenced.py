@@ -116,11 +116,11 @@ def _make_tables(problem: Membership, *, is_planned: bool) -> tuple[Extras, Effe
         fences = tabulate_fences(problem, ports, by)
         fence_s = float((rules_of(ports, by) * ports.rule_ms[ports.switch]).max(initial=0.0)) / 1e3
     if naming is not None:
-        bits, per_cut = naming.epoch_bits, naming.ports_per_cut * (1 + naming.retries)
+        bits, per_cut = naming.bits_of_epoch, naming.ports_per_cut * (1 + naming.retries)
         if is_planned:
-            bits, per_cut = naming.epoch_bits + _spare_bits(problem, naming), 1
-        app_bits = naming.app_bits - (bits - naming.epoch_bits)
-        names = tabulate_naming(naming, epoch_bits=bits, app_bits=app_bits, epochs_per_cut=per_cut)
+            bits, per_cut = naming.bits_of_epoch + _spare_bits(problem, naming), 1
+        bits_of_app = naming.bits_of_app - (bits - naming.bits_of_epoch)
+        names = tabulate_naming(naming, bits_of_epoch=bits, bits_of_app=bits_of_app, epochs_per_cut=per_cut)
         unmade = cuts_without_epoch(bits, epoch_use(naming, per_cut))
     return Extras(fences=fences, naming=names), Effects(fence_s=fence_s, unmade_cuts=unmade)
 
@@ -130,7 +130,7 @@ def _spare_bits(problem: Membership, naming: Naming) -> int:
     if problem.ports is None or not len(problem.ports):
         return 0
     applications = max(float(problem.ports["applications"].max()), 1.0)
-    return max(naming.app_bits - math.ceil(math.log2(applications)), 0)
+    return max(naming.bits_of_app - math.ceil(math.log2(applications)), 0)
 
 
 def place_fenced(problem: Membership, service: Service, effects: Effects) -> Placement | str:

@@ -54,9 +54,11 @@ def tabulate_fences(problem: Membership, ports: BorderPorts, by: Ints) -> pd.Dat
     )
 
 
-def tabulate_naming(naming: Naming, *, epoch_bits: int, app_bits: int, epochs_per_cut: int) -> pd.DataFrame:
+def tabulate_naming(
+    naming: Naming, *, bits_of_epoch: int, bits_of_app: int, epochs_per_cut: int
+) -> pd.DataFrame:
     """Return the table of names."""
-    row = (float(epoch_bits), float(app_bits), float(naming.local_bits), float(epochs_per_cut))
+    row = (float(bits_of_epoch), float(bits_of_app), float(naming.bits_of_local), float(epochs_per_cut))
     return pd.DataFrame([row], columns=list(NAMES.columns))
 
 
@@ -130,21 +132,21 @@ def check_naming(problem: Membership, plan: MembershipPlan) -> Violations:
     if plan.naming is None or not len(plan.naming):
         return Violations()
     row = plan.naming.iloc[0]
-    bits = float(row["epoch_bits"] + row["app_bits"] + row["local_bits"])
+    bits = float(row["bits_of_epoch"] + row["bits_of_app"] + row["bits_of_local"])
     allowed = float(NAME_BITS)
     naming = problem.name_bits
     if naming is not None:
-        allowed = float(naming.epoch_bits + naming.app_bits + naming.local_bits)
+        allowed = float(naming.bits_of_epoch + naming.bits_of_app + naming.bits_of_local)
     violations = Violations()
     if bits > allowed:
         violations += Violations.of("names", where=["names"], amount=[bits], allowed=allowed, unit="bits")
     applications = 0.0 if problem.ports is None else float(problem.ports["applications"].max())
-    if applications > 2 ** row["app_bits"]:
+    if applications > 2 ** row["bits_of_app"]:
         violations += Violations.of(
             "names",
             where=["applications"],
             amount=[applications],
-            allowed=float(2 ** row["app_bits"]),
+            allowed=float(2 ** row["bits_of_app"]),
             unit="applications",
         )
     return violations
@@ -166,7 +168,7 @@ def unmade_cuts(problem: Membership, plan: MembershipPlan) -> float | None:
     if plan.naming is None or not len(plan.naming) or naming is None:
         return None
     row = plan.naming.iloc[0]
-    return cuts_without_epoch(int(row["epoch_bits"]), epoch_use(naming, int(row["epochs_per_cut"])))
+    return cuts_without_epoch(int(row["bits_of_epoch"]), epoch_use(naming, int(row["epochs_per_cut"])))
 
 
 def fence_effects(problem: Membership, plan: MembershipPlan) -> tuple[float, float]:

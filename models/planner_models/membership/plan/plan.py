@@ -107,9 +107,9 @@ NAMES: Final = Table(
     name="naming",
     about="bits of the names of processes, and the epochs that a cut takes: one row",
     columns={
-        "epoch_bits": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
-        "app_bits": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
-        "local_bits": number("bits of processes on a host", at_least=0, at_most=NAME_BITS, whole=True),
+        "bits_of_epoch": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
+        "bits_of_app": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
+        "bits_of_local": number("bits of processes on a host", at_least=0, at_most=NAME_BITS, whole=True),
         "epochs_per_cut": number("epochs that a cut needs free", at_least=1, at_most=1e7, whole=True),
     },
     may_be_empty=True,
@@ -127,7 +127,7 @@ class MembershipPlan:
     cheaper   service, members, price, down_s; None: nothing cheaper was searched
     shed      service, targets; None: all are watched
     fences    switch, port, by, rules; None: no ports are fenced
-    naming    epoch_bits, app_bits, local_bits, epochs_per_cut; None: names have no epochs
+    naming    bits_of_epoch, bits_of_app, bits_of_local, epochs_per_cut; None: names have no epochs
     """
 
     members: pd.DataFrame

@@ -172,9 +172,9 @@ def _small_options() -> dict[str, pd.DataFrame]:
         "naming": pd.DataFrame(
             [(3.0, 10.0, 3.0, 40.0, 2.0, 4.0, 1.0, 1.0)],
             columns=[
-                "epoch_bits",
-                "app_bits",
-                "local_bits",
+                "bits_of_epoch",
+                "bits_of_app",
+                "bits_of_local",
                 "processes",
                 "life_days",
                 "partitions_per_month",

@@ -70,9 +70,9 @@ USUAL: Final = {
 class Naming:
     """Bits of names of processes, and the use of epochs; see the table `naming`."""
 
-    epoch_bits: int
-    app_bits: int
-    local_bits: int
+    bits_of_epoch: int
+    bits_of_app: int
+    bits_of_local: int
     processes: float
     life_days: float
     partitions_per_month: float
@@ -134,7 +134,7 @@ class Membership:
     current       service, site, role, count: members of today; None: there are none yet
     ports         switch, port, to, applications, epochs, ...: ports that fences are at; None: unknown
     events        at_s, site, what: recorded failures to replay; None: failures are drawn
-    naming        epoch_bits, app_bits, local_bits, processes, ...: names of processes; None: unknown
+    naming        bits_of_epoch, bits_of_app, bits_of_local, processes, ...: names of processes; None: unknown
 
     Below, S and L are the numbers of sites and of leaves, the sites without others in them.
 
@@ -389,9 +389,9 @@ class Membership:
             return None
         row = self.naming.iloc[0]
         return Naming(
-            epoch_bits=int(row["epoch_bits"]),
-            app_bits=int(row["app_bits"]),
-            local_bits=int(row["local_bits"]),
+            bits_of_epoch=int(row["bits_of_epoch"]),
+            bits_of_app=int(row["bits_of_app"]),
+            bits_of_local=int(row["bits_of_local"]),
             processes=float(row["processes"]),
             life_days=float(row["life_days"]),
             partitions_per_month=float(row["partitions_per_month"]),
@@ -561,13 +561,13 @@ class Membership:
         where = row_name(self.naming, "naming", 0)
         if len(self.naming) > 1:
             yield f"{file_name(self.naming, 'naming')}: has {len(self.naming)} rows, must have one"
-        bits = naming.epoch_bits + naming.app_bits + naming.local_bits
+        bits = naming.bits_of_epoch + naming.bits_of_app + naming.bits_of_local
         if bits > NAME_BITS:
             yield (
-                f"{where}: epoch_bits, app_bits and local_bits are {bits} together, must be at most "
+                f"{where}: bits_of_epoch, bits_of_app and bits_of_local are {bits} together, must be at most "
                 f"{NAME_BITS} (Leners et al. 2015, Figure 7)"
             )
-        limits = {"epochs": 2**naming.epoch_bits, "applications": 2**naming.app_bits}
+        limits = {"epochs": 2**naming.bits_of_epoch, "applications": 2**naming.bits_of_app}
         for name, limit in limits.items() if self.ports is not None else ():
             assert self.ports is not None
             largest = float(self.ports[name].max()) if len(self.ports) else 0.0

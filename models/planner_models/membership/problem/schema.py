@@ -293,9 +293,9 @@ NAMING: Final = Table(
     name="naming",
     about="names of processes and how long these live: one row",
     columns={
-        "epoch_bits": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
-        "app_bits": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
-        "local_bits": number(
+        "bits_of_epoch": number("bits of the epoch", at_least=0, at_most=NAME_BITS, whole=True),
+        "bits_of_app": number("bits of the application", at_least=0, at_most=NAME_BITS, whole=True),
+        "bits_of_local": number(
             "bits that tell processes of an application on a host apart",
             at_least=0,
             at_most=NAME_BITS,

@@ -139,15 +139,15 @@ def test_the_check_counts_rules_by_itself() -> None:
         check(problem, replace(plan, fences=plan.fences.iloc[1:]))
     naming = plan.naming
     assert naming is not None
-    longer = check(problem, replace(plan, naming=naming.assign(epoch_bits=9.0)))
+    longer = check(problem, replace(plan, naming=naming.assign(bits_of_epoch=9.0)))
     assert longer.of_limits(["names"]).frame["amount"].tolist() == [22.0]
 
 
 @pytest.mark.parametrize(
     ("table", "changes", "text"),
     [
-        ("naming", {"epoch_bits": 6.0}, "are 19 together, must be at most 16"),
-        ("naming", {"app_bits": 1.0}, "names have 2 applications, the table ports has a port with 4"),
+        ("naming", {"bits_of_epoch": 6.0}, "are 19 together, must be at most 16"),
+        ("naming", {"bits_of_app": 1.0}, "names have 2 applications, the table ports has a port with 4"),
         ("ports", {"rule_capacity": [8.0, 9.0, 20.0]}, "must be 8 as in the other rows of switch 'rack'"),
         ("ports", {"applications": 14.0}, "applications is 14, must be at most the processes, 9"),
     ],
