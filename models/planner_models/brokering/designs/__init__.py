@@ -120,7 +120,7 @@ DESIGNS: Final = (
     ),
     _design(
         "marketplaces",
-        "Divided marketplaces",
+        "Regional marketplace",
         information.marketplace,
         "as marketplace, in each of several marketplaces; a CDN announces a part of its capacity to each",
         "3.6.3 (scalability)",
