@@ -1,185 +1,169 @@
-"""Figures 4, 7, 10 and 11 of Sen et al. 2013 by packets: means over seeds and their errors, beside the paper.
+"""Figures 4, 7, 10 and 11 of Sen et al. 2013 by packets, a seed at a time: values, their errors, CPU seconds.
 
-    python -m benchmarks.packet_figures FIGURE [--k K] [--seconds S] [--seeds N] [--from-seed N]
+    python -m benchmarks.packet_figures FIGURE [--k K] [--seconds S] [--seeds N]   print, of any size
+    python -m benchmarks.packet_figures FIGURE --store SEED   a seed, of the full size by default, into
+                                                              packet_figures.csv
+    python -m benchmarks.packet_figures FIGURE --ship         means of its seeds into data/reproduction
+    python -m benchmarks.packet_figures figure_4 --settings   effect of settings that the paper does not print
 
-FIGURE is 4, 7, 10 or 11, with fat trees of k-port switches. Each row is a figure of the paper, in its unit,
-and what the runs have for it: a comparison of designs on the same flows, seed by seed. Nothing is fitted:
-windows, timeouts and the rest that the paper does not print are the defaults of `PacketSettings`, and
-senders wait for 30 repeated replies where packets of a flow take several ways.
+`planner reproduce traffic/FIGURE` runs the same seeds one after the other. Here each is a process of its own,
+as all of them together take hours of one core.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.common import machine
-from planner.contract.simulation import SimulationResult
-from planner.options import Options
-from planner.runs.reproduction import read_published
-from planner_models.traffic import SYSTEM
-from planner_models.traffic.problem import generators
-from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.simulation.run import run
+from benchmarks.verdicts import update_shipped
+from planner.contract.targets import TargetValues
+from planner.runs.reproduction import Reproduction, find_targets, judge, read_published
+from planner.runs.shipped_verdicts import rows_of
+from planner_models.traffic.published.packet_figures import (
+    FIGURES,
+    WARM_UP_SHARE,
+    Size,
+    run_seed,
+    simulate,
+    summarize,
+    throughput,
+)
 
-SPLIT: Final = {"duplicate_acks": 30}
-LONG: Final = {"median_bytes": 1e10, "sigma": 0.0}
-SHORT: Final = {"median_bytes": 5e3, "sigma": 3.0}
-"""Sizes that make 86% of flows smaller than 125 kB, as 7.2.2 states of a distribution that is not printed."""
-MPTCP: Final = {"design": "ecmp_hash", "subflows": 8, "coupling": "lia"}
-DESIGNS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "ecmp": {"design": "ecmp_hash"},
-    "localflow": {"design": "localflow", **SPLIT},
-    "localflow_temporal": {"design": "localflow", "forwarding": "split_random", **SPLIT},
-    "localflow_ns": {"design": "localflow_ns"},
-    "localflow_001": {"design": "localflow", "decision": {"delta": 0.01}, **SPLIT},
-    "scatter": {"design": "packet_scatter", **SPLIT},
-    "scatter_temporal": {"design": "packet_scatter", "forwarding": "scatter_random", **SPLIT},
-    "mptcp_8": MPTCP,
-    "mptcp_4": {**MPTCP, "subflows": 4},
+SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "as they are": {},
+    "replies hashed to one path": {"acks": "hashed"},
+    "3 repeated replies": {"duplicate_acks": 3},
+    "100 repeated replies": {"duplicate_acks": 100},
+    "timeout of 1 ms": {"least_timeout_ms": 1.0},
+    "timeout of 200 ms": {"least_timeout_ms": 200.0},
+    "first window of 10": {"first_window": 10},
+    "largest window of 120": {"largest_window": 120},
+    "hosts with queues of 100": {"host_queue_packets": 100},
 }
+"""What the paper does not print, and values that others take."""
+STORE = Path(__file__).with_suffix(".csv")
+COLUMNS = ["figure", "k", "seconds", "seed", "cpu_s", "name", "value"]
 
-Ratio = Callable[[Mapping[str, SimulationResult]], float]
+
+def time_seed(figure: str, size: Size, seed: int) -> pd.DataFrame:
+    """Return a row for each value of a seed, with the CPU seconds of all its runs."""
+    start = time.process_time()
+    values = run_seed(figure, size, seed)
+    head = {"figure": figure, "k": size.k, "seconds": size.seconds, "seed": seed}
+    head["cpu_s"] = round(time.process_time() - start, 1)
+    return pd.DataFrame([{**head, "name": name, "value": value} for name, value in values.items()])
 
 
-def simulate(problem: Traffic, name: str, **parameters: Any) -> SimulationResult:
-    """Return the run of one of `DESIGNS`."""
-    parameters = {**DESIGNS[name], **parameters}
-    return run(
-        problem,
-        design=SYSTEM.design(parameters.pop("design")),
-        information={},
-        decision_parameters=parameters.pop("decision", {}),
-        options=Options(),
-        model="packets",
-        **parameters,
+def read_store() -> pd.DataFrame:
+    """Return the values of stored seeds."""
+    return pd.read_csv(STORE) if STORE.exists() else pd.DataFrame(columns=COLUMNS)
+
+
+def store_seed(figure: str, size: Size, seed: int) -> None:
+    """Run a seed of a figure, and store its values."""
+    rows, stored = time_seed(figure, size, seed), read_store()
+    same = select_seeds(stored, figure, size)
+    is_same = stored.index.isin(same.index[same["seed"] == seed])
+    rows = rows if stored.empty else pd.concat([stored[~is_same], rows], ignore_index=True)
+    rows.sort_values(["figure", "k", "seconds", "seed"], kind="stable").to_csv(
+        STORE, index=False, lineterminator="\n"
     )
 
 
-def throughput(result: SimulationResult) -> float:
-    """Return the throughput of a run, Mbit/s."""
-    value = result.metrics["throughput_mbps"]
-    assert value is not None
-    return value
+def select_seeds(rows: pd.DataFrame, figure: str, size: Size) -> pd.DataFrame:
+    """Return the rows of a figure at a size."""
+    is_ours = (rows["figure"] == figure) & (rows["k"] == size.k) & (rows["seconds"] == size.seconds)
+    return rows[is_ours]
 
 
-def below(name: str, base: str) -> Ratio:
-    """Return the loss of throughput of a design against another, percent, as a function of their runs."""
-    return lambda runs: 100 * (1 - throughput(runs[name]) / throughput(runs[base]))
+def summarize_rows(figure: str, size: Size, rows: pd.DataFrame) -> TargetValues:
+    """Return the means of rows over seeds."""
+    seeds = [of_seed.set_index("name")["value"].to_dict() for _, of_seed in rows.groupby("seed")]
+    return summarize(figure, size, seeds)
 
 
-def above(name: str, base: str) -> Ratio:
-    """Return the gain of throughput of a design over another, percent, as a function of their runs."""
-    return lambda runs: -below(name, base)(runs)
+def ship(figure: str) -> None:
+    """Write the means of the stored seeds of a figure into the values that ship, and the README."""
+    size = FIGURES[figure].full
+    rows = select_seeds(read_store(), figure, size)
+    seeds = sorted(set(rows["seed"]))
+    if seeds != list(range(1, 1 + size.seeds)):
+        raise SystemExit(f"{figure}: seeds {seeds} are stored, of {size.seeds}")
+    ((system, target),) = find_targets([f"traffic/{figure}"])
+    values = summarize_rows(figure, size, rows)
+    result = Reproduction(
+        system=system,
+        target=target,
+        rows=tuple(judge(system, target, values)),
+        seconds=float(rows.groupby("seed")["cpu_s"].first().sum()),
+    )
+    update_shipped({result.name: rows_of(result, "full")})
+    print(result.verdict)
 
 
-def completion_above(name: str, base: str) -> Ratio:
-    """Return the gain of mean completion time over another, percent, of flows that ended in both."""
-
-    def compare(runs: Mapping[str, SimulationResult]) -> float:
-        took: list[pd.Series[float]] = []
-        for label in (name, base):
-            flows = runs[label].tables["flows"].set_index("flow")
-            took.append((flows["end_s"] - flows["start_s"]).dropna())
-        both = took[0].index.intersection(took[1].index)
-        return 100 * (float(took[0].loc[both].mean()) / float(took[1].loc[both].mean()) - 1)
-
-    return compare
-
-
-FIGURES: Final[Mapping[int, Mapping[str, Ratio]]] = {
-    4: {
-        "traf_f4_ps": below("scatter", "localflow"),
-        "traf_f4_mptcp8": below("mptcp_8", "localflow"),
-        "traf_f4_mptcp4": below("mptcp_4", "localflow"),
-        "traf_f4_ecmp": below("ecmp", "localflow"),
-    },
-    7: {
-        "traf_f7_lf1_tput": above("localflow", "ecmp"),
-        "traf_f7_lf1_fct": completion_above("localflow", "ecmp"),
-        "traf_f7_lf1_001_tput": above("localflow_001", "ecmp"),
-        "traf_f7_lf1_001_fct": completion_above("localflow_001", "ecmp"),
-        "traf_f7_lfns_tput": above("localflow_ns", "ecmp"),
-        "traf_f7_lfns_fct": completion_above("localflow_ns", "ecmp"),
-        "traf_f7_ps_tput": above("scatter", "ecmp"),
-        "traf_f7_ps_fct": completion_above("scatter", "ecmp"),
-        "traf_f7_mptcp_tput": above("mptcp_8", "ecmp"),
-        "traf_f7_mptcp_fct": completion_above("mptcp_8", "ecmp"),
-    },
-    10: {
-        "traf_f10_lf": lambda runs: (
-            100
-            * (throughput(runs["localflow at 0.001 s"]) - throughput(runs["localflow at 1 s"]))
-            / throughput(runs["ecmp"])
-        ),
-        "traf_f10_ps": above("localflow at 0.001 s", "scatter"),
-    },
-    11: {
-        "traf_f11_lf": below("localflow_temporal", "localflow"),
-        "traf_f11_ps": below("scatter_temporal", "scatter"),
-    },
-}
-INTERVALS_S: Final = (1.0, 0.1, 0.01, 0.001)
-"""Of figure 10."""
+def print_settings(figure: str, size: Size) -> None:
+    """Print the throughput of each design under other settings, Mbit/s of a host, means over seeds."""
+    start, shape = time.process_time(), FIGURES[figure]
+    rows: dict[str, dict[str, float]] = {}
+    for label, settings in SETTINGS.items():
+        means = dict.fromkeys(shape.runs, 0.0)
+        for seed in range(1, 1 + size.seeds):
+            problem = shape.problem(size.k, seed)
+            timing = {"until_s": size.seconds, "warm_up_s": WARM_UP_SHARE * size.seconds, "seed": seed}
+            for name, parameters in shape.runs.items():
+                result = simulate(problem, {**shape.settings, **timing, **parameters, **settings})
+                means[name] += throughput(result) / len(problem.demands) / size.seeds
+        rows[label] = means
+    print(pd.DataFrame(rows).T.to_string(float_format=lambda value: f"{value:.0f}"))
+    print(f"{size}; {time.process_time() - start:.0f} CPU s; {machine()}")
 
 
-def run_figure(figure: int, k: int, seconds: float, seed: int) -> dict[str, SimulationResult]:
-    """Return the runs of the designs of a figure on the flows of a seed; a third of the time is warm-up."""
-    timing: dict[str, Any] = {"until_s": seconds, "warm_up_s": seconds / 3, "seed": seed}
-    if figure == 7:
-        problem = generators.oversubscribed_fat_tree(k=k, seed=seed)
-        timing |= {**SHORT, "interval_s": 0.01, "flows_per_source": 24}
-    else:
-        problem = generators.fat_tree(k=k, workload="permutation", seed=seed)
-        timing |= {**(SHORT if figure == 10 else LONG), "interval_s": 0.05}
-    if figure == 10:
-        timing.pop("interval_s")
-        runs = {name: simulate(problem, name, **timing) for name in ("ecmp", "scatter", "mptcp_8")}
-        return runs | {
-            f"localflow at {interval:g} s": simulate(problem, "localflow", interval_s=interval, **timing)
-            for interval in INTERVALS_S
-            if interval < seconds
-        }
-    names = {
-        4: ("localflow", "scatter", "mptcp_8", "mptcp_4", "ecmp", "localflow_ns"),
-        7: ("ecmp", "localflow", "localflow_001", "localflow_ns", "scatter", "mptcp_8"),
-        11: ("localflow", "localflow_temporal", "scatter", "scatter_temporal"),
-    }
-    return {name: simulate(problem, name, **timing) for name in names[figure]}
+def print_values(figure: str, size: Size) -> None:
+    """Print the values of a figure at a size beside those of the paper."""
+    rows = pd.concat([time_seed(figure, size, seed) for seed in range(1, 1 + size.seeds)])
+    values, published = summarize_rows(figure, size, rows), read_published("traffic")
+    table = pd.DataFrame(
+        [
+            (row, published[row]["value"], ours, values.notes.get(row, ""))
+            for row, ours in values.values.items()
+        ],
+        columns=["row", "paper", "ours", "note"],
+    )
+    with pd.option_context("display.width", 200, "display.max_colwidth", 60):
+        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+        print(values.curves[0].frame.to_string(index=False, float_format=lambda value: f"{value:.0f}"))
+    print(f"{rows.groupby('seed')['cpu_s'].first().tolist()} CPU s; {machine()}")
 
 
 def main() -> None:
-    """Print a row for each figure of the paper, and the throughput of each design."""
+    """Print, store or ship the values of a figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("figure", type=int, choices=sorted(FIGURES))
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--from-seed", type=int, default=1)
+    parser.add_argument("figure", choices=list(FIGURES))
+    parser.add_argument("--k", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--store", type=int, metavar="SEED")
+    parser.add_argument("--ship", action="store_true")
+    parser.add_argument("--settings", action="store_true")
     arguments = parser.parse_args()
-    published = read_published("traffic")
-    rows = FIGURES[arguments.figure]
-    values: list[dict[str, float]] = []
-    for seed in range(arguments.from_seed, arguments.from_seed + arguments.seeds):
-        runs = run_figure(arguments.figure, arguments.k, arguments.seconds, seed)
-        print(f"seed {seed}:", {name: round(throughput(result)) for name, result in runs.items()}, flush=True)
-        values.append({row: float(of(runs)) for row, of in rows.items()})
-    frame = pd.DataFrame(values)
-    table = pd.DataFrame(
-        {
-            "paper": {row: published[row]["value"] for row in rows},
-            "mean": frame.mean(),
-            "standard error": frame.std() / math.sqrt(len(frame)) if len(frame) > 1 else np.nan,
-            "unit": {row: published[row]["unit"] for row in rows},
-        }
-    )
-    print(table.round(2).to_string())
-    print(machine())
+    given = {name: getattr(arguments, name) for name in ("k", "seconds", "seeds")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    size = replace(FIGURES[arguments.figure].full, **changes)
+    if arguments.settings:
+        print_settings(arguments.figure, size)
+    elif arguments.ship:
+        ship(arguments.figure)
+    elif arguments.store is not None:
+        store_seed(arguments.figure, size, arguments.store)
+    else:
+        print_values(arguments.figure, size)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class PacketSettings:
         Literal["lia", "none"], Parameter(description="how subflows grow: together (RFC 6356), or each alone")
     ] = "none"
     flowlet_packets: Annotated[
-        int, Parameter(ge=1, description="packets that a split flow sends along a link before the next")
+        int, Parameter(ge=1, description="packets that a flow split in turn sends along one link")
     ] = 1
     acks: Annotated[
         Literal["as_data", "hashed"], Parameter(description="forwarding of replies: as data, or one path")

@@ -1,12 +1,12 @@
-"""Reproduction of the figures of the LocalFlow paper (Sen et al. 2013) with a fluid model.
+"""Reproduction of the figures of the LocalFlow paper (Sen et al. 2013).
 
-The paper simulates packets; here rates are the equilibrium of fair congestion control, so that
-figures about reordering and queues cannot be reproduced.
+The paper simulates packets, and so do Figures 7 and 11 here (`packet_figures`, which has 4 and 10 too). The
+others have equilibrium rates of fair congestion control, without queues and reordering.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,13 +18,12 @@ from planner_models.traffic.designs import DESIGNS, localflow
 from planner_models.traffic.plan import multiresolution_splitting
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.published.packet_figures import find_figure
 from planner_models.traffic.simulation import flow_level_simulation
 from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Lognormal
-from planner_models.traffic.simulation.flow_level_simulation import FlowRecord
 
 SIZES: Final = Lognormal(median_bytes=5_000, sigma=3.0)
 """86% of flows below 125 KB, as 7.2.2 states of VL2's distribution, which is not printed."""
-PACKETS = "needs a packet simulation with queues and reordering; equilibrium rates show no difference"
 
 
 def _by_name(name: str) -> Design:
@@ -124,129 +123,37 @@ def find_figure_8(study: Study) -> TargetValues:
     )
 
 
-# --- flows in time: figures 7 and 10 ---------------------------------------------
+# --- flows in time: figure 10 ----------------------------------------------------
 
 
-def _simulate(
-    problem: Traffic,
-    seconds: float,
-    *,
-    flows: int = 1,
-    settle_s: float = 0.0,
-    base: FlowRecord | None = None,
-    **given: Any,
-) -> FlowRecord | tuple[float, float]:
-    """Return the run, or its throughput and mean completion time relative to `base`, percent."""
+def _simulate(problem: Traffic, seconds: float, **given: Any) -> float:
+    """Return the throughput of a closed loop after a quarter of the time, Mbit/s."""
     record = flow_level_simulation.simulate(
-        problem,
-        sizes=SIZES,
-        arrivals=ClosedLoop(flows_per_source=flows),
-        until_s=seconds,
-        settle_s=settle_s,
-        seed=1,
-        **given,
+        problem, sizes=SIZES, arrivals=ClosedLoop(), until_s=seconds, seed=1, **given
     )
-    if base is None:
-        return record
-    since = seconds / 4
-    throughput = record.throughput_mbps(since) / base.throughput_mbps(since) - 1
-    return 100 * throughput, 100 * (_relative_completion(record, base) - 1)
-
-
-def _relative_completion(record: FlowRecord, base: FlowRecord) -> float:
-    """Return the mean completion time over that of `base`, of the flows that ended in both.
-
-    The n-th flow of a source is the same flow in both, so large flows that ended in one run only do
-    not count against it.
-    """
-    times = []
-    for each_record in (record, base):
-        turn = each_record.flows.groupby("source").cumcount()
-        time_s = each_record.flows["end_s"] - each_record.flows["start_s"]
-        times.append(time_s.set_axis(pd.MultiIndex.from_arrays([each_record.flows["source"], turn])).dropna())
-    run_s, base_s = times
-    both = run_s.index.intersection(base_s.index)
-    return float(np.mean(run_s.loc[both]) / np.mean(base_s.loc[both]))
-
-
-FIGURE_7: Final[dict[str, dict[str, Any]]] = {
-    "lf1": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.0}},
-    "lf1_001": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.01}},
-    "lf1_005": {"design": _by_name("localflow"), "decision_parameters": {"delta": 0.05}},
-    "lfns": {"design": _by_name("localflow_ns")},
-    "hedera": {"design": _by_name("hedera_gff")},
-    "ps": {"start": "scattered"},
-}
-
-
-def find_figure_7(study: Study) -> TargetValues:
-    problem = generators.oversubscribed_fat_tree(k=4 if study.quick else 8, seed=1)
-    run: dict[str, Any] = {"flows": 24, "settle_s": 1e-3}  # over 12,000 flows at once
-    seconds = 0.1 if study.quick else 0.2
-    base = _simulate(problem, seconds, **run)
-    assert isinstance(base, FlowRecord)
-    results: dict[str, tuple[float, float]] = {"ecmp": (0.0, 0.0)}
-    for name, parameters in FIGURE_7.items():
-        pair = _simulate(problem, seconds, base=base, interval_s=0.01, **run, **parameters)
-        assert isinstance(pair, tuple)
-        results[name] = pair
-    values: dict[str, float | bool | None] = {}
-    for name, (throughput, completion) in results.items():
-        values |= {f"traf_f7_{name}_tput": throughput, f"traf_f7_{name}_fct": completion}
-    frame = (
-        pd.DataFrame(results, index=["throughput", "completion time"]).T.rename_axis("design").reset_index()
-    )
-    local = ("lf1", "lf1_001", "lf1_005", "lfns")
-    values |= {
-        "traf_f7_gain_fct_ps": 100 * (1 - (100 + results["lf1_001"][1]) / (100 + results["ps"][1])),
-        "traf_s722_hedera_loss": -results["hedera"][0],
-        "traf_f7_ns_ecmp": results["lfns"][0] > 0,
-        "traf_f7_lf_fct": all(results[name][0] > 0 > results[name][1] for name in local),
-        "traf_s77_ps_fct": results["ps"][1],
-    }
-    even = "two dozen flows per host fill the four uplinks evenly already: equilibrium rates gain nothing"
-    return TargetValues(
-        values=values,
-        notes={
-            "traf_f7_lf1_tput": even,
-            "traf_f7_ps_tput": even,
-            "traf_f7_ps_fct": "scattered packets wait for the longest queue; the fluid model has no queues",
-            "traf_f7_mptcp_tput": "subflows share their flow's bytes, which the simulation does not model",
-        },
-        curves=(
-            Curve(
-                title="Relative to ECMP, oversubscribed fat tree of 512 hosts",
-                frame=frame,
-                units={"throughput": "percent", "completion time": "percent"},
-                bars=True,
-            ),
-        ),
-    )
+    return record.throughput_mbps(seconds / 4)
 
 
 def find_figure_10(study: Study) -> TargetValues:
     problem = generators.fat_tree(k=4 if study.quick else 8, seed=1)
     seconds = 1.5 if study.quick else 4.0
     intervals = [1.0, 0.001] if study.quick else [1.0, 0.1, 0.01, 0.001]
-    base = _simulate(problem, seconds)
-    assert isinstance(base, FlowRecord)
+    base_mbps = _simulate(problem, seconds)
     rows = []
     for interval in intervals:
         row = {"interval_s": interval}
         for name in ("localflow", "hedera_gff"):
-            pair = _simulate(problem, seconds, base=base, interval_s=interval, design=_by_name(name))
-            assert isinstance(pair, tuple)
-            row[name] = pair[0]
+            mbps = _simulate(problem, seconds, interval_s=interval, design=_by_name(name))
+            row[name] = 100 * (mbps / base_mbps - 1)
         rows.append(row)
     frame = pd.DataFrame(rows)
     growth = frame.iloc[-1] - frame.iloc[0]
-    scattered = _simulate(problem, seconds, base=base, start="scattered")
-    assert isinstance(scattered, tuple)
+    scattered = 100 * (_simulate(problem, seconds, start="scattered") / base_mbps - 1)
     return TargetValues(
         values={
             "traf_f10_hedera": float(growth["hedera_gff"]),
             "traf_f10_lf": float(growth["localflow"]),
-            "traf_f10_ps": float(100 * ((100 + frame["localflow"].iloc[-1]) / (100 + scattered[0]) - 1)),
+            "traf_f10_ps": float(100 * ((100 + frame["localflow"].iloc[-1]) / (100 + scattered) - 1)),
         },
         notes={
             "traf_f10_lf": "in points of ECMP's throughput",
@@ -377,11 +284,6 @@ def failure_split_ratio() -> float:
     return float(sent["aggregation-0-1"] / sent["aggregation-0-0"])
 
 
-def find_figure_11(study: Study) -> TargetValues:
-    del study
-    return TargetValues(values={}, notes={"traf_f11_lf": PACKETS})
-
-
 TARGETS: Final = read_targets(
     "traffic",
     {
@@ -389,10 +291,10 @@ TARGETS: Final = read_targets(
         "figure_4": find_figure_4,
         "figure_5": find_figure_5,
         "figure_6": find_figure_6,
-        "figure_7": find_figure_7,
+        "figure_7": partial(find_figure, "figure_7"),
         "figure_8": find_figure_8,
         "figure_9": find_figure_9,
         "figure_10": find_figure_10,
-        "figure_11": find_figure_11,
+        "figure_11": partial(find_figure, "figure_11"),
     },
 )
