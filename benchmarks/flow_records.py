@@ -178,9 +178,9 @@ def time_prefixes(addresses: int) -> dict[str, object]:
     row = random.integers(0, len(nodes.begin_low), addresses)
     high, low = nodes.begin_high[row], nodes.begin_low[row]
     start = time.process_time()
-    found = nodes.find(high, low)
+    result = nodes.find(high, low)
     passed = time.process_time() - start
-    assert (found == nodes.node[row]).all()
+    assert (result == nodes.node[row]).all()
     return {
         "form": "longest prefix",
         "rows M": addresses / 1e6,

@@ -153,8 +153,8 @@ def main() -> None:
     parser.add_argument("--ship", action="store_true")
     parser.add_argument("--settings", action="store_true")
     arguments = parser.parse_args()
-    given = {name: getattr(arguments, name) for name in ("k", "seconds", "seeds")}
-    changes = {name: value for name, value in given.items() if value is not None}
+    options = {name: getattr(arguments, name) for name in ("k", "seconds", "seeds")}
+    changes = {name: value for name, value in options.items() if value is not None}
     size = replace(FIGURES[arguments.figure].full, **changes)
     if arguments.settings:
         print_settings(arguments.figure, size)

@@ -169,15 +169,15 @@ def schedule_switch(
     returns            (P,) flow, link and rate of each subflow; destinations are scheduled by number
     """
     destination = np.asarray(destination, dtype=np.int64)
-    whole = np.zeros(len(destination), bool)
+    unsplit = np.zeros(len(destination), bool)
     if np.size(is_whole):
-        whole[:] = is_whole
+        unsplit[:] = is_whole
     order = np.argsort(destination, kind="stable")
     first = np.searchsorted(destination[order], np.arange(int(destination.max(initial=-1)) + 2))
     flow, link, amount = _schedule_switch(
         first.astype(np.int64),
         np.asarray(rate, dtype=float)[order],
-        whole[order],
+        unsplit[order],
         links,
         float(delta),
         ORDER_CODES[policy],

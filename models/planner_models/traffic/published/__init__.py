@@ -126,10 +126,10 @@ def find_figure_8(study: Study) -> TargetValues:
 # --- flows in time: figure 10 ----------------------------------------------------
 
 
-def _simulate(problem: Traffic, seconds: float, **given: Any) -> float:
+def _simulate(problem: Traffic, seconds: float, **parameters: Any) -> float:
     """Return the throughput of a closed loop after a quarter of the time, Mbit/s."""
     record = flow_level_simulation.simulate(
-        problem, sizes=SIZES, arrivals=ClosedLoop(), until_s=seconds, seed=1, **given
+        problem, sizes=SIZES, arrivals=ClosedLoop(), until_s=seconds, seed=1, **parameters
     )
     return record.throughput_mbps(seconds / 4)
 
