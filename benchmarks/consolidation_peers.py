@@ -5,8 +5,8 @@
 The hosts have 48 threads, 256 GB and 12 Gbit/s, and no machine is split, so that the problem is vector bin
 packing, which VPSolver solves by arc flow (Brandao and Pedroso 2016; its graph is solved by HiGHS here).
 CP-SAT and SCIP get the direct model: machines of each shape on each of as many hosts as best fit uses, with
-hosts in the order of their use. VPSolver is no dependency: pip install --no-build-isolation pyvpsolver, with
-setuptools below 80; where it cannot be imported, its row says so.
+hosts in the order of their use. VPSolver is no dependency: its programs vbp2afg and afg2mps, which PyPI's
+pyvpsolver contains as sources, are found on the path; where they are not, its row says so.
 
 Asserted: VPSolver, where it is installed, needs as many hosts as planner proves; no peer needs fewer than
 planner's bound, and no peer's bound is above planner's plan.
@@ -14,15 +14,15 @@ planner's bound, and no peer's bound is above planner's plan.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import highspy
 import numpy as np
@@ -78,7 +78,7 @@ def sizes_of(problem: Consolidation) -> tuple[Ints, Ints, Ints]:
 
 def by_planner(problem: Consolidation, limit_s: float) -> Answer:
     """Return the plan of column generation."""
-    proof = patterns.plan(problem, options=Options(time_limit_s=limit_s)).proof
+    proof = patterns.plan(problem, options=Options(time_limit_s=limit_s, gap=0.0)).proof
     return Answer(hosts=proof.objective, bound=proof.bound)
 
 
@@ -111,16 +111,18 @@ def by_backend(backend: str, problem: Consolidation, limit_s: float) -> Answer:
 
 def by_vpsolver(problem: Consolidation, limit_s: float) -> Answer:
     """Return the plan of VPSolver's arc flow."""
-    vpsolver: Any = importlib.import_module("pyvpsolver")
     capacity, sizes, count = sizes_of(problem)
-    instance = vpsolver.VBP(capacity.tolist(), sizes.tolist(), count.tolist(), verbose=False)
+    items = [[*size, number] for size, number in zip(sizes.tolist(), count.tolist(), strict=True)]
+    lines = [[len(capacity)], capacity.tolist(), [len(items)], *items]
     with tempfile.TemporaryDirectory() as folder:
-        graph, model = Path(folder) / "graph.afg", Path(folder) / "model.mps"
-        vpsolver.VPSolver.vbp2afg(instance.vbp_file, str(graph), verbose=False)
-        vpsolver.VPSolver.afg2mps(str(graph), str(model), verbose=False)
+        instance, graph, model = (Path(folder) / name for name in ("fleet.vbp", "graph.afg", "model.mps"))
+        instance.write_text("\n".join(" ".join(map(str, line)) for line in lines), encoding="utf-8")
+        for command in (["vbp2afg", instance, graph], ["afg2mps", graph, model]):
+            subprocess.run(command, check=True, capture_output=True)
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("time_limit", limit_s)
+        highs.setOptionValue("mip_rel_gap", 0.0)
         highs.readModel(str(model))
         highs.run()
     info = highs.getInfo()
@@ -130,7 +132,7 @@ def by_vpsolver(problem: Consolidation, limit_s: float) -> Answer:
 def peers(is_large: bool) -> Iterator[tuple[str, Callable[[Consolidation, float], Answer]]]:
     """Yield the peers by name; the direct model is only built for small fleets."""
     yield "best fit", by_best_fit
-    if importlib.util.find_spec("pyvpsolver") is None:
+    if shutil.which("vbp2afg") is None or shutil.which("afg2mps") is None:
         print(f"{'':28s} {'VPSolver':10s} not installed")
     else:
         yield "VPSolver", by_vpsolver

@@ -37,7 +37,7 @@ from planner_models.consolidation.problem.problem import Consolidation
 SLOTS: Final = "slots of each shape"
 """Plans that bounds cover where losses are survived: without free capacity that several shapes share."""
 CLOSE: Final = 2e-4
-"""Gap at which no further plan is looked for."""
+"""Gap at which no further plan is looked for, where none is asked for."""
 
 
 @refuse_shortage
@@ -84,11 +84,12 @@ def search(problem: Consolidation, options: Options) -> Found:
     if options.time_limit_s is not None:
         options = replace(options, time_limit_s=options.time_limit_s / len(pinned))
     results = [generate(item, options) for item in pinned]
+    close = gap_of(options, default=CLOSE)
     bound = min(round_up(problem, result.bound) for result in results)
     for groups in chain.from_iterable(result.plans for result in results):
         trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
         best = min(best, trial, key=lambda item: item.key)
-        if best.key[0] == 0 and best.price - bound <= CLOSE * best.price:
+        if best.key[0] == 0 and best.price - bound <= close * best.price:
             break
     is_cut = any(result.is_cut for result in results)
     return Found(best=best, bound=bound, backend=results[0].backend, is_cut=is_cut)
