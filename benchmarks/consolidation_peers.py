@@ -117,7 +117,7 @@ def by_vpsolver(problem: Consolidation, limit_s: float) -> Answer:
     with tempfile.TemporaryDirectory() as folder:
         instance, graph, model = (Path(folder) / name for name in ("fleet.vbp", "graph.afg", "model.mps"))
         instance.write_text("\n".join(" ".join(map(str, line)) for line in lines), encoding="utf-8")
-        for command in (["vbp2afg", instance, graph], ["afg2mps", graph, model]):
+        for command in (("vbp2afg", str(instance), str(graph)), ("afg2mps", str(graph), str(model))):
             subprocess.run(command, check=True, capture_output=True)
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)

@@ -93,7 +93,7 @@ def _keeps_supply(problem: Consolidation, used: list[tuple[int, Any, str, int]])
 def _keeps_rule(rule: Any, domains: list[Any]) -> bool:
     if rule["kind"] == "together":
         return len(set(domains)) == 1
-    return max(domains.count(name) for name in domains) <= rule["most"]
+    return bool(max(domains.count(name) for name in domains) <= rule["most"])
 
 
 @pytest.mark.slow
