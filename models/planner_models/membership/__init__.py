@@ -40,8 +40,8 @@ most_commit_ms?, most_price_per_month?, decisions_per_s?, value_bytes?, targets?
 `pauses(site, per_month, mean_s)`, `watchers(kind, interval_ms, timeout_ms?, capacity_per_s?, bytes)`,
 `current(service, site, role?, count?)`, the members of today, `ports(switch, port, to, applications, epochs,
 processes, rule_capacity, rule_ms)` that fences are at, `naming(bits_of_epoch, bits_of_app, bits_of_local,
-processes, life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan is
-`members(service, site, role, count)`,
+processes, life_days, partitions_per_month, ports_per_cut, retries)`, and `events(at_s, site, what)`. A plan
+is `members(service, site, role, count)`,
 `protocol(service, name, n, quorum, rounds, commit_ms)` and `watch(service, kind, interval_ms, timeout_ms)`,
 with `cheaper(service, members, price, down_s)` where cheaper members were searched, and `shed(service,
 targets)` where managers cannot watch all, and with `fences(switch, port, by, rules)` and

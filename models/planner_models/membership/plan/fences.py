@@ -193,7 +193,7 @@ def fence_metrics(problem: Membership, plan: MembershipPlan) -> dict[str, float 
         "cut_beside": None,
         "fence_ms": None,
         "excluded_switches": None,
-        "no_epoch": unmade_cuts(problem, plan),
+        "no_epoch_share": unmade_cuts(problem, plan),
     }
     if fences is None:
         return values

@@ -81,7 +81,7 @@ METRICS: Final = (
         SOURCE,
         title="excluded switches",
     ),
-    less("no_epoch", "", "share of cuts that find no free epoch", SOURCE, title="cuts without epoch"),
+    less("no_epoch_share", "", "share of cuts that find no free epoch", SOURCE, title="cuts without epoch"),
     less(
         "messages_per_s",
         "messages/s",
@@ -224,7 +224,7 @@ def measure_services(problem: Membership, items: Sequence[ServicePlan]) -> dict[
         "unwatched": sum(item.placement.unwatched for item in items),
         "messages_per_s": sum(messages),
         "bytes_per_s": sent,
-        **dict.fromkeys(("rules_most", "cut_beside", "fence_ms", "excluded_switches", "no_epoch")),
+        **dict.fromkeys(("rules_most", "cut_beside", "fence_ms", "excluded_switches", "no_epoch_share")),
     }
 
 
