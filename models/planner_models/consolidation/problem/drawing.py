@@ -48,7 +48,7 @@ def draw_hosts(rows: list[dict[str, object]], title: str, kind: str) -> NetworkM
     nodes = pd.DataFrame(
         {
             "node": frame["host"].astype(str) + " / " + frame["label"].astype(str),
-            "x": (host % columns) * (widest + 1) + position,
+            "x": (host % columns) * (widest + 2) + position,
             "y": -(widest + 1) * (host // columns),
             "label": frame["label"].astype(str),
             "group": frame["host"].astype(str),
