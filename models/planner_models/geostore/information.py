@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -21,12 +21,14 @@ from planner.contract.degradation import (
 from planner.contract.parameters import spread
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner.errors import InputError
-from planner_models.geostore.plan.evaluation import evaluate, find_users, servers_for
-from planner_models.geostore.plan.plan import StorePlan
+from planner_models.geostore.plan.evaluation import evaluate, find_users, refused_load, servers_for
+from planner_models.geostore.plan.plan import StorePlan, tabulate_servers
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.routes import EARTH_KM
 from planner_models.globe import squares
-from planner_models.networks.nodes import find_names
+
+PRICE_ROUNDS: Final = 12
+"""Announcements of prices in design `priced`, unless it is told another number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,13 +99,10 @@ def realize(truth: Geostore, observed: Geostore, plan: StorePlan) -> StorePlan:
     state = evaluate(truth, plan)
     user = find_users(truth, plan.routes)
     routes = plan.routes.assign(read_ms=state.read_ms[user], write_ms=state.write_ms[user])
-    servers = plan.servers
-    if servers is not None:
-        region = find_names(truth.region_index, servers["region"])
-        by_use = truth.price("least_servers")[region] == 0
-        number = np.where(by_use, servers_for(truth, state.load)[region], servers["servers"].to_numpy(float))
-        servers = servers.assign(servers=number)
-    return replace(plan, routes=routes, servers=servers)
+    by_use = truth.price("least_servers") == 0
+    number = np.where(by_use, servers_for(truth, state.load), state.servers)
+    refused = refused_load(truth, state.load, 1000.0 * truth.price("server_kops") * number)
+    return replace(plan, routes=routes, servers=tabulate_servers(truth, number, refused))
 
 
 def _access(problem: Geostore) -> int:
@@ -126,6 +125,14 @@ def signal_all(problem: Geostore, plan: StorePlan) -> Signalling:
     regions = len(problem.regions)
     reported = regions * (NAME + 6 * FIGURE) + regions * regions * 2 * FIGURE
     return Signalling(messages=2 * regions, bytes=reported + _access(problem) + _decided(plan))
+
+
+def signal_prices(problem: Geostore, plan: StorePlan) -> Signalling:
+    """Count the prices of limited regions to each group, and the groups' load, in each round of prices."""
+    rounds = PRICE_ROUNDS if problem.is_limited.any() else 1
+    groups, regions = len(problem.groups), len(problem.regions)
+    sent = rounds * (groups * regions * (NAME + FIGURE) + len(plan.replicas) * (NAME + FIGURE))
+    return Signalling(messages=2 * rounds * groups, bytes=_access(problem) + sent + _decided(plan))
 
 
 def signal_bids(problem: Geostore, plan: StorePlan) -> Signalling:

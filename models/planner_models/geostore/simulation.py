@@ -13,6 +13,7 @@ from planner.contract.control_loop import ROUND_COLUMNS
 from planner.contract.design import Design
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less
+from planner.contract.parameters import spread
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.errors import InputError
 from planner.options import Options
@@ -21,7 +22,7 @@ from planner_models.geostore.plan.evaluation import Evaluation, evaluate
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.protocol.cluster import CLOSURE, REMOTE
-from planner_models.geostore.protocol.study import Placement
+from planner_models.geostore.protocol.study import Placement, Runs
 from planner_models.geostore.protocol.study import simulate as simulate_placement
 
 READ: Final = "read-only transaction"
@@ -51,6 +52,7 @@ METRICS: Final = (
 )
 
 
+@spread(runs=Runs())
 def simulate(
     problem: Geostore,
     *,
@@ -58,18 +60,8 @@ def simulate(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
-    histories: Annotated[
-        int, Field(ge=1, le=100_000, description="independent runs, each checked by itself")
-    ] = 50,
-    clients: Annotated[int, Field(ge=1, le=1_000, description="clients of each run")] = 6,
-    operations: Annotated[int, Field(ge=1, le=1_000, description="operations of each client")] = 20,
-    keys: Annotated[int, Field(ge=2, le=1_000, description="keys of each group; the last is a counter")] = 4,
-    servers: Annotated[int, Field(ge=1, le=1_000, description="servers of each datacenter")] = 3,
-    printed: Annotated[
-        bool, Field(description="read as Fig. 5 of the paper prints it, without the empty reply of 5.4")
-    ] = False,
+    runs: Runs,
     groups: Annotated[int, Field(ge=1, le=1_000, description="groups that are simulated, the busiest")] = 12,
-    seed: Annotated[int, Field(ge=0, description="seed of operations and delays")] = 0,
 ) -> SimulationResult:
     """Simulate clients of the busiest causal groups of a plan under Eiger's protocol.
 
@@ -86,16 +78,7 @@ def simulate(
             metrics=dict.fromkeys(metric.name for metric in METRICS), tables={}, rounds=frame
         )
     state = evaluate(problem, realize(problem, observed, decided))
-    tables = simulate_placement(
-        placement_of(state, groups),
-        histories=histories,
-        clients=clients,
-        operations=operations,
-        keys=keys,
-        servers=servers,
-        is_printed=printed,
-        seed=seed,
-    )
+    tables = simulate_placement(placement_of(state, groups), **vars(runs))
     times = tables["copies"].dropna(subset=["p99_ms"])[["datacenter", "p50_ms", "p99_ms"]]
     title = "Time until a write is visible"
     chart = Curve(title=title, frame=times, units={"p50_ms": "ms", "p99_ms": "ms"}, bars=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
 import numpy as np
@@ -13,10 +14,14 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import feasible, infeasible
 from planner_models.geostore.designs.component import Component
-from planner_models.geostore.plan.evaluation import evaluate, servers_for
+from planner_models.geostore.plan.evaluation import evaluate, refused_load, servers_for
+from planner_models.geostore.plan.key_shards import tabulate_shards
 from planner_models.geostore.plan.metrics import measure_unreachable
-from planner_models.geostore.plan.plan import GroupPlan, StorePlan, make_plan
+from planner_models.geostore.plan.plan import GroupPlan, StorePlan, make_plan, tabulate_servers
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.shards.designs import best_ranges
+from planner_models.geostore.shards.keyspace import Keyspace
+from planner_models.geostore.shards.sharding import Sharding
 
 P = ParamSpec("P")
 Place = Callable[Concatenate[Geostore, P], Decision[StorePlan]]
@@ -165,10 +170,18 @@ def main_region(problem: Geostore, group: int) -> int:
 
 
 def assemble(problem: Geostore, groups: Sequence[GroupPlan]) -> StorePlan:
-    """Return the plan of all groups with the servers that it needs."""
-    plan = make_plan(problem, groups, np.ones(len(problem.regions)))
+    """Return the plan of all groups with the servers that it needs; ranges are in their best runs."""
+    plan = with_shards(problem, make_plan(problem, groups), best_ranges)
     load: Floats = evaluate(problem, plan).load
-    return make_plan(problem, groups, servers_for(problem, load))
+    refused = refused_load(problem, load, problem.capacity)
+    return replace(plan, servers=tabulate_servers(problem, servers_for(problem, load), refused))
+
+
+def with_shards(problem: Geostore, plan: StorePlan, shard: Callable[[Keyspace], Sharding]) -> StorePlan:
+    """Return the plan with the servers of ranges, if the problem has some."""
+    if problem.keyspace is None:
+        return plan
+    return replace(plan, shards=tabulate_shards(problem, shard(problem.keyspace)))
 
 
 def refuse_unreachable(decide_all: Place[P]) -> Place[P]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.geostore.problem.costs import (
+    load_factor,
     month_gb,
     operation_usd,
     payload_bytes,
@@ -59,19 +60,23 @@ class Costs:
     opening     (G, N) USD a month of a replica: storage, write requests, load of copies
     attachment  (A, N) USD a month of each user's operations at each datacenter
     volume      (A,) GB a month that each user's writes copy to each other replica
+    server      (N,) USD of an operation a second for a month
     """
 
     opening: Floats
     attachment: Floats
     volume: Floats
+    server: Floats
 
 
-def costs_of(problem: Geostore, causal: bool, server_usd: Floats | None = None) -> Costs:
+def costs_of(problem: Geostore, causal: bool, load_usd: Floats | None = None) -> Costs:
     """Return the costs of all groups.
 
-    server_usd  (N,) price of an operation a second for a month; default: that of the servers
+    load_usd  (N,) price of an operation a second of load for a month, beside that of servers; default: none
     """
-    server = operation_usd(problem, causal) if server_usd is None else server_usd
+    server = operation_usd(problem, causal)
+    if load_usd is not None:
+        server = server + load_usd * load_factor(problem, causal)
     reads, writes = problem.use("reads_per_s"), problem.use("writes_per_s")
     keys, payload = problem.use("keys_per_op"), payload_bytes(problem)
     read_gb = month_gb(reads, payload + (read_metadata(problem) if causal else 0.0))
@@ -88,7 +93,7 @@ def costs_of(problem: Geostore, causal: bool, server_usd: Floats | None = None) 
     size = problem.groups["size_gb"].to_numpy(float) + (version_gb(problem) if causal else 0.0)
     opening = np.outer(size, problem.price("storage_usd_gb_month"))
     opening += np.outer(put, problem.price("put_usd")) + np.outer(copied, server)
-    return Costs(opening=opening, attachment=attachment, volume=write_gb)
+    return Costs(opening=opening, attachment=attachment, volume=write_gb, server=server)
 
 
 def allowed_attachments(problem: Geostore) -> Bools:

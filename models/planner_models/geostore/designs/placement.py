@@ -12,13 +12,12 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.component import Component
+from planner_models.geostore.designs.local_search import improve, placement_cost
 from planner_models.geostore.designs.relaxation import (
     Arrays,
     Multipliers,
     ascend,
-    improve,
     open_cheapest,
-    placement_cost,
     reduced_costs,
 )
 
@@ -64,12 +63,20 @@ def solve_component(
 
 def arrays_of(component: Component) -> Arrays:
     """Return a component as arrays of the kernels."""
+    allowed = np.isfinite(component.attachment)
+    cheapest = np.zeros((*component.uses.shape, component.opening.shape[1]))
+    for i, entries in enumerate(allowed):
+        if entries.any():
+            price = component.price[:, entries].min(axis=1)
+            volume = component.volume[:, i, None]
+            cheapest[:, i] = np.where(volume > 0, np.maximum(volume, 1e-300) * price, 0.0)
     return Arrays(
         opening=np.ascontiguousarray(component.opening, float),
         attachment=np.ascontiguousarray(component.attachment, float),
         volume=np.ascontiguousarray(component.volume, float),
         uses=np.ascontiguousarray(component.uses),
         price_to=np.ascontiguousarray(component.price.transpose(0, 2, 1)),
+        cheapest=cheapest,
         served_by=component.count,
         least=component.least,
         most=component.most,
@@ -140,6 +147,7 @@ class _Tree:
             opening=np.ascontiguousarray(data.opening[:, used]),
             attachment=np.ascontiguousarray(data.attachment[:, used]),
             price_to=np.ascontiguousarray(data.price_to[:, used][:, :, used]),
+            cheapest=np.ascontiguousarray(data.cheapest[:, :, used]),
             cover=np.ascontiguousarray(data.cover[:, used]),
         )
         self.columns = self.columns[used]
@@ -202,27 +210,26 @@ class _Tree:
         """Return the first prices: those of the incumbent at its replicas, and the least elsewhere."""
         groups, users = self.data.uses.shape
         regions = self.data.opening.shape[1]
-        copies = np.zeros((groups, users, regions))
         attach = np.zeros((groups, users, regions))
-        price = np.where(
-            np.isfinite(self.data.price_to),
-            self.data.price_to,
-            np.nanmax(np.where(np.isfinite(self.data.price_to), self.data.price_to, 0.0), initial=0.0),
-        )
+        copies = np.where(np.isfinite(self.data.cheapest), self.data.cheapest, self._dearest_copy)
         allowed = np.isfinite(self.data.attachment)
-        for g in range(groups):
+        for g in np.flatnonzero(self.opened.any(axis=1)).tolist():
+            opened = np.flatnonzero(self.opened[g])
             for i in np.flatnonzero(self.data.uses[g]).tolist():
-                cheapest = price[g][:, allowed[i]] if allowed[i].any() else price[g]
-                copies[g, i] = self.data.volume[g, i] * cheapest.min(axis=1)
-                if self.opened[g].any():
-                    inside = np.flatnonzero(self.opened[g] & allowed[i])
-                    if len(inside):
-                        entry = int(inside[np.argmin(self.data.attachment[i, inside])])
-                        opened = np.flatnonzero(self.opened[g])
-                        copies[g, i, opened] = self.data.volume[g, i] * price[g][opened, entry]
+                inside = opened[allowed[i, opened]]
+                if len(inside):
+                    entry = inside[np.argmin(self.data.attachment[i, inside])]
+                    price = self.data.volume[g, i] * self.data.price_to[g, opened, entry]
+                    copies[g, i, opened] = np.where(np.isfinite(price), price, self._dearest_copy)
         return Multipliers(
             attach, copies, np.zeros(len(self.data.need)), np.zeros((len(self.data.child), regions))
         )
+
+    @property
+    def _dearest_copy(self) -> float:
+        """Cost of the dearest copy that may be, USD a month."""
+        price = np.where(np.isfinite(self.data.price_to), self.data.price_to, 0.0).max(initial=0.0)
+        return float(price * self.data.volume.max(initial=0.0))
 
     def _fix(self, state: Ints, prices: Multipliers, bound: float) -> Ints:
         """Return the state with replicas fixed by their reduced costs."""

@@ -18,12 +18,12 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.component import Component
+from planner_models.geostore.designs.local_search import placement_cost
 from planner_models.geostore.designs.placement import (
     Placement,
     arrays_of,
     solve_component,
 )
-from planner_models.geostore.designs.relaxation import placement_cost
 
 
 def build_program(data: Component) -> LinearProgram:

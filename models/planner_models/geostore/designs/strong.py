@@ -151,12 +151,7 @@ def read_costs(problem: Geostore, group: int, costs: Costs) -> Floats:
         sent = month_gb(writes, payload_bytes(problem)[users])
         cost -= sent[:, None] * problem.usd_per_gb[region]
     load = 1 - problem.term("replication_load")
-    return np.asarray(cost - np.outer(load * writes, server_price(problem)))
-
-
-def server_price(problem: Geostore) -> Floats:
-    """Return the price of an operation a second for a month, (N,), without the overhead of causality."""
-    return np.asarray(problem.price("server_usd_month") / (1000.0 * problem.price("server_kops")))
+    return np.asarray(cost - np.outer(load * writes, costs.server))
 
 
 def _place_leader(problem: Geostore, group: int, costs: Costs, factor: float) -> list[StrongChoice]:
@@ -170,7 +165,7 @@ def _place_leader(problem: Geostore, group: int, costs: Costs, factor: float) ->
     sent = costs.volume[users] @ problem.usd_per_gb[problem.user_region[users]]
     volume = float(costs.volume[users].sum())
     trip = problem.rtt_ms + problem.service_ms
-    entry = (1 - problem.term("replication_load")) * writes.sum() * server_price(problem)
+    entry = (1 - problem.term("replication_load")) * writes.sum() * costs.server
     best: StrongChoice | None = None
     for leader in np.flatnonzero(free).tolist():
         if (time[:, leader] > read_limit).any():

@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.arrays import Bools
 from planner.contract.plan import Violations
-from planner.contract.tolerances import differs, falls_short
+from planner.contract.tolerances import differs, exceeds, falls_short
 from planner.errors import PlanRejected
-from planner_models.geostore.plan.evaluation import Evaluation, evaluate, find_users
+from planner_models.geostore.plan.evaluation import Evaluation, evaluate, find_users, read_refused
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
 
@@ -24,7 +24,8 @@ def check(problem: Geostore, plan: StorePlan) -> Violations:
     limits    a page takes longer than the limit of its group, where some region keeps it
     stale     a write becomes visible later than the group may wait, somewhere
     order     a replica holds a group without one that it depends on, so that order cannot be checked there
-    servers   a region has fewer servers than its load needs
+    servers   a region has fewer servers than its load needs, or than it may have, or more than it may have,
+              or refuses more operations than the plan states
 
     raises    PlanRejected where it is no plan, or states times of pages that it does not have
     """
@@ -151,14 +152,34 @@ def _check_order(state: Evaluation) -> Violations:
 
 def _check_servers(state: Evaluation) -> Violations:
     problem = state.problem
-    if not problem.price("server_usd_month").any():
+    if not (problem.price("server_usd_month").any() or problem.is_limited.any()):
         return Violations()
     needed = state.needed_servers
-    short = np.flatnonzero(falls_short(state.servers, needed, needed.sum())).tolist()
+    largest = problem.capacity / (1000.0 * problem.price("server_kops"))
+    violations = Violations()
+    for wrong, allowed in (
+        (falls_short(state.servers, needed, needed.sum()), needed),
+        (exceeds(state.servers, largest), largest),
+    ):
+        rows = np.flatnonzero(wrong).tolist()
+        violations += Violations.of(
+            "servers",
+            where=[f"region '{problem.region_index[row]}'" for row in rows],
+            amount=state.servers[rows],
+            allowed=allowed[rows],
+            unit="servers",
+        )
+    return violations + _check_refused(state)
+
+
+def _check_refused(state: Evaluation) -> Violations:
+    """Return the regions that refuse more operations than the plan states."""
+    problem, stated = state.problem, read_refused(state.problem, state.plan.servers)
+    rows = np.flatnonzero(falls_short(stated, state.refused, state.load)).tolist()
     return Violations.of(
         "servers",
-        where=[f"region '{problem.region_index[row]}'" for row in short],
-        amount=state.servers[short],
-        allowed=needed[short],
-        unit="servers",
+        where=[f"stated refusals of region '{problem.region_index[row]}'" for row in rows],
+        amount=state.refused[rows],
+        allowed=stated[rows],
+        unit="operations/s",
     )

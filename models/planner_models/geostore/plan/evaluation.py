@@ -11,10 +11,12 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
 from planner.errors import PlanRejected
-from planner_models.geostore.plan.plan import JOIN, StorePlan
+from planner_models.geostore.plan.key_shards import carried_share, read_shards
+from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import MONTH_S, Geostore
-from planner_models.geostore.problem.schema import STRONG
+from planner_models.geostore.problem.schema import JOIN, STRONG
+from planner_models.geostore.shards.sharding import Sharding
 from planner_models.networks.nodes import find_names
 
 
@@ -33,6 +35,7 @@ class Evaluation:
     edges      (C, 4) group, origin, source and target of copies
     copy_ms    (C,) time from the write at its origin until it is visible at the target
     servers    (N,) servers of each region
+    sharding   servers of the ranges of keys; None without ranges
     """
 
     problem: Geostore
@@ -48,6 +51,7 @@ class Evaluation:
     edges: Ints
     copy_ms: Floats
     servers: Floats
+    sharding: Sharding | None = None
 
     # --- users ------------------------------------------------------------------------------
 
@@ -217,8 +221,17 @@ class Evaluation:
         problem = self.problem
         read, write = self.in_limits
         goal = self.class_kept & self.survived & self.order_kept & self.stale_kept
-        rate = problem.use("reads_per_s") * read + problem.use("writes_per_s") * write
-        return np.asarray(rate * goal[problem.user_group])
+        reads = problem.use("reads_per_s") * read * self._carried(self.reads)
+        entry = np.zeros(self.writes.shape, dtype=bool)
+        entry[np.arange(len(entry)), self.origin] = True
+        writes = (
+            problem.use("writes_per_s") * write * self._carried(entry & (self.copies[problem.user_group] > 0))
+        )
+        return np.asarray((reads + writes) * goal[problem.user_group])
+
+    def _carried(self, waited: Bools) -> Floats:
+        """Return the share of operations that the regions that they wait for carry, (A,)."""
+        return np.where(waited, self.carried_share, 1.0).min(axis=1)
 
     # --- bill -------------------------------------------------------------------------------
 
@@ -285,8 +298,27 @@ class Evaluation:
 
     @cached_property
     def needed_servers(self) -> Floats:
-        """(N,) servers that the load needs."""
+        """(N,) servers that the load needs, as many as there may be."""
         return servers_for(self.problem, self.load)
+
+    @cached_property
+    def refused(self) -> Floats:
+        """(N,) operations a second that a region with a largest number of servers has too few servers for."""
+        capacity = np.minimum(
+            1000.0 * self.problem.price("server_kops") * self.servers, self.problem.capacity
+        )
+        return refused_load(self.problem, self.load, capacity)
+
+    @cached_property
+    def carried_share(self) -> Floats:
+        """(N,) share of the operations of a region that its servers, and those of its ranges, carry."""
+        share = 1.0 - self.refused / np.maximum(self.load, 1e-12)
+        return share if self.sharding is None else share * carried_share(self.problem, self.sharding)
+
+    @property
+    def penalized_usd(self) -> float:
+        """The bill of a month, and the penalty of operations that servers refuse."""
+        return self.usd + self.problem.refused_usd * float(self.refused.sum())
 
     @cached_property
     def server_usd(self) -> float:
@@ -304,7 +336,14 @@ def servers_for(problem: Geostore, load: Floats) -> Floats:
     needed = load / (1000.0 * problem.price("server_kops"))
     minimum = problem.price("least_servers")
     integer = np.maximum(np.ceil(needed * (1 - 1e-12)), minimum)
-    return np.asarray(np.where(minimum > 0, np.where(load > 0, integer, 0.0), needed))
+    number = np.where(minimum > 0, np.where(load > 0, integer, 0.0), needed)
+    return np.minimum(number, problem.capacity / (1000.0 * problem.price("server_kops")))
+
+
+def refused_load(problem: Geostore, load: Floats, capacity: Floats) -> Floats:
+    """Return the operations a second beyond the capacity of regions that have a largest one, (N,)."""
+    excess = np.maximum(load - capacity, 0.0)
+    return np.where(problem.is_limited & (excess > 1e-9 * load), excess, 0.0)
 
 
 def evaluate(problem: Geostore, plan: StorePlan) -> Evaluation:
@@ -340,6 +379,7 @@ def evaluate(problem: Geostore, plan: StorePlan) -> Evaluation:
         edges=read_edges(problem, plan.propagation),
         copy_ms=np.zeros(0),
         servers=read_servers(problem, plan.servers),
+        sharding=read_shards(problem, plan.shards),
     )
     _require_routes(result)
     copy_ms = follow_copies(result)
@@ -387,16 +427,20 @@ def read_classes(problem: Geostore, frame: pd.DataFrame) -> tuple[list[str], Int
     if not (np.isfinite(quorums) & (quorums >= 1) & (np.floor(quorums) == quorums)).all():
         raise PlanRejected("classes: n, r and w must be whole numbers from 1")
     for row, name in enumerate(kind):
-        r, w, n = quorums[row].tolist()
         where = f"classes: group '{problem.group_index[row]}' of class {name}"
-        if max(r, w) > n:
-            raise PlanRejected(f"{where} waits for more than its {n:g} replicas")
-        if name == "quorum" and r + w <= n:
-            raise PlanRejected(f"{where} has r + w = {r + w:g}, must be above n = {n:g}")
-        if name in STRONG and 2 * w <= n:
-            raise PlanRejected(f"{where} has w = {w:g}, must be above n / 2 = {n / 2:g}")
+        _require_quorums(where, name, *quorums[row].tolist())
     checks = [str(name) for name in frame["checks"].iloc[order]]
     return kind, quorums.astype(np.int64), checks
+
+
+def _require_quorums(where: str, name: str, r: float, w: float, n: float) -> None:
+    """Raise PlanRejected where operations of a group wait for more replicas than it has, or for too few."""
+    if max(r, w) > n:
+        raise PlanRejected(f"{where} waits for more than its {n:g} replicas")
+    if name == "quorum" and r + w <= n:
+        raise PlanRejected(f"{where} has r + w = {r + w:g}, must be above n = {n:g}")
+    if name in STRONG and 2 * w <= n:
+        raise PlanRejected(f"{where} has w = {w:g}, must be above n / 2 = {n / 2:g}")
 
 
 def read_routes(problem: Geostore, frame: pd.DataFrame) -> tuple[Bools, Bools]:
@@ -465,6 +509,15 @@ def read_servers(problem: Geostore, frame: pd.DataFrame | None) -> Floats:
             raise PlanRejected("servers: must be numbers from 0")
         np.add.at(servers, _rows_of(problem.region_index, frame, "servers", "region"), number)
     return servers
+
+
+def read_refused(problem: Geostore, frame: pd.DataFrame | None) -> Floats:
+    """Return the operations a second that each region refuses by the plan, (N,)."""
+    refused = np.zeros(len(problem.regions))
+    if frame is not None and "refused_per_s" in frame:
+        region = _rows_of(problem.region_index, frame, "servers", "region")
+        np.add.at(refused, region, frame["refused_per_s"].to_numpy(float))
+    return refused
 
 
 def _require_routes(result: Evaluation) -> None:

@@ -11,9 +11,11 @@ from planner.contract.metrics import Headline, less, more
 from planner.formatting import amount
 from planner_models.geostore.plan.check import can_keep_limits
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
+from planner_models.geostore.plan.key_shards import measure_shards
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import MONTH_S, Geostore
+from planner_models.geostore.shards.sharding import moved_gb, split_keyspace
 
 MILLION: Final = 1e6
 UNLOST: Final = 1e-9
@@ -38,6 +40,18 @@ METRICS: Final = (
     less("request_usd", "USD", "read and write requests of a month", title="request cost"),
     less("egress_usd", "USD", "traffic between regions of a month", title="traffic cost"),
     less("server_usd", "USD", "servers of a month", title="server cost"),
+    less(
+        "penalized_usd",
+        "USD",
+        "cost of a month, and a penalty for operations for which regions have too few servers",
+        title="cost with penalty of refused operations",
+    ),
+    less(
+        "refused_per_s",
+        "operations/s",
+        "operations for which regions have too few servers",
+        title="refused operations",
+    ),
     less("read_ms", "ms", "mean time of a page's reads, by read operations", title="read time"),
     less("read_ms_p99", "ms", "99th percentile of the time of a page's reads", title="99% read time"),
     less("write_ms", "ms", "mean time of a page's writes, by write operations", title="write time"),
@@ -79,7 +93,37 @@ METRICS: Final = (
         "bytes of dependencies and time stamps over those of values, in requests of users",
     ),
     less("replicas", "replicas", "replicas of all groups"),
-    less("moved_gb", "GB", "data copied to replicas that are not in place yet", title="data moved"),
+    less("moved_gb", "GB", "data copied to replicas and servers that do not have it", title="data moved"),
+    less(
+        "max_load",
+        "",
+        "largest load of a server of ranges over its capacity; above 1 it refuses operations",
+        title="largest load of a server",
+    ),
+    less(
+        "share_of_bound",
+        "",
+        "the largest load of a server over the least that any placement of these pieces can have",
+        title="largest load over its bound",
+    ),
+    less(
+        "servers_per_op",
+        "servers",
+        "servers that a transaction over ranges touches, in the mean",
+        title="servers per transaction",
+    ),
+    less(
+        "servers_per_scan",
+        "servers",
+        "servers that a scan of ranges reads from, in the mean",
+        title="servers per scan",
+    ),
+    less(
+        "messages_per_s",
+        "messages/s",
+        "messages of transactions over ranges: four for each server but two",
+        title="messages of transactions",
+    ),
 )
 HEADLINE_TABLE: Final = (
     "usd_per_million_good",
@@ -167,6 +211,8 @@ def measure(
         "request_usd": state.request_usd,
         "egress_usd": state.egress_usd,
         "server_usd": state.server_usd,
+        "penalized_usd": state.penalized_usd,
+        "refused_per_s": float(state.refused.sum()),
         "read_ms": _mean(state.read_ms, reads),
         "read_ms_p99": _quantile(state.read_ms, reads, 0.99),
         "write_ms": _mean(state.write_ms, writes),
@@ -178,6 +224,7 @@ def measure(
         "metadata_share": _metadata_share(state),
         "replicas": float(state.copies.sum()),
         "moved_gb": _moved_gb(state, previous),
+        **measure_shards(problem, state.sharding),
     }
 
 
@@ -234,9 +281,19 @@ def _metadata_share(state: Evaluation) -> float | None:
 def _moved_gb(state: Evaluation, previous: StorePlan | None) -> float:
     """Return the data that new replicas copy, from the plan before or the table `placed`."""
     problem = state.problem
+    moved = _moved_ranges_gb(state)
     before = problem.is_placed
     if previous is not None:
         before = evaluate(problem, previous).copies > 0
     if not before.any():
+        return moved
+    is_new = (state.copies > 0) & ~before
+    return moved + float(problem.groups["size_gb"].to_numpy(float) @ is_new.sum(axis=1))
+
+
+def _moved_ranges_gb(state: Evaluation) -> float:
+    """Return the data of ranges that is on another server today."""
+    keyspace, sharding = state.problem.keyspace, state.sharding
+    if keyspace is None or sharding is None:
         return 0.0
-    return float(problem.groups["size_gb"].to_numpy(float) @ ((state.copies > 0) & ~before).sum(axis=1))
+    return moved_gb(split_keyspace(keyspace, sharding.pieces), sharding.server)

@@ -13,10 +13,8 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.table import Table, choice, label, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner_models.geostore.problem.problem import Geostore
-from planner_models.geostore.problem.schema import CLASSES, MAX_MS
+from planner_models.geostore.problem.schema import CLASSES, JOIN, MAX_MS
 
-JOIN: Final = " + "
-"""Between the names of several regions in a cell."""
 ROLES: Final = ("replica", "leader", "voter", "follower")
 CHECKS: Final = ("none", "local", "remote")
 REPLICAS: Final = Table(
@@ -97,11 +95,29 @@ SERVERS: Final = Table(
     columns={
         "region": label("region"),
         "servers": number("servers; a fraction where they are billed by use", at_least=0, at_most=1e12),
+        "refused_per_s": number(
+            "operations a second for which the region has too few servers",
+            at_least=0,
+            at_most=1e15,
+            optional=True,
+            default=0.0,
+        ),
     },
     key=("region",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (REPLICAS, ROUTES, PROPAGATION, ATTACHMENTS, KINDS, SERVERS)
+SHARDS: Final = Table(
+    name="shards",
+    about="the server of each piece of a range of keys",
+    columns={
+        "range": label("name of the range"),
+        "piece": number("piece of the range, from 1", at_least=1, at_most=1e9, whole=True),
+        "server": label("server that has it"),
+    },
+    key=("range", "piece"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (REPLICAS, ROUTES, PROPAGATION, ATTACHMENTS, KINDS, SERVERS, SHARDS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,7 +129,8 @@ class StorePlan:
     propagation  group, origin, source, target
     classes      group, class, n, r, w, checks
     attachments  region, component, datacenter; None for none
-    servers      region, servers; None where servers cost nothing
+    servers      region, servers, refused_per_s; None where servers cost nothing and are not limited
+    shards       range, piece, server; None where there are no ranges
     """
 
     replicas: pd.DataFrame
@@ -122,6 +139,7 @@ class StorePlan:
     classes: pd.DataFrame
     attachments: pd.DataFrame | None = None
     servers: pd.DataFrame | None = None
+    shards: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -177,11 +195,8 @@ class _Rows:
         return pd.DataFrame({name: self.columns.get(name, []) for name in names}, columns=names)
 
 
-def make_plan(problem: Geostore, groups: Sequence[GroupPlan], servers: Floats) -> StorePlan:
-    """Return the tables of the decisions on all groups.
-
-    servers  (N,) servers of each region
-    """
+def make_plan(problem: Geostore, groups: Sequence[GroupPlan]) -> StorePlan:
+    """Return the tables of the decisions on all groups, without servers."""
     regions = problem.region_index.to_numpy(object)
     tables = {name: _Rows() for name in ("replicas", "routes", "propagation", "classes")}
     for decided in sorted(groups, key=lambda item: item.group):
@@ -198,16 +213,22 @@ def make_plan(problem: Geostore, groups: Sequence[GroupPlan], servers: Floats) -
             w=float(decided.write_quorum),
             checks=decided.checks,
         )
-    used = np.flatnonzero(servers > 0)
-    frame = pd.DataFrame({"region": regions[used], "servers": servers[used]})
     return StorePlan(
         replicas=tables["replicas"].frame(REPLICAS),
         routes=tables["routes"].frame(ROUTES),
         propagation=tables["propagation"].frame(PROPAGATION),
         classes=tables["classes"].frame(KINDS),
         attachments=_tabulate_attachments(problem, groups),
-        servers=frame if problem.price("server_usd_month").any() and len(used) else None,
     )
+
+
+def tabulate_servers(problem: Geostore, servers: Floats, refused: Floats) -> pd.DataFrame | None:
+    """Return the table of servers, (N,), and operations a second that they refuse, (N,); None for none."""
+    used = np.flatnonzero((servers > 0) | (refused > 0))
+    if not len(used) or not (problem.price("server_usd_month").any() or problem.is_limited.any()):
+        return None
+    frame = pd.DataFrame({"region": problem.region_index.to_numpy(object)[used], "servers": servers[used]})
+    return frame.assign(refused_per_s=refused[used]) if problem.is_limited.any() else frame
 
 
 def _add_replicas(rows: _Rows, name: object, decided: GroupPlan, regions: object) -> None:

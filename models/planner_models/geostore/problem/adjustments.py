@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.networks.nodes import find_names
@@ -18,60 +19,65 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 LIMITS = ("read_ms", "write_ms")
 
 
-def adjust(
-    problem: Geostore,
-    *,
-    scale: Annotated[Positive, Field(description="all operations a second are multiplied by this")] = 1.0,
+@dataclass(frozen=True, kw_only=True)
+class Adjustments:
+    """Factors on access, prices and limits, other goals, and lost regions."""
+
+    scale: Annotated[Positive, Field(description="all operations a second are multiplied by this")] = 1.0
     fail_regions: Annotated[
         tuple[str, ...], Field(description="regions that hold no replica; their users use others")
-    ] = (),
+    ] = ()
     fail_providers: Annotated[
         tuple[str, ...], Field(description="providers whose regions hold no replica")
-    ] = (),
+    ] = ()
     price_factors: Annotated[
         dict[str, Factor], Field(description="regions, and what all their prices are multiplied by")
-    ] = {},  # noqa: B006 - never changed
+    ] = field(default_factory=dict)
     limit_ms: Annotated[
         Positive | None,
         Field(description="limit of reads and writes of all groups, ms; default: as in the tables"),
-    ] = None,
-    limit_factor: Annotated[Positive, Field(description="limits of all groups are multiplied by this")] = 1.0,
+    ] = None
+    limit_factor: Annotated[Positive, Field(description="limits of all groups are multiplied by this")] = 1.0
     failures: Annotated[
         int | None,
         Field(ge=0, le=100, description="failures that all groups survive; default: as in the tables"),
-    ] = None,
+    ] = None
     frontends: Annotated[
         Literal["colocated", "every_region"] | None,
         Field(description="where front-end servers are; default: as in the tables"),
-    ] = None,
-) -> Geostore:
+    ] = None
+
+
+@spread(adjustments=Adjustments())
+def adjust(problem: Geostore, *, adjustments: Adjustments) -> Geostore:
     """Return the problem with other access, prices, limits or regions.
 
     raises  InputError for regions and providers that are none, and where too few regions remain
     """
-    changed = problem
+    changed, scale = problem, adjustments.scale
     if scale != 1:
         changed = changed.with_rates(scale * changed.use("reads_per_s"), scale * changed.use("writes_per_s"))
-    if limit_ms is not None or limit_factor != 1 or failures is not None:
-        changed = replace(changed, groups=_adjust_groups(changed, limit_ms, limit_factor, failures))
-    if price_factors:
-        changed = _scale_prices(changed, price_factors)
-    lost = _lost_regions(problem, fail_regions, fail_providers)
+    changed = _adjust_groups(changed, adjustments)
+    if adjustments.price_factors:
+        changed = _scale_prices(changed, adjustments.price_factors)
+    lost = _lost_regions(problem, adjustments.fail_regions, adjustments.fail_providers)
     if lost.any():
         changed = without_regions(changed, lost)
+    frontends = adjustments.frontends
     return changed if frontends is None else changed.with_protocol(frontends=frontends)
 
 
-def _adjust_groups(
-    problem: Geostore, limit_ms: float | None, factor: float, failures: int | None
-) -> pd.DataFrame:
-    groups = problem.groups
-    if limit_ms is not None:
-        groups = groups.assign(**dict.fromkeys(LIMITS, limit_ms))
+def _adjust_groups(problem: Geostore, adjustments: Adjustments) -> Geostore:
+    """Return the problem with other limits and numbers of failures."""
+    groups, factor = problem.groups, adjustments.limit_factor
+    if adjustments.limit_ms is not None:
+        groups = groups.assign(**dict.fromkeys(LIMITS, adjustments.limit_ms))
     if factor != 1:
         names = [name for name in (*LIMITS, "failover_ms", "stale_ms") if name in groups]
         groups = groups.assign(**{name: groups[name] * factor for name in names})
-    return groups if failures is None else groups.assign(failures=float(failures))
+    if adjustments.failures is not None:
+        groups = groups.assign(failures=float(adjustments.failures))
+    return problem if groups is problem.groups else replace(problem, groups=groups)
 
 
 def _scale_prices(problem: Geostore, factors: dict[str, float]) -> Geostore:

@@ -52,9 +52,12 @@ def version_gb(problem: Geostore) -> Floats:
     return np.asarray(rates * problem.term("read_timeout_s") / BYTES_PER_GB)
 
 
+def load_factor(problem: Geostore, causal: bool) -> float:
+    """Return the load of an operation on a server, in operations of a store without causal consistency."""
+    return 1.0 / (1.0 - problem.term("overhead")) if causal else 1.0
+
+
 def operation_usd(problem: Geostore, causal: bool) -> Floats:
     """Return the price of one operation a second for a month on the servers of each region, (N,)."""
-    capacity = 1000.0 * problem.price("server_kops")
-    if causal:
-        capacity = capacity * (1 - problem.term("overhead"))
-    return np.asarray(problem.price("server_usd_month") / capacity)
+    price = problem.price("server_usd_month") / (1000.0 * problem.price("server_kops"))
+    return np.asarray(price * load_factor(problem, causal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -13,8 +13,10 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.parameters import spread
 from planner_models import geonames
+from planner_models.geostore.problem.key_generators import keyspace
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.routes import EARTH_KM, FIBRE_KM_PER_MS
+from planner_models.geostore.problem.schema import DEFAULT_PROTOCOL, JOIN, MAX_USD
 from planner_models.globe import distance_km
 
 Seed = Annotated[int, Field(ge=0, description="seed of the random numbers")]
@@ -201,80 +203,129 @@ def vicci(
     )
 
 
-def small() -> Geostore:
-    """Return a tiny problem with every table: four regions, five groups of all classes."""
-    names = ["oregon", "virginia", "ireland", "tokyo"]
-    rtt = {(0, 1): 60.0, (0, 2): 130.0, (0, 3): 100.0, (1, 2): 70.0, (1, 3): 150.0, (2, 3): 220.0}
-    egress = [0.02, 0.02, 0.03, 0.09]
-    links = [(names[a], names[b], ms, egress[a]) for pair, ms in rtt.items() for a, b in (pair, pair[::-1])]
-    access = [
-        ("users", "oregon", 200.0, 20.0),
-        ("users", "ireland", 300.0, 30.0),
-        ("posts", "oregon", 500.0, 40.0),
-        ("posts", "ireland", 400.0, 60.0),
-        ("posts", "tokyo", 100.0, 5.0),
-        ("likes", "virginia", 900.0, 300.0),
-        ("likes", "tokyo", 50.0, 80.0),
-        ("orders", "virginia", 50.0, 25.0),
-        ("orders", "ireland", 40.0, 20.0),
-        ("stock", "virginia", 30.0, 30.0),
-        ("stock", "oregon", 10.0, 5.0),
-    ]
-    return Geostore(
-        regions=pd.DataFrame(
-            {
-                "region": names,
-                "storage_usd_gb_month": [0.023, 0.023, 0.025, 0.03],
-                "put_usd": [5e-6, 5e-6, 5.5e-6, 6e-6],
-                "get_usd": [4e-7, 4e-7, 4.4e-7, 5e-7],
-                "server_usd_month": [200.0, 180.0, 220.0, 260.0],
-                "server_kops": [10.0, 10.0, 10.0, 10.0],
-                "least_servers": 0.0,
-                "zones": [3.0, 3.0, 3.0, 2.0],
-                "provider": ["one", "two", "three", "two"],
-                "latitude": [45.8, 38.9, 53.3, 35.7],
-                "longitude": [-119.7, -77.4, -6.3, 139.7],
-            }
+@spread(workload=Workload())
+def fleet(
+    *,
+    regions: Annotated[int, Field(ge=2, le=200, description="number of regions, in large cities")] = 30,
+    limited: Annotated[
+        int, Field(ge=0, le=200, description="regions with few servers: those with the most operations")
+    ] = 8,
+    capacity_share: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=100,
+            description="operations that the servers of such a region carry, over those of its own users",
         ),
-        links=pd.DataFrame(links, columns=["source", "target", "rtt_ms", "usd_per_gb"]),
-        groups=pd.DataFrame(
-            {
-                "group": ["users", "posts", "likes", "orders", "stock"],
-                "size_gb": [50.0, 400.0, 80.0, 20.0, 5.0],
-                "object_bytes": [200.0, 1000.0, 16.0, 500.0, 100.0],
-                "class": ["causal", "causal", "eventual", "leader", "any"],
-                "invariant": ["no", "no", "no", "yes", "yes"],
-                "counter": [0.0, 0.0, 0.9, 0.0, 0.0],
-                "survive": ["region", "none", "zone", "region", "provider"],
-                "failures": [1.0, 0.0, 0.0, 1.0, 1.0],
-                "read_ms": [120.0, 80.0, 160.0, 200.0, 200.0],
-                "write_ms": [120.0, 120.0, 160.0, 300.0, 300.0],
-                "failover_ms": [180.0, 250.0, 250.0, 300.0, 300.0],
-                "stale_ms": [200.0, 200.0, 300.0, 400.0, 400.0],
-            }
+    ] = 0.7,
+    server_kops: Annotated[
+        float, Field(gt=0, le=1e6, description="operations of a server, thousands a second")
+    ] = 10.0,
+    server_usd_month: Annotated[
+        float, Field(ge=0, le=MAX_USD, description="price of a server, USD a month")
+    ] = 150.0,
+    workload: Workload,
+    seed: Seed = 0,
+) -> Geostore:
+    """Build the regions and groups of preset `world`, with servers that are few where most users are."""
+    problem = world(regions=regions, seed=seed, **vars(workload))
+    operations = np.bincount(problem.user_region, problem.requests_per_s, len(problem.regions))
+    busiest = np.argsort(-operations, kind="stable")[:limited]
+    most = np.full(len(operations), np.nan)
+    most[busiest] = np.ceil(capacity_share * operations[busiest] / (1000.0 * server_kops))
+    return replace(
+        problem,
+        regions=problem.regions.assign(
+            server_usd_month=server_usd_month, server_kops=server_kops, least_servers=0.0, most_servers=most
         ),
-        access=pd.DataFrame(access, columns=["group", "region", "reads_per_s", "writes_per_s"]).assign(
-            keys_per_op=2.0, columns_per_key=1.0, write_transactions=0.1, operations_per_page=1.0
-        ),
-        depends=pd.DataFrame({"group": ["posts"], "on": ["users"], "share": [0.9], "per_write": [2.0]}),
-        protocol=pd.DataFrame(
-            {
-                "frontends": ["colocated"],
-                "fill": ["error"],
-                "dependency_bytes": [16.0],
-                "evt_bytes": [8.0],
-                "read_metadata_bytes": [16.0],
-                "overhead": [0.066],
-                "local_rtt_ms": [0.5],
-                "service_ms": [0.1],
-                "read_timeout_s": [5.0],
-                "replication_load": [0.8],
-            }
-        ),
-        placed=pd.DataFrame({"group": ["posts"], "region": ["virginia"]}),
-        pinned=pd.DataFrame({"group": ["users"], "region": ["ireland"]}),
-        forbidden=pd.DataFrame({"group": ["orders"], "region": ["tokyo"]}),
     )
 
 
-PRESETS: Final[dict[str, Callable[..., Geostore]]] = {"world": world, "vicci": vicci, "small": small}
+SMALL_REGIONS: Final = {
+    "region": ["oregon", "virginia", "ireland", "tokyo"],
+    "storage_usd_gb_month": [0.023, 0.023, 0.025, 0.03],
+    "put_usd": [5e-6, 5e-6, 5.5e-6, 6e-6],
+    "get_usd": [4e-7, 4e-7, 4.4e-7, 5e-7],
+    "server_usd_month": [200.0, 180.0, 220.0, 260.0],
+    "server_kops": [10.0, 10.0, 10.0, 10.0],
+    "least_servers": [0.0, 0.0, 0.0, 0.0],
+    "most_servers": [4.0, np.nan, 4.0, np.nan],
+    "zones": [3.0, 3.0, 3.0, 2.0],
+    "provider": ["one", "two", "three", "two"],
+    "latitude": [45.8, 38.9, 53.3, 35.7],
+    "longitude": [-119.7, -77.4, -6.3, 139.7],
+}
+SMALL_RTT_MS: Final = {(0, 1): 60.0, (0, 2): 130.0, (0, 3): 100.0, (1, 2): 70.0, (1, 3): 150.0, (2, 3): 220.0}
+SMALL_EGRESS_USD: Final = (0.02, 0.02, 0.03, 0.09)
+SMALL_GROUPS: Final = {
+    "group": ["users", "posts", "likes", "orders", "stock"],
+    "size_gb": [50.0, 400.0, 80.0, 20.0, 5.0],
+    "object_bytes": [200.0, 1000.0, 16.0, 500.0, 100.0],
+    "class": ["causal", "causal", "eventual", "leader", "any"],
+    "invariant": ["no", "no", "no", "yes", "yes"],
+    "counter": [0.0, 0.0, 0.9, 0.0, 0.0],
+    "survive": ["region", "none", "zone", "region", "provider"],
+    "failures": [1.0, 0.0, 0.0, 1.0, 1.0],
+    "read_ms": [120.0, 80.0, 160.0, 200.0, 200.0],
+    "write_ms": [120.0, 120.0, 160.0, 300.0, 300.0],
+    "failover_ms": [180.0, 250.0, 250.0, 300.0, 300.0],
+    "stale_ms": [200.0, 200.0, 300.0, 400.0, 400.0],
+}
+SMALL_ACCESS: Final = (
+    ("users", "oregon", 200.0, 20.0),
+    ("users", "ireland", 300.0, 30.0),
+    ("posts", "oregon", 500.0, 40.0),
+    ("posts", "ireland", 400.0, 60.0),
+    ("posts", "tokyo", 100.0, 5.0),
+    ("likes", "virginia", 900.0, 300.0),
+    ("likes", "tokyo", 50.0, 80.0),
+    ("orders", "virginia", 50.0, 25.0),
+    ("orders", "ireland", 40.0, 20.0),
+    ("stock", "virginia", 30.0, 30.0),
+    ("stock", "oregon", 10.0, 5.0),
+)
+SMALL_RANGES: Final = {
+    "range": ["a-f", "g-l", "m-r", "s-z"],
+    "kops": [1.2, 0.4, 0.3, 0.8],
+    "gb": [200.0, 80.0, 60.0, 140.0],
+    "server": ["first", "first", "second", ""],
+}
+SMALL_PROTOCOL: Final = {**DEFAULT_PROTOCOL, "service_ms": 0.1, "replication_load": 0.8}
+
+
+def small() -> Geostore:
+    """Return a tiny problem with every table: four regions, five groups of all classes."""
+    names = SMALL_REGIONS["region"]
+    links = [
+        (names[source], names[target], ms, SMALL_EGRESS_USD[source])
+        for pair, ms in SMALL_RTT_MS.items()
+        for source, target in (pair, pair[::-1])
+    ]
+    return Geostore(
+        regions=pd.DataFrame(SMALL_REGIONS),
+        links=pd.DataFrame(links, columns=["source", "target", "rtt_ms", "usd_per_gb"]),
+        groups=pd.DataFrame(SMALL_GROUPS),
+        access=pd.DataFrame(SMALL_ACCESS, columns=["group", "region", "reads_per_s", "writes_per_s"]).assign(
+            keys_per_op=2.0, columns_per_key=1.0, write_transactions=0.1, operations_per_page=1.0
+        ),
+        depends=pd.DataFrame({"group": ["posts"], "on": ["users"], "share": [0.9], "per_write": [2.0]}),
+        protocol=pd.DataFrame(SMALL_PROTOCOL, index=[0]),
+        placed=pd.DataFrame({"group": ["posts"], "region": ["virginia"]}),
+        pinned=pd.DataFrame({"group": ["users"], "region": ["ireland"]}),
+        forbidden=pd.DataFrame({"group": ["orders"], "region": ["tokyo"]}),
+        ranges=pd.DataFrame(SMALL_RANGES),
+        scans=pd.DataFrame({"first": ["a-f"], "last": ["m-r"], "per_s": [5.0]}),
+        transactions=pd.DataFrame(
+            {"ranges": [JOIN.join(("a-f", "s-z")), JOIN.join(("g-l", "m-r"))], "per_s": [20.0, 10.0]}
+        ),
+        servers=pd.DataFrame({"server": ["first", "second"], "kops": [2.0, 2.0]}),
+    )
+
+
+PRESETS: Final[dict[str, Callable[..., Geostore]]] = {
+    "world": world,
+    "fleet": fleet,
+    "keyspace": keyspace,
+    "vicci": vicci,
+    "small": small,
+}

@@ -24,6 +24,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
+from planner_models.geostore.problem.key_ranges import read_keyspace, report_key_ranges
 from planner_models.geostore.problem.routes import (
     asymmetric_share,
     find_too_fast,
@@ -37,6 +38,7 @@ from planner_models.geostore.problem.schema import (
     STRONG,
     TABLES,
 )
+from planner_models.geostore.shards.keyspace import Keyspace
 from planner_models.networks.nodes import find_names
 
 MONTH_S = 30 * 24 * 3600.0
@@ -56,6 +58,7 @@ class Geostore:
     depends    group, on, share, per_write; None: groups do not depend on each other
     protocol   one row; None: the defaults
     placed, pinned, forbidden  group, region; None: none
+    ranges, scans, transactions, servers  an ordered keyspace in one datacenter; None: none
 
     Below, N, G and A are the numbers of regions, groups and rows of `access`; arrays refer to them by row.
 
@@ -71,13 +74,17 @@ class Geostore:
     placed: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
+    ranges: pd.DataFrame | None = None
+    scans: pd.DataFrame | None = None
+    transactions: pd.DataFrame | None = None
+    servers: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
         if not faults:
-            faults += [*self._bad_names()]
+            faults += [*self._bad_names(), *report_key_ranges(self)]
         if not faults:
-            faults += [*self._bad_links(), *self._bad_groups(), *self._bad_depends()]
+            faults += [*self._bad_servers(), *self._bad_links(), *self._bad_groups(), *self._bad_depends()]
         if faults:
             raise InputError(*faults)
 
@@ -133,6 +140,24 @@ class Geostore:
     def price(self, column: str) -> Floats:
         """Return a column of regions as floats, (N,)."""
         return self.regions[column].to_numpy(float)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """(N,) operations a second that the servers of a region carry at most; inf without `most_servers`."""
+        if "most_servers" not in self.regions:
+            return np.full(len(self.regions), np.inf)
+        number = self.price("most_servers")
+        return np.where(np.isnan(number), np.inf, 1000.0 * self.price("server_kops") * number)
+
+    @cached_property
+    def is_limited(self) -> Bools:
+        """(N,) whether a region has a largest number of servers."""
+        return np.isfinite(self.capacity)
+
+    @property
+    def refused_usd(self) -> float:
+        """Penalty of an operation a second that servers refuse for a month, USD."""
+        return self.term("refused_usd_per_million") * MONTH_S / 1e6
 
     @cached_property
     def provider(self) -> Ints:
@@ -319,6 +344,11 @@ class Geostore:
         """(G, N) whether a group has a replica in a region already."""
         return self._pairs(self.placed)
 
+    @cached_property
+    def keyspace(self) -> Keyspace | None:
+        """The ordered keyspace of the tables ranges, servers, scans and transactions; None for none."""
+        return read_keyspace(self)
+
     # --- protocol ---------------------------------------------------------------------------
 
     def _term(self, name: str) -> float | str:
@@ -368,6 +398,21 @@ class Geostore:
                 yield from report_unknown_names(self.depends, "depends", end, groups, "no group")
         if self.protocol is not None and len(self.protocol) > 1:
             yield f"{file_name(self.protocol, 'protocol')}: has {len(self.protocol)} rows, must have one"
+
+    def _bad_servers(self) -> Iterator[str]:
+        """Yield a fault for each region that may have fewer servers than it must have."""
+        if "most_servers" not in self.regions:
+            return
+        number, minimum = self.price("most_servers"), self.price("least_servers")
+        yield from describe_rows(
+            np.flatnonzero(number < minimum),
+            lambda row: (
+                f"{row_name(self.regions, 'regions', row)}: most_servers is {number[row]:g}, "
+                f"must be at least least_servers, which is {minimum[row]:g}"
+            ),
+            file_name(self.regions, "regions"),
+            "with such a number",
+        )
 
     def _bad_links(self) -> Iterator[str]:
         """Yield a fault for each pair of regions without a way."""

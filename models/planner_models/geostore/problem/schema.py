@@ -9,6 +9,8 @@ from planner.contract.table import Table, choice, label, number
 MAX_USD: Final = 1e9
 MAX_RATE: Final = 1e12
 MAX_MS: Final = 1e7
+JOIN: Final = " + "
+"""Between several names in one cell."""
 CLASSES: Final = ("eventual", "causal", "quorum", "leader", "any")
 STRONG: Final = ("quorum", "leader")
 """Classes that can keep a global invariant."""
@@ -27,7 +29,10 @@ DEFAULT_PROTOCOL: Final[dict[str, float | str]] = {
     "local_rtt_ms": 0.5,
     "service_ms": 0.0,
     "read_timeout_s": 5.0,
+    "refused_usd_per_million": 100.0,
     "replication_load": 1.0,
+    "message_weight": 0.1,
+    "move_weight": 0.0,
 }
 """Protocol of problems without the table, or without one of its columns."""
 
@@ -71,6 +76,14 @@ REGIONS: Final = Table(
             optional=True,
             default=0.0,
             when_absent="servers are billed by use",
+        ),
+        "most_servers": number(
+            "largest number of servers of a region",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+            may_be_blank=True,
+            when_absent="regions have as many servers as are needed",
         ),
         "zones": number(
             "availability zones", at_least=1, at_most=100, whole=True, optional=True, default=3.0
@@ -269,12 +282,33 @@ PROTOCOL: Final = Table(
             optional=True,
             default=5.0,
         ),
+        "refused_usd_per_million": number(
+            "penalty of a million operations for which a region has too few servers, USD",
+            at_least=0,
+            at_most=MAX_USD,
+            optional=True,
+            default=100.0,
+        ),
         "replication_load": number(
             "load of a write from elsewhere over that of a local one",
             at_least=0,
             at_most=1e3,
             optional=True,
             default=1.0,
+        ),
+        "message_weight": number(
+            "weight of the mean messages of a transaction over ranges, beside the largest load over capacity",
+            at_least=0,
+            at_most=1e6,
+            optional=True,
+            default=0.1,
+        ),
+        "move_weight": number(
+            "weight of the share of the ranges' data that moves, beside the largest load over capacity",
+            at_least=0,
+            at_most=1e6,
+            optional=True,
+            default=0.0,
         ),
     },
     may_be_empty=True,
@@ -300,5 +334,75 @@ FORBIDDEN: Final = Table(
     key=("group", "region"),
     may_be_empty=True,
 )
-TABLES: Final = (REGIONS, LINKS, GROUPS, ACCESS, DEPENDS, PROTOCOL, PLACED, PINNED, FORBIDDEN)
-OPTIONAL_TABLES: Final = ("depends", "protocol", "placed", "pinned", "forbidden")
+RANGES: Final = Table(
+    name="ranges",
+    other_names=("key ranges", "tablets", "chunks"),
+    about="the ranges of an ordered keyspace in one datacenter, in the order of their keys",
+    columns={
+        "range": label("name of the range"),
+        "kops": number("load, thousands of operations a second", at_least=0, at_most=MAX_RATE),
+        "gb": number("size, GB", at_least=0, at_most=1e12, optional=True, default=1.0),
+        "server": label("server that has it today", optional=True, may_be_blank=True),
+    },
+    key=("range",),
+    may_be_empty=True,
+)
+SCANS: Final = Table(
+    name="scans",
+    about="operations that read all ranges from one to another",
+    columns={
+        "first": label("first range that is read"),
+        "last": label("last range that is read"),
+        "per_s": number("scans a second", at_least=0, at_most=MAX_RATE),
+    },
+    key=(),
+    may_be_empty=True,
+)
+TRANSACTIONS: Final = Table(
+    name="transactions",
+    about="transactions that touch several ranges",
+    columns={
+        "ranges": label("ranges that it touches, joined by +"),
+        "per_s": number("transactions a second", at_least=0, at_most=MAX_RATE),
+    },
+    key=(),
+    may_be_empty=True,
+)
+SERVERS: Final = Table(
+    name="servers",
+    about="the servers of the datacenter that have the ranges, in the order of their runs of ranges",
+    columns={
+        "server": label("name of the server"),
+        "kops": number(
+            "operations that it carries, thousands a second", more_than=0, at_most=MAX_RATE, least=1e-9
+        ),
+    },
+    key=("server",),
+    may_be_empty=True,
+)
+TABLES: Final = (
+    REGIONS,
+    LINKS,
+    GROUPS,
+    ACCESS,
+    DEPENDS,
+    PROTOCOL,
+    PLACED,
+    PINNED,
+    FORBIDDEN,
+    RANGES,
+    SCANS,
+    TRANSACTIONS,
+    SERVERS,
+)
+OPTIONAL_TABLES: Final = (
+    "depends",
+    "protocol",
+    "placed",
+    "pinned",
+    "forbidden",
+    "ranges",
+    "scans",
+    "transactions",
+    "servers",
+)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.parameters import spread
 from planner.errors import InputError
 from planner_models.geostore.protocol.checker import RULES, check_history
 from planner_models.geostore.protocol.cluster import CLOSURE, Cluster, Operations
 from planner_models.geostore.protocol.history import History, run_many
 from planner_models.geostore.protocol.state import ADD, BATCH, READ, TRANSACTION
 from planner_models.geostore.protocol.views import find_gaps
-from planner_models.geostore.protocol.workloads import DEFAULT_MIX, Mix, draw_operations
+from planner_models.geostore.protocol.workloads import DEFAULT_MIX, KeyGroups, Mix, draw_operations
 
 KINDS = {
     READ: "read-only transaction",
@@ -59,47 +62,52 @@ class Placement:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Independent runs of clients, and the servers and keys that they use."""
+
+    histories: Annotated[
+        int, Field(ge=1, le=100_000, description="independent runs, each checked by itself")
+    ] = 50
+    clients: Annotated[int, Field(ge=1, le=1_000, description="clients of each run")] = 6
+    operations: Annotated[int, Field(ge=1, le=1_000, description="operations of each client")] = 20
+    keys: Annotated[int, Field(ge=2, le=1_000, description="keys of each group; the last is a counter")] = 4
+    servers: Annotated[int, Field(ge=1, le=1_000, description="servers of each datacenter")] = 3
+    printed: Annotated[
+        bool, Field(description="read as Fig. 5 of the paper prints it, without the empty reply of 5.4")
+    ] = False
+    seed: Annotated[int, Field(ge=0, description="seed of operations and delays")] = 0
+
+
+@spread(runs=Runs())
 def simulate(
-    placement: Placement,
-    *,
-    histories: int = 100,
-    clients: int = 6,
-    operations: int = 20,
-    keys: int = 4,
-    counters: int = 1,
-    servers: int = 3,
-    mix: Mix = DEFAULT_MIX,
-    is_printed: bool = False,
-    seed: int = 0,
+    placement: Placement, *, runs: Runs, counters: int = 1, mix: Mix = DEFAULT_MIX
 ) -> dict[str, pd.DataFrame]:
     """Simulate clients of a placement; return tables `operations`, `messages`, `copies`, `rules` and `gaps`.
 
-    histories   independent runs, each checked by itself
-    operations  of each client
-    keys        of each group, of which `counters` are counters
-    servers     of each datacenter
-    is_printed  reads by Fig. 5 as printed
-    raises      InputError where a client's operations do not fit the placement (closure)
+    counters  keys of each group that are counters, the last ones
+    raises    InputError where a client's operations do not fit the placement (closure)
     """
-    if counters >= keys:
-        raise InputError(f"simulate: counters is {counters}, must be below keys, which is {keys}")
-    cluster = placement.cluster(keys=keys, counters=counters, servers=servers, seed=seed)
+    if counters >= runs.keys:
+        raise InputError(f"simulate: counters is {counters}, must be below keys, which is {runs.keys}")
+    cluster = placement.cluster(keys=runs.keys, counters=counters, servers=runs.servers, seed=runs.seed)
     batches = draw_operations(
         cluster,
-        histories=histories,
-        clients=clients,
-        operations=operations,
+        histories=runs.histories,
+        clients=runs.clients,
+        operations=runs.operations,
         mix=mix,
-        groups=np.repeat(np.arange(placement.present.shape[1]), keys),
-        readable=placement.depends,
-        seed=seed,
+        groups=KeyGroups(
+            of_key=np.repeat(np.arange(placement.present.shape[1]), runs.keys), readable=placement.depends
+        ),
+        seed=runs.seed,
     )
-    runs = run_many(cluster, batches, is_printed=is_printed, seed=seed)
+    histories = run_many(cluster, batches, is_printed=runs.printed, seed=runs.seed)
     return {
-        "operations": describe_operations(runs),
-        "messages": describe_messages(runs),
-        "copies": describe_copies(placement.names, runs),
-        "rules": describe_rules(cluster, runs),
+        "operations": describe_operations(histories),
+        "messages": describe_messages(histories),
+        "copies": describe_copies(placement.names, histories),
+        "rules": describe_rules(cluster, histories),
         "gaps": describe_gaps(placement),
     }
 

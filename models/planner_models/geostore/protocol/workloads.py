@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -42,9 +42,6 @@ def full_cluster(
     keys: int = 8,
     counters: int = 1,
     seed: int = 0,
-    local_ms: float = 0.1,
-    jitter_ms: float = 0.1,
-    wide_jitter_ms: float = 2.0,
 ) -> Cluster:
     """Return a cluster with full replicas; the keys' servers differ between datacenters (section 3.3).
 
@@ -60,10 +57,23 @@ def full_cluster(
         servers=servers,
         is_counter=np.arange(keys) >= keys - counters,
         checks=CLOSURE,
-        local_ms=local_ms,
-        jitter_ms=jitter_ms,
-        wide_jitter_ms=wide_jitter_ms,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyGroups:
+    """Groups of keys: a client writes keys of one group.
+
+    of_key    (K,) group of each key; None: one group of all
+    readable  groups that a client of a group reads besides its own
+    """
+
+    of_key: Ints | None = None
+    readable: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def numbers(self, keys: int) -> Ints:
+        """Return the group of each of so many keys."""
+        return np.zeros(keys, dtype=np.int64) if self.of_key is None else self.of_key
 
 
 def draw_operations(
@@ -73,19 +83,16 @@ def draw_operations(
     clients: int = 6,
     operations: int = 20,
     mix: Mix = DEFAULT_MIX,
-    groups: Ints | None = None,
-    readable: Mapping[int, Sequence[int]] | None = None,
+    groups: KeyGroups = KeyGroups(),
     seed: int = 0,
 ) -> list[Operations]:
     """Draw the operations of some histories; each client is in a datacenter with the keys it writes.
 
     operations  of each client
-    groups      (K,) group of each key; a client writes keys of one group, default: one group of all
-    readable    groups that a client of a group reads besides its own
     """
     random = np.random.default_rng(seed)
     keys = cluster.present.shape[1]
-    group_of = np.zeros(keys, dtype=np.int64) if groups is None else groups
+    group_of = groups.numbers(keys)
     each, people = clients * operations, histories * clients
     count = histories * each
     client = random.permuted(np.tile(np.repeat(np.arange(clients), operations), (histories, 1)), axis=1)
@@ -94,7 +101,7 @@ def draw_operations(
     shares = np.array([0.0, mix.batches, mix.transactions, mix.adds])
     shares[READ] = 1 - shares.sum()
     kind = np.searchsorted(np.cumsum(shares)[:-1], random.random(count), side="right")
-    mask = _accessible(cluster, group_of, readable or {})
+    mask = _accessible(cluster, group_of, groups.readable)
     person = (client + clients * np.arange(histories)[:, None]).ravel()
     kind = np.where(mask[group[person], kind].any(axis=1), kind, READ)
     allowed = mask[group[person], kind]
@@ -103,26 +110,36 @@ def draw_operations(
     size = np.where(kind == ADD, 1, random.integers(1, mix.keys + 1, count))
     size = np.minimum(size, allowed.sum(axis=1))
     key = order[np.arange(keys) < size[:, None]]
-    first = np.concatenate([[0], np.cumsum(size)])
-    amount = random.integers(1, 5, len(key))
-    coordinator = random.integers(0, size)
-    result = []
-    for number in range(histories):
-        rows = slice(number * each, (number + 1) * each)
-        start, end = first[rows.start], first[rows.stop]
-        bounds = first[rows.start : rows.stop + 1] - start
-        result.append(
-            Operations(
-                datacenter=datacenter[number * clients : (number + 1) * clients],
-                client=client[number],
-                kind=kind[rows],
-                first=bounds,
-                key=key[start:end],
-                amount=amount[start:end],
-                coordinator=bounds[:-1] + coordinator[rows],
-            )
-        )
-    return result
+    drawn = Operations(
+        datacenter=datacenter,
+        client=client.ravel(),
+        kind=kind,
+        first=np.concatenate([[0], np.cumsum(size)]),
+        key=key,
+        amount=random.integers(1, 5, len(key)),
+        coordinator=random.integers(0, size),
+    )
+    return [_take_history(drawn, number, clients, each) for number in range(histories)]
+
+
+def _take_history(drawn: Operations, number: int, clients: int, each: int) -> Operations:
+    """Return one of several histories that were drawn together, each of so many clients and operations.
+
+    drawn  whose coordinators count from the first item of their operation
+    """
+    rows = slice(number * each, (number + 1) * each)
+    bounds = drawn.first[rows.start : rows.stop + 1]
+    items = slice(int(bounds[0]), int(bounds[-1]))
+    bounds = bounds - bounds[0]
+    return Operations(
+        datacenter=drawn.datacenter[number * clients : (number + 1) * clients],
+        client=drawn.client[rows],
+        kind=drawn.kind[rows],
+        first=bounds,
+        key=drawn.key[items],
+        amount=drawn.amount[items],
+        coordinator=bounds[:-1] + drawn.coordinator[rows],
+    )
 
 
 def _draw_datacenters(cluster: Cluster, group_of: Ints, group: Ints, random: np.random.Generator) -> Ints:

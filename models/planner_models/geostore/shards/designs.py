@@ -8,11 +8,12 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Ints
+from planner.options import Options
 from planner_models.geostore.shards import optimum, simple
 from planner_models.geostore.shards.contiguous import best_runs
 from planner_models.geostore.shards.keyspace import Keyspace
 from planner_models.geostore.shards.partitioning import IMBALANCE, partition
-from planner_models.geostore.shards.sharding import Sharding, keep_in_place, split_keyspace
+from planner_models.geostore.shards.sharding import Sharding, keep_in_place, measure, split_keyspace
 from planner_models.geostore.shards.splitting import PIECE, split_hot
 
 
@@ -44,9 +45,10 @@ def partitioned(keyspace: Keyspace, *, imbalance: float = IMBALANCE, seed: int =
     return _undivided(keyspace, keep_in_place(keyspace, server))
 
 
-def best(keyspace: Keyspace) -> Sharding:
-    """Return the placement with the least objective; see `optimum.solve`."""
-    return _undivided(keyspace, optimum.solve(keyspace).server)
+def best(keyspace: Keyspace, options: Options = Options()) -> Sharding:
+    """Return the least objective of undivided ranges, see `optimum.solve`, and of hot ranges split."""
+    undivided = _undivided(keyspace, optimum.solve(keyspace, options).server)
+    return min(undivided, split_ranges(keyspace), key=lambda sharding: measure(keyspace, sharding).objective)
 
 
 def _undivided(keyspace: Keyspace, server: Ints) -> Sharding:

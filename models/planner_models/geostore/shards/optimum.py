@@ -14,6 +14,7 @@ from planner.arrays import Ints
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
+from planner.search.judged import gap_of
 from planner_models.geostore.shards.balancing import largest_first, rebalance
 from planner_models.geostore.shards.contiguous import best_runs
 from planner_models.geostore.shards.keyspace import NO_SERVER, Keyspace
@@ -21,7 +22,7 @@ from planner_models.geostore.shards.partitioning import partition
 from planner_models.geostore.shards.sharding import Sharding, keep_in_place, load_bound, measure
 from planner_models.geostore.shards.simple import hash_ranges
 
-MAX_VARIABLES: Final = 3_000
+MAX_VARIABLES: Final = 300
 """Of the integer program; larger ones are not built."""
 FACTORS: Final = (1.0, 1.05, 1.2, 1.5)
 """Loads over their bound from which on servers give ranges away."""
@@ -55,7 +56,8 @@ def solve(keyspace: Keyspace, options: Options = Options()) -> Optimum:
     is_small = rows * len(keyspace.server_kops) <= MAX_VARIABLES
     best = min(candidates(keyspace, with_partitions=not is_small), key=objective)
     bound = objective_bound(keyspace)
-    if is_small:
+    gap = gap_of(options, default=1e-4)
+    if is_small and objective(best) > bound * (1 + gap):
         solution = backends.solve(program(keyspace), options)
         if solution.bound is not None:
             bound = max(bound, solution.bound)

@@ -20,8 +20,8 @@ from planner_models.geostore import SYSTEM, Geostore, check, formulation, measur
 from planner_models.geostore.designs import optimum, strong
 from planner_models.geostore.designs.assembly import unreachable
 from planner_models.geostore.designs.component import allowed_attachments, costs_of, joint
+from planner_models.geostore.designs.local_search import placement_cost
 from planner_models.geostore.designs.placement import arrays_of, solve_component
-from planner_models.geostore.designs.relaxation import placement_cost
 from planner_models.geostore.plan.evaluation import evaluate
 from planner_models.geostore.problem import generators
 from planner_models.geostore.problem.adjustments import adjust
