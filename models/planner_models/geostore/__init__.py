@@ -28,17 +28,29 @@ other. In `merged` groups that depend on each other share their regions; `volley
 of their users; in `bids` users pick the cheapest region that is near enough. `single_leader`, `majority`,
 `survive_zone` and `survive_region` have leaders and voters by rules of practice.
 
+Where regions have few servers (`most_servers`), `optimum` generates columns: plans of one component each, at
+prices of load by region, from which a master program picks; the bound is that of the prices. Load beyond the
+servers is refused at a penalty. In `priced` regions announce such prices and groups choose alone. `hashed`,
+`equal_ranges`, `best_ranges`, `split_hot` and `partitioned` place groups as `optimum`, and cut the ranges of
+an ordered keyspace over servers in five ways. With `checks = remote` of the protocol (not the paper's) groups
+that depend on each other are placed alone, and order is checked at the nearest replica; replicas are added
+until these checks leave no dependency open.
+
 Tables: `regions(region, storage_usd_gb_month, put_usd?, get_usd?, server_usd_month?, server_kops?,
-least_servers?, zones?, provider?, latitude?, longitude?)`, `links(source, target, rtt_ms, usd_per_gb?)`,
+least_servers?, most_servers?, zones?, provider?, latitude?, longitude?)`,
+`links(source, target, rtt_ms, usd_per_gb?)`,
 `groups(group, size_gb, object_bytes, class?, invariant?, counter?, survive?, failures?, read_ms?, write_ms?,
 failover_ms?, stale_ms?)`, `access(group, region, reads_per_s, writes_per_s, keys_per_op?, columns_per_key?,
 write_transactions?, operations_per_page?)`, and optionally `depends(group, on, share?, per_write?)`,
-`placed(group, region)`, `pinned(group, region)`, `forbidden(group, region)` and one row of
-`protocol(frontends?, fill?, dependency_bytes?, evt_bytes?, read_metadata_bytes?, overhead?, local_rtt_ms?,
-service_ms?, read_timeout_s?, replication_load?)`. A plan is `replicas(group, region, role, copies)`,
+`placed(group, region)`, `pinned(group, region)`, `forbidden(group, region)`, an ordered keyspace in one
+datacenter, `ranges(range, kops, gb?, server?)`, `servers(server, kops)`, `scans(first, last, per_s)` and
+`transactions(ranges, per_s)`, and one row of `protocol(frontends?, fill?, checks?, dependency_bytes?,
+evt_bytes?, read_metadata_bytes?, overhead?, local_rtt_ms?, service_ms?, read_timeout_s?,
+refused_usd_per_million?, replication_load?, message_weight?, move_weight?)`. A plan is
+`replicas(group, region, role, copies)`,
 `routes(group, region, read_from, write_to, read_ms, write_ms)`, `propagation(group, origin, source,
 target)`, `classes(group, class, n, r, w, checks)`, and where there are some `attachments(region, component,
-datacenter)` and `servers(region, servers)`.
+datacenter)`, `servers(region, servers, refused_per_s?)` and `shards(range, piece, server)`.
 
 >>> from planner_models import geostore
 >>> problem = geostore.problem.generators.vicci(limit_ms=50)

@@ -112,7 +112,7 @@ def placement_of(state: Evaluation, most_groups: int) -> Placement:
         rtt_ms=rtt,
         present=held[:, regions].T,
         depends=depends,
-        checks=REMOTE if state.unchecked else CLOSURE,
+        checks=REMOTE if state.unchecked or len(state.remote_checks.group) else CLOSURE,
     )
 
 

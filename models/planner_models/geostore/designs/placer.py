@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -25,9 +25,11 @@ from planner_models.geostore.designs.component import (
 from planner_models.geostore.designs.placed import Placed
 from planner_models.geostore.designs.placement import MAX_NODES, Placement, solve_component
 from planner_models.geostore.designs.program import solve_program
+from planner_models.geostore.designs.remote import check_cost, close_gaps, keeps_order, weak_cost
 from planner_models.geostore.designs.strong import place_strong
 from planner_models.geostore.plan.plan import GroupPlan
 from planner_models.geostore.problem.problem import Geostore
+from planner_models.geostore.problem.schema import CHEAPEST, CLOSURE
 
 GOALS: Final = RULES | {"class", "survival", "limits", "stale", "order"}
 """Guarantees of a plan that keeps every goal."""
@@ -102,6 +104,30 @@ class Placer:
             return self._place_strong(int(members[0]))
         if len(members) == 1:
             return self._place_weak(members, self._alone(int(members[0])))
+        if self.problem.checks == CLOSURE:
+            return self._place_closed(members)
+        placed = [self._place_remote(members)]
+        if self.problem.checks == CHEAPEST:
+            placed.append(self._place_closed(members))
+        best = min(placed, key=lambda item: item.cost)
+        return replace(best, bound=min(item.bound for item in placed))
+
+    def _place_remote(self, members: Ints) -> Placed:
+        """Place groups alone, with checks of order at the nearest replica; see `designs.remote`."""
+        alone = [self._place_weak(np.array([group]), self._alone(group)) for group in members.tolist()]
+        bound = sum(placed.bound for placed in alone)
+        plans = close_gaps(self.problem, members, [plan for placed in alone for plan in placed.groups])
+        if not keeps_order(self.problem, members, plans):
+            return replace(self._place_closed(members), bound=bound)
+        return Placed(
+            groups=tuple(plans),
+            cost=sum(weak_cost(self.problem, plan, self.causal) for plan in plans)
+            + check_cost(self.problem, plans),
+            bound=bound,
+        )
+
+    def _place_closed(self, members: Ints) -> Placed:
+        """Place groups together, so that order is checked at the local replica."""
         if has_conflict(self.problem, members, self.allowed):
             self._miss(members, "limits", "keep the limits of users who read them in one datacenter")
         return self._place_weak(members, joint(self.problem, members, self.causal, self.allowed))

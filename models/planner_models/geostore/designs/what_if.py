@@ -13,7 +13,8 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted, percent
 from planner.options import Options
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
-from planner_models.geostore.plan.metrics import measure, measure_losses
+from planner_models.geostore.plan.losses import measure_losses
+from planner_models.geostore.plan.metrics import measure
 from planner_models.geostore.problem.adjustments import adjust
 from planner_models.geostore.problem.problem import Geostore
 

@@ -146,6 +146,12 @@ def _check_order(state: Evaluation) -> Violations:
             f"'{names[on]}', "
             "which it depends on"
             for group, on, region in state.unchecked
+        ]
+        + [
+            f"group '{names[gap.group]}', checked for region '{problem.region_index[gap.datacenter]}' in "
+            f"'{problem.region_index[gap.checked_at]}', was checked there against another replica of group "
+            f"'{names[gap.on]}' than serves that region"
+            for gap in state.gaps
         ],
     )
 

@@ -13,9 +13,11 @@ from planner.contract.tolerances import exceeds
 from planner.errors import PlanRejected
 from planner_models.geostore.plan.key_shards import carried_share, read_shards
 from planner_models.geostore.plan.plan import StorePlan
+from planner_models.geostore.plan.remote_checks import RemoteChecks, find_checks, find_open_gaps
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import MONTH_S, Geostore
 from planner_models.geostore.problem.schema import JOIN, STRONG
+from planner_models.geostore.protocol.views import Gap
 from planner_models.geostore.shards.sharding import Sharding
 from planner_models.networks.nodes import find_names
 
@@ -113,10 +115,26 @@ class Evaluation:
         return wait
 
     @cached_property
+    def remote_checks(self) -> RemoteChecks:
+        """Checks of dependent writes at other datacenters."""
+        is_remote = self.is_causal & np.array([name == "remote" for name in self.checks], dtype=bool)
+        return find_checks(self.problem, self.copies > 0, is_remote)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """Dependencies that checks at other datacenters leave open."""
+        found = []
+        for members in self.problem.components:
+            if len(members) > 1 and any(self.checks[group] == "remote" for group in members.tolist()):
+                found += find_open_gaps(self.problem, self.copies > 0, members)
+        return found
+
+    @cached_property
     def stale_ms(self) -> Floats:
-        """(G,) longest time until a write is visible at every replica."""
+        """(G,) longest time until a write is visible at every replica, after its checks elsewhere."""
         longest = np.zeros(len(self.copies))
-        np.maximum.at(longest, self.edges[:, 0], self.copy_ms)
+        wait = self.remote_checks.delay_ms(self.problem)
+        np.maximum.at(longest, self.edges[:, 0], self.copy_ms + wait[self.edges[:, 0], self.edges[:, 3]])
         return longest
 
     @cached_property
@@ -209,6 +227,8 @@ class Evaluation:
         is_ordered = np.ones(len(self.copies), dtype=bool)
         for group, _, _ in self.unchecked:
             is_ordered[group] = False
+        for gap in self.gaps:
+            is_ordered[gap.group] = False
         children, parents = self.problem.causal_edges
         for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
             if self.kind[child] == "eventual" or self.kind[parent] == "eventual":
@@ -231,7 +251,7 @@ class Evaluation:
 
     def _carried(self, waited: Bools) -> Floats:
         """Return the share of operations that the regions that they wait for carry, (A,)."""
-        return np.where(waited, self.carried_share, 1.0).min(axis=1)
+        return np.asarray(np.where(waited, self.carried_share, 1.0).min(axis=1))
 
     # --- bill -------------------------------------------------------------------------------
 
@@ -278,6 +298,7 @@ class Evaluation:
         np.add.at(entering, (group, self.origin), write_gb)
         edges = self.edges
         volume = entering[edges[:, 0], edges[:, 1]]
+        total += self.remote_checks.usd(problem)
         return total + float((volume * price[edges[:, 2], edges[:, 3]]).sum())
 
     @cached_property

@@ -12,6 +12,7 @@ from planner.formatting import amount
 from planner_models.geostore.plan.check import can_keep_limits
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
 from planner_models.geostore.plan.key_shards import measure_shards
+from planner_models.geostore.plan.losses import measure_losses, say_losses
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem import costs
 from planner_models.geostore.problem.problem import MONTH_S, Geostore
@@ -86,6 +87,12 @@ METRICS: Final = (
         "requests/s",
         "requests of users that are redirected with an empty context when the worst region is lost",
         title="requests that lose their causal past",
+    ),
+    less(
+        "blocked_per_s",
+        "writes/s",
+        "writes that stay invisible somewhere while the worst region, where they are checked, is unreachable",
+        title="writes blocked by a region",
     ),
     less(
         "metadata_share",
@@ -170,6 +177,7 @@ HEADLINE: Final = Headline(
     table=HEADLINE_TABLE,
     unservable=say_unreachable,
     unservable_losses=measure_unreachable,
+    details=say_losses,
     required={
         "limits": "missed_per_s",
         "survival": "missed_per_s",
@@ -225,32 +233,6 @@ def measure(
         "replicas": float(state.copies.sum()),
         "moved_gb": _moved_gb(state, previous),
         **measure_shards(problem, state.sharding),
-    }
-
-
-def measure_losses(state: Evaluation) -> dict[str, Floats]:
-    """Return the losses of users with each region, (N,) for each metric.
-
-    A lost region loses the writes that it acknowledged and no other region has yet, and groups that only it
-    holds. Users that read causal groups there go elsewhere without their causal past (Lloyd et al. 2013, 6).
-    """
-    problem, held = state.problem, state.copies > 0
-    count = len(problem.regions)
-    writes, group = problem.use("writes_per_s"), problem.user_group
-    entering = np.zeros(held.shape)
-    np.add.at(entering, (group, state.origin), writes)
-    first = np.full(held.shape, np.inf)
-    np.minimum.at(first, (state.edges[:, 0], state.edges[:, 1]), state.copy_ms)
-    waits = np.where(state.is_strong[:, None] | ~held | ~np.isfinite(first), 0.0, first)
-    alone = held & (held.sum(axis=1) == 1)[:, None]
-    causal = np.zeros(count)
-    rows = state.is_causal[group]
-    datacenter = np.argmax(state.reads, axis=1)
-    np.add.at(causal, datacenter[rows], problem.requests_per_s[rows])
-    return {
-        "lost_writes": np.asarray((entering * waits / 1000.0).sum(axis=0)),
-        "lost_groups": alone.sum(axis=0).astype(float),
-        "causality_lost_per_s": causal,
     }
 
 

@@ -14,7 +14,7 @@ from planner.contract.studies import Decided, Section
 from planner.formatting import counted
 from planner.options import Options
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
-from planner_models.geostore.plan.metrics import measure_losses
+from planner_models.geostore.plan.losses import measure_losses
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.drawing import REGION, draw_regions
 from planner_models.geostore.problem.problem import Geostore

@@ -46,6 +46,10 @@ class Adjustments:
         Literal["colocated", "every_region"] | None,
         Field(description="where front-end servers are; default: as in the tables"),
     ] = None
+    checks: Annotated[
+        Literal["closure", "remote", "cheapest"] | None,
+        Field(description="where the order of dependent writes is checked; default: as in the tables"),
+    ] = None
 
 
 @spread(adjustments=Adjustments())
@@ -63,8 +67,9 @@ def adjust(problem: Geostore, *, adjustments: Adjustments) -> Geostore:
     lost = _lost_regions(problem, adjustments.fail_regions, adjustments.fail_providers)
     if lost.any():
         changed = without_regions(changed, lost)
-    frontends = adjustments.frontends
-    return changed if frontends is None else changed.with_protocol(frontends=frontends)
+    terms = {"frontends": adjustments.frontends, "checks": adjustments.checks}
+    terms = {name: value for name, value in terms.items() if value is not None}
+    return changed.with_protocol(**terms) if terms else changed
 
 
 def _adjust_groups(problem: Geostore, adjustments: Adjustments) -> Geostore:

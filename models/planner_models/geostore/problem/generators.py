@@ -295,7 +295,7 @@ SMALL_PROTOCOL: Final = {**DEFAULT_PROTOCOL, "service_ms": 0.1, "replication_loa
 
 def small() -> Geostore:
     """Return a tiny problem with every table: four regions, five groups of all classes."""
-    names = SMALL_REGIONS["region"]
+    names = [str(name) for name in pd.DataFrame(SMALL_REGIONS)["region"]]
     links = [
         (names[source], names[target], ms, SMALL_EGRESS_USD[source])
         for pair, ms in SMALL_RTT_MS.items()

@@ -367,6 +367,11 @@ class Geostore:
         return str(self._term("fill"))
 
     @property
+    def checks(self) -> str:
+        """Place of checks of dependent writes: closure, remote or cheapest."""
+        return str(self._term("checks"))
+
+    @property
     def is_colocated(self) -> bool:
         """Whether front-end servers are in the datacenters."""
         return self._term("frontends") == COLOCATED

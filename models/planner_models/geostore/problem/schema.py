@@ -18,10 +18,15 @@ SURVIVALS: Final = ("none", "zone", "region", "provider")
 COLOCATED: Final = "colocated"
 EVERY_REGION: Final = "every_region"
 FRONTENDS: Final = (COLOCATED, EVERY_REGION)
+CLOSURE: Final = "closure"
+REMOTE: Final = "remote"
+CHEAPEST: Final = "cheapest"
+CHECKS: Final = (CLOSURE, REMOTE, CHEAPEST)
 FILLS: Final = ("error", "relay")
 DEFAULT_PROTOCOL: Final[dict[str, float | str]] = {
     "frontends": COLOCATED,
     "fill": "error",
+    "checks": CLOSURE,
     "dependency_bytes": 16.0,
     "evt_bytes": 8.0,
     "read_metadata_bytes": 16.0,
@@ -241,6 +246,12 @@ PROTOCOL: Final = Table(
         "fill": choice(
             "ways between regions that links do not have: error, or relay: the fastest over other regions",
             FILLS,
+            optional=True,
+        ),
+        "checks": choice(
+            "where the order of dependent writes is checked: closure: at the local replica, which must be "
+            "there (Eiger); remote: at the nearest one; cheapest: the cheaper of both by group",
+            CHECKS,
             optional=True,
         ),
         "dependency_bytes": number(

@@ -11,7 +11,7 @@ import pytest
 from planner.errors import PlanRejected
 from planner_models.geostore import Geostore, StorePlan, check, measure
 from planner_models.geostore.plan.evaluation import evaluate
-from planner_models.geostore.plan.metrics import measure_losses
+from planner_models.geostore.plan.losses import measure_losses
 
 MONTH = 30 * 24 * 3600
 
