@@ -187,7 +187,10 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "cdnrouting/stability": {},
     "geostore/components_20": {"problem.groups": 4, "problem.chain": 4, "problem.regions": 8},
     "geostore/coordination": {"problem.groups": 3, "problem.regions": 8},
+    "geostore/fleet_tight": {"problem.groups": 8, "problem.regions": 8, "problem.limited": 3},
     "geostore/frontier": {"problem.groups": 3, "problem.regions": 8},
+    "geostore/hot_ranges": {"problem.ranges": 200, "problem.servers": 8},
+    "geostore/shards_64": {"problem.ranges": 100, "problem.servers": 4, "problem.transactions": 200},
     "geostore/world_60": {"problem.groups": 6, "problem.regions": 8},
     "cdnrouting/europe": {
         "problem.network": "traffic/abilene",

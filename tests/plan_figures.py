@@ -252,11 +252,20 @@ def geostore(problem: Tables, plan: Tables) -> Figures:
     get = [sum(regions["get_usd"][name] for name in cell.split(" + ")) for cell in users["read_from"]]
     reads, writes = users["reads_per_s"], users["writes_per_s"]
     requests = (reads * keys * np.array(get) + writes * keys * users["group"].map(put)).sum() * month
-    return {
+    return _shards(problem, plan) | {
         "replicas": replicas["copies"].sum(),
         "request_usd": requests,
         "read_ms": (users["read_ms"] * reads).sum() / reads.sum(),
     }
+
+
+def _shards(problem: Tables, plan: Tables) -> Figures:
+    if "shards" not in plan:
+        return {}
+    shards = plan["shards"]
+    ranges = problem["ranges"].set_index("range")["kops"] / shards.groupby("range").size()
+    load = shards["range"].map(ranges).groupby(shards["server"]).sum()
+    return {"max_load": float((load / problem["servers"].set_index("server")["kops"]).max())}
 
 
 def flowtables(problem: Tables, plan: Tables) -> Figures:

@@ -111,7 +111,7 @@ def documents() -> list[dict[str, Any]]:
     capacity = {"cities": 5}
     cdnrouting = {"clusters": 2}
     consolidation = {"shapes": 4, "machines": 12}
-    geostore = {"regions": 6, "groups": 4}
+    geostore = {"regions": 6, "groups": 4, "ranges": 50}
     membership = {"regions": 2, "zones": 2, "faults": 1}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
     coflows = {"coflows": 8}

@@ -132,11 +132,11 @@ def _is_better(violated: float, cost: float, than_violated: float, than_cost: fl
 @run_small_in_python(max_elements=600)
 @kernel
 def _try_region(
-    data: Arrays, state: Ints, current: Bools, g: int, j: int, best: Bools, worth: Floats
+    data: Arrays, state: Ints, current: Bools, g: int, j: int, best: Bools, lowest: Floats
 ) -> bool:
     """Try to add or drop a replica, and to move it to each other region; return whether one is better.
 
-    best, worth  replicas of the best trial so far, and its violations and cost; written where one is better
+    best, lowest  replicas of the best trial so far, and its violations and cost; written where one is better
     """
     is_improved = False
     for k in range(-1, current.shape[1]):  # -1: add or drop j alone; else move it to k
@@ -148,8 +148,8 @@ def _try_region(
         if not _set_replica(data, state, trial, g, j, not current[g, j]):
             continue
         violated, cost = placement_cost(data, trial)
-        if _is_better(violated, cost, worth[0], worth[1]):
-            is_improved, worth[0], worth[1] = True, violated, cost
+        if _is_better(violated, cost, lowest[0], lowest[1]):
+            is_improved, lowest[0], lowest[1] = True, violated, cost
             best[:] = trial
     return is_improved
 
@@ -163,16 +163,16 @@ def improve(data: Arrays, state: Ints, start: Bools, passes: int) -> tuple[Bools
     """
     groups, regions = start.shape
     current, best = start.copy(), start.copy()
-    worth = np.array(placement_cost(data, current))
+    lowest = np.array(placement_cost(data, current))
     for _ in range(passes):
         is_improved = False
         for g in range(groups):
             for j in range(regions):
                 if state[g, j] == 0 or (state[g, j] == 1 and current[g, j]):
                     continue
-                if _try_region(data, state, current, g, j, best, worth):
+                if _try_region(data, state, current, g, j, best, lowest):
                     is_improved = True
         if not is_improved:
             break
         current[:] = best
-    return current, worth[0], worth[1]
+    return current, lowest[0], lowest[1]

@@ -12,6 +12,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
 from planner_models.geostore.designs.component import Component
+from planner_models.geostore.designs.dual_ascent import ascend_dual
 from planner_models.geostore.designs.local_search import improve, placement_cost
 from planner_models.geostore.designs.relaxation import (
     Arrays,
@@ -21,12 +22,11 @@ from planner_models.geostore.designs.relaxation import (
     reduced_costs,
 )
 
-ROOT_ITERATIONS: Final = 300
+ROOT_ITERATIONS: Final = (40, 60, 100, 100)
+"""Iterations of the ascents at the root, between which replicas are fixed and the incumbent is improved."""
 NODE_ITERATIONS: Final = 40
 MAX_PASSES: Final = 200
 MAX_NODES: Final = 2_000
-ROOT_PARTS: Final = 3
-"""Ascents at the root, between which replicas are fixed and the incumbent is improved."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,10 +184,10 @@ class _Tree:
         state, prices = self.state.copy(), self._first_prices()
         best = -np.inf
         mean = np.zeros(state.shape)
-        for ascent in range(ROOT_PARTS):
+        for ascent, iterations in enumerate(ROOT_ITERATIONS):
             upper = self.cost if np.isfinite(self.cost) else self._worst_cost()
             bound, prices, mean = ascend(
-                self.data, state, prices, upper, ROOT_ITERATIONS // ROOT_PARTS, 0.9 * self.gap * abs(upper)
+                self.data, state, prices, upper, iterations, 0.9 * self.gap * abs(upper)
             )
             best = max(best, bound)
             if best >= self._threshold or self.deadline.is_over:
@@ -221,9 +221,12 @@ class _Tree:
                     entry = inside[np.argmin(self.data.attachment[i, inside])]
                     price = self.data.volume[g, i] * self.data.price_to[g, opened, entry]
                     copies[g, i, opened] = np.where(np.isfinite(price), price, self._dearest_copy)
-        return Multipliers(
+        prices = Multipliers(
             attach, copies, np.zeros(len(self.data.need)), np.zeros((len(self.data.child), regions))
         )
+        if groups == 1 and (self.data.served_by == 1).all():
+            ascend_dual(self.data, self.state, prices)
+        return prices
 
     @property
     def _dearest_copy(self) -> float:

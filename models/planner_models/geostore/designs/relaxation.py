@@ -135,7 +135,7 @@ def open_cheapest(data: Arrays, state: Ints, reduced: Floats) -> tuple[Bools, fl
 
 @run_small_in_python(max_elements=600)
 @kernel
-def _add_copies(data: Arrays, state: Ints, prices: Multipliers, g: int, i: int, value: Floats) -> None:
+def add_copies(data: Arrays, state: Ints, prices: Multipliers, g: int, i: int, value: Floats) -> None:
     """Add the copies of a user's writes that pay under prices to the value of each attachment, (N,)."""
     volume, regions = data.volume[g, i], len(value)
     for j in range(regions):
@@ -184,7 +184,7 @@ def attach_cheapest(data: Arrays, state: Ints, prices: Multipliers, attached: Bo
                 if state[g, a] == 0:
                     value[a] = np.inf
             if data.volume[g, i] > 0:
-                _add_copies(data, state, prices, g, i, value)
+                add_copies(data, state, prices, g, i, value)
         total += _attach_user(value, data.served_by[i], attached[i])
     return total
 
