@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner_models.geostore.designs.cover_number import cover_number
 from planner_models.geostore.problem.costs import (
     load_factor,
     month_gb,
@@ -147,6 +148,12 @@ def cover_rows(problem: Geostore, group: int, allowed: Bools) -> tuple[Bools, In
     return cover, np.array([count for _, count in unique], dtype=np.int64)
 
 
+def least_replicas(problem: Geostore, group: int, covers: tuple[Bools, Ints]) -> int:
+    """Return the least number of replicas of a group: for its failures, and to meet its covers and needs."""
+    cover, need = covers
+    return max(int(problem.failures[group]) + 1, cover_number(cover[need > 0]))
+
+
 def copy_price(problem: Geostore, group: int) -> Floats:
     """Return the price of a copy between regions, (N, N); inf where the group may not wait so long."""
     is_late = problem.copy_ms > float(problem.limit_ms("stale_ms")[group])
@@ -172,7 +179,7 @@ def single(problem: Geostore, group: int, costs: Costs, allowed: Bools) -> Compo
         price=copy_price(problem, group)[None],
         region=problem.user_region[users],
         count=np.ones(len(users), dtype=np.int64),
-        least=np.array([max(int(problem.failures[group]) + 1, 1)]),
+        least=np.array([least_replicas(problem, group, (cover, need))]),
         most=np.array([count]),
         state=state[None, :],
         cover=cover,
@@ -217,7 +224,9 @@ def joint(problem: Geostore, members: Ints, costs: Costs, allowed: Bools) -> Com
         price=np.array([copy_price(problem, int(group)) for group in members]),
         region=regions.astype(np.int64),
         count=np.ones(len(regions), dtype=np.int64),
-        least=np.maximum(problem.failures[members] + 1, 1),
+        least=np.array(
+            [least_replicas(problem, *item) for item in zip(members.tolist(), covers, strict=True)]
+        ),
         most=np.full(len(members), count),
         state=state,
         cover=np.concatenate([cover for cover, _ in covers]),

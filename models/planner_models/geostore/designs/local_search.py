@@ -20,21 +20,36 @@ LEAST_SAVING: Final = 1e-9
 
 @run_small_in_python(max_elements=600)
 @kernel
-def count_violations(data: Arrays, opened: Bools) -> float:
-    """Return the total violation of numbers, covers and closure."""
+def _list_regions(opened: Bools) -> Ints:
+    """Return the regions with a replica of any group."""
     groups, regions = opened.shape
+    listed = np.empty(regions, dtype=np.int64)
+    number = 0
+    for j in range(regions):
+        for g in range(groups):
+            if opened[g, j]:
+                listed[number] = j
+                number += 1
+                break
+    return listed[:number]
+
+
+@run_small_in_python(max_elements=600)
+@kernel
+def _count_violations(data: Arrays, opened: Bools, regions: Ints) -> float:
+    """Return the total violation of numbers, covers and closure; `regions` has all with a replica."""
     violated = 0.0
-    for g in range(groups):
+    for g in range(len(opened)):
         number = opened[g].sum()
         violated += max(0, data.least[g] - number) + max(0, number - data.most[g])
     for k in range(len(data.need)):
         held = 0
-        for j in range(regions):
+        for j in regions:
             if data.cover[k, j] and opened[data.cover_group[k], j]:
                 held += 1
         violated += max(0, data.need[k] - held)
     for e in range(len(data.child)):
-        for j in range(regions):
+        for j in regions:
             if opened[data.child[e], j] and not opened[data.parent[e], j]:
                 violated += 1
     return violated
@@ -42,59 +57,72 @@ def count_violations(data: Arrays, opened: Bools) -> float:
 
 @run_small_in_python(max_elements=600)
 @kernel
-def sum_copies(data: Arrays, opened: Bools) -> Floats:
-    """Return the price of a GB from each replica to all others of its group, (G, N); 0 where none is."""
-    groups, regions = opened.shape
-    total = np.zeros((groups, regions))
-    for g in range(groups):
-        for j in range(regions):
+def _sum_copies(data: Arrays, opened: Bools, regions: Ints) -> Floats:
+    """Return the price of a GB from each replica to all others of its group, (G, regions); 0 for none."""
+    total = np.zeros((len(opened), len(regions)))
+    for g in range(len(opened)):
+        for j in regions:
             if not opened[g, j]:
                 continue
-            for a in range(regions):
+            for position, a in enumerate(regions):
                 if opened[g, a]:
-                    total[g, a] += data.price_to[g, j, a]
+                    total[g, position] += data.price_to[g, j, a]
     return total
 
 
 @run_small_in_python(max_elements=600)
 @kernel
-def _fill_user_costs(data: Arrays, opened: Bools, copies: Floats, i: int, cost: Floats) -> None:
-    """Set the cost of a user at each region, (N,): attachment and copies to the replicas; inf for none."""
-    groups, regions = opened.shape
-    cost[:] = data.attachment[i]
-    for g in range(groups):
+def _fill_user_costs(
+    data: Arrays, opened: Bools, regions: Ints, copies: Floats, i: int, cost: Floats
+) -> None:
+    """Set the cost of a user at each region with a replica: attachment and copies; inf for none."""
+    for position, a in enumerate(regions):
+        cost[position] = data.attachment[i, a]
+    for g in range(len(opened)):
         if not data.uses[g, i]:
             continue
         volume = data.volume[g, i]
-        for a in range(regions):
+        for position, a in enumerate(regions):
             if not opened[g, a]:
-                cost[a] = np.inf
+                cost[position] = np.inf
             elif volume > 0:
-                cost[a] += volume * copies[g, a]
+                cost[position] += volume * copies[g, position]
 
 
 @run_small_in_python(max_elements=600)
 @kernel
 def placement_cost(data: Arrays, opened: Bools) -> tuple[float, float]:
     """Return the number of constraints that replicas violate, and their cost with the best attachments."""
-    groups, regions = opened.shape
-    violated, total = count_violations(data, opened), 0.0
-    for g in range(groups):
-        for j in range(regions):
+    regions = _list_regions(opened)
+    violated, total = _count_violations(data, opened, regions), 0.0
+    for g in range(len(opened)):
+        for j in regions:
             if opened[g, j]:
                 total += data.opening[g, j]
-    copies = sum_copies(data, opened)
-    cost = np.zeros(regions)
+    copies = _sum_copies(data, opened, regions)
+    cost = np.zeros(len(regions))
     for i in range(len(data.attachment)):
-        _fill_user_costs(data, opened, copies, i, cost)
+        _fill_user_costs(data, opened, regions, copies, i, cost)
         for _ in range(data.served_by[i]):
-            a = int(np.argmin(cost))
-            if np.isinf(cost[a]):
+            lowest = _take_cheapest(cost)
+            if np.isinf(lowest):
                 violated += 1
             else:
-                total += cost[a]
-                cost[a] = np.inf
+                total += lowest
     return violated, total
+
+
+@run_small_in_python(max_elements=600)
+@kernel
+def _take_cheapest(cost: Floats) -> float:
+    """Return the least cost, and make it inf; inf where there is none."""
+    best, lowest = -1, np.inf
+    for position in range(len(cost)):
+        if cost[position] < lowest:
+            best, lowest = position, cost[position]
+    if best >= 0:
+        cost[best] = np.inf
+    return lowest
 
 
 @run_small_in_python(max_elements=600)
