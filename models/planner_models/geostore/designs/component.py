@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -167,9 +168,6 @@ def single(problem: Geostore, group: int, costs: Costs, allowed: Bools) -> Compo
     """
     users = problem.users_of[group]
     cover, need = cover_rows(problem, group, allowed[users])
-    state = np.full(len(problem.regions), -1, dtype=np.int64)
-    state[problem.is_forbidden[group]] = 0
-    state[problem.is_pinned[group]] = 1
     count = len(problem.regions)
     return Component(
         opening=costs.opening[group][None, :],
@@ -181,7 +179,7 @@ def single(problem: Geostore, group: int, costs: Costs, allowed: Bools) -> Compo
         count=np.ones(len(users), dtype=np.int64),
         least=np.array([least_replicas(problem, group, (cover, need))]),
         most=np.array([count]),
-        state=state[None, :],
+        state=_states(problem, np.array([group])),
         cover=cover,
         cover_group=np.zeros(len(need), dtype=np.int64),
         need=need,
@@ -211,11 +209,7 @@ def joint(problem: Geostore, members: Ints, costs: Costs, allowed: Bools) -> Com
     volume[owner, user] = costs.volume[users]
     uses[owner, user] = True
     covers = [cover_rows(problem, int(group), may[uses[row]]) for row, group in enumerate(members)]
-    state = np.full((len(members), count), -1, dtype=np.int64)
-    state[problem.is_forbidden[members]] = 0
-    state[problem.is_pinned[members]] = 1
-    child, parent = problem.causal_edges
-    inside = np.isin(child, members)
+    child, parent = _inner_edges(problem, members, row_of)
     return Component(
         opening=costs.opening[members],
         attachment=np.where(may, attachment, np.inf),
@@ -228,13 +222,29 @@ def joint(problem: Geostore, members: Ints, costs: Costs, allowed: Bools) -> Com
             [least_replicas(problem, *item) for item in zip(members.tolist(), covers, strict=True)]
         ),
         most=np.full(len(members), count),
-        state=state,
+        state=_states(problem, members),
         cover=np.concatenate([cover for cover, _ in covers]),
         cover_group=np.repeat(np.arange(len(members)), [len(need) for _, need in covers]),
         need=np.concatenate([need for _, need in covers]),
-        child=np.array([row_of[int(group)] for group in child[inside]], dtype=np.int64),
-        parent=np.array([row_of[int(group)] for group in parent[inside]], dtype=np.int64),
+        child=child,
+        parent=parent,
     )
+
+
+def _states(problem: Geostore, members: Ints) -> Ints:
+    """Return replicas that are set, 1, excluded, 0, or free, -1, (G, N)."""
+    state = np.full((len(members), len(problem.regions)), -1, dtype=np.int64)
+    state[problem.is_forbidden[members]] = 0
+    state[problem.is_pinned[members]] = 1
+    return state
+
+
+def _inner_edges(problem: Geostore, members: Ints, row_of: Mapping[int, int]) -> tuple[Ints, Ints]:
+    """Return the dependencies within a component by its rows: groups that depend, and on which, (E,) each."""
+    child, parent = problem.causal_edges
+    inside = np.isin(child, members)
+    ends = [[row_of[int(group)] for group in end[inside]] for end in (child, parent)]
+    return np.array(ends[0], dtype=np.int64), np.array(ends[1], dtype=np.int64)
 
 
 def _fastest_for_all(problem: Geostore, users: Ints) -> Bools:

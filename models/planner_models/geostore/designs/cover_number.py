@@ -34,6 +34,6 @@ def cover_number(cover: Bools) -> int:
 
 def _minimal(rows: Bools) -> Bools:
     """Return the covers that contain no other one: to meet these meets all."""
-    contains = (rows[:, None, :] >= rows[None, :, :]).all(axis=2)
+    contains: Bools = np.asarray((rows[:, None, :] >= rows[None, :, :]).all(axis=2))
     np.fill_diagonal(contains, False)
     return np.asarray(rows[~contains.any(axis=1)])

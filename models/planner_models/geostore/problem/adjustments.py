@@ -67,9 +67,9 @@ def adjust(problem: Geostore, *, adjustments: Adjustments) -> Geostore:
     lost = _lost_regions(problem, adjustments.fail_regions, adjustments.fail_providers)
     if lost.any():
         changed = without_regions(changed, lost)
-    terms = {"frontends": adjustments.frontends, "checks": adjustments.checks}
-    terms = {name: value for name, value in terms.items() if value is not None}
-    return changed.with_protocol(**terms) if terms else changed
+    if adjustments.frontends is not None:
+        changed = changed.with_protocol(frontends=adjustments.frontends)
+    return changed if adjustments.checks is None else changed.with_protocol(checks=adjustments.checks)
 
 
 def _adjust_groups(problem: Geostore, adjustments: Adjustments) -> Geostore:
