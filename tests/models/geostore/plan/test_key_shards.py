@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import PlanRejected
 from planner_models.geostore import SYSTEM, Geostore, StorePlan, check, measure
-from planner_models.geostore.problem import generators
+from planner_models.geostore.problem import generators, key_generators
 from planner_models.geostore.shards import optimum
 
 SHARDINGS = ("hashed", "equal_ranges", "best_ranges", "split_hot", "partitioned", "optimum", "near_users")
@@ -61,7 +61,7 @@ def test_the_optimum_is_that_of_all_placements() -> None:
 
 @pytest.mark.parametrize("name", SHARDINGS)
 def test_each_design_gives_each_range_a_server(name: str) -> None:
-    problem = generators.keyspace(ranges=120, servers=5, popularity="transactions", transactions=200)
+    problem = key_generators.keyspace(ranges=120, servers=5, popularity="transactions", transactions=200)
     plan = solve(problem, name)
     assert plan.shards is not None
     assert not len(check(problem, plan))
@@ -74,7 +74,7 @@ def test_each_design_gives_each_range_a_server(name: str) -> None:
 
 
 def test_overloaded_servers_refuse_requests_and_splits_mend_that() -> None:
-    problem = generators.keyspace(ranges=500, servers=20, popularity="zipf", skew=1.2)
+    problem = key_generators.keyspace(ranges=500, servers=20, popularity="zipf", skew=1.2)
     metrics = {name: measure(problem, solve(problem, name), None) for name in ("hashed", "split_hot")}
     assert metrics["hashed"]["max_load"] is not None
     assert metrics["hashed"]["max_load"] > 1

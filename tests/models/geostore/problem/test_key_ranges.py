@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
-from planner_models.geostore.problem import generators
+from planner_models.geostore.problem import generators, key_generators
 
 
 def test_tables_are_read_as_arrays() -> None:
@@ -73,7 +73,8 @@ def test_a_keyspace_without_servers_today() -> None:
 
 @pytest.mark.parametrize("popularity", ["zipf", "lognormal", "transactions"])
 def test_the_preset_has_the_load_that_it_is_told(popularity: str) -> None:
-    problem = generators.keyspace(ranges=300, servers=6, popularity=popularity, load=0.4, transactions=500)
+    size = {"ranges": 300, "servers": 6, "transactions": 500}
+    problem = key_generators.keyspace(popularity=popularity, load=0.4, **size)
     keys = problem.keyspace
     assert keys is not None
     assert keys.kops.sum() / keys.server_kops.sum() == pytest.approx(0.4)
