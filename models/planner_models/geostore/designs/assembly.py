@@ -189,7 +189,7 @@ def refuse_unreachable(decide_all: Place[P]) -> Place[P]:
 
     @functools.wraps(decide_all)
     def place_or_prove(problem: Geostore, /, *args: P.args, **parameters: P.kwargs) -> Decision[StorePlan]:
-        options = parameters.get("options")
+        options = parameters.get("options", args[0] if args else None)
         if isinstance(options, Options) and options.service == "all":
             reasons = unreachable(problem)
             if reasons:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Final
 
 from planner.contract.design import Decision
@@ -15,9 +15,11 @@ from planner_models.geostore.designs.fleet import Fleet
 from planner_models.geostore.designs.placed import Placed
 from planner_models.geostore.designs.placer import Placer
 from planner_models.geostore.plan.metrics import measure
-from planner_models.geostore.plan.plan import GroupPlan, StorePlan
+from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.shards.designs import best as solve_shards
+from planner_models.geostore.shards.keyspace import Keyspace
+from planner_models.geostore.shards.sharding import Sharding
 
 SCOPE: Final = (
     "plans whose writes enter at a replica that sends all copies, and whose requests keep all goals they can"
@@ -26,7 +28,6 @@ SMALL: Final = 100
 """Groups up to which the default gap is 0.01%; it is 0.1% for more."""
 
 
-@refuse_unreachable
 def place(problem: Geostore, *, options: Options = Options()) -> Decision[StorePlan]:
     """Place all groups at the least cost of a month that keeps limits, consistency, survival and order.
 
@@ -35,14 +36,24 @@ def place(problem: Geostore, *, options: Options = Options()) -> Decision[StoreP
     Lagrangian bounds, several by an integer program; bounds add up. Where servers are whole numbers, the
     bound counts them by use.
     """
+    return place_with(problem, options, lambda keyspace: solve_shards(keyspace, options))
+
+
+@refuse_unreachable
+def place_with(
+    problem: Geostore, options: Options, shard: Callable[[Keyspace], Sharding]
+) -> Decision[StorePlan]:
+    """Place all groups at the least cost, and the ranges of an ordered keyspace, if any, by `shard`."""
     placer = Placer(
         problem=problem, gap=gap_of(options, default=gap_for(problem)), deadline=Deadline.of(options)
     )
     placed = place_components(placer)
     if problem.is_limited.any():
         fleet = Fleet(placer, placed)
-        return decide_by_cost(placer, fleet.solve(), options, metric="penalized_usd", bound=fleet.bound)
-    return decide_by_cost(placer, placer.groups, options)
+        plan = with_shards(problem, assemble(problem, fleet.solve()), shard)
+        return decide_by_cost(placer, plan, options, metric="penalized_usd", bound=fleet.bound)
+    plan = with_shards(problem, assemble(problem, placer.groups), shard)
+    return decide_by_cost(placer, plan, options)
 
 
 def gap_for(problem: Geostore) -> float:
@@ -62,20 +73,19 @@ def place_components(placer: Placer) -> list[Placed]:
 
 def decide_by_cost(
     placer: Placer,
-    groups: Sequence[GroupPlan],
+    plan: StorePlan,
     options: Options,
     *,
     metric: str = "usd_per_month",
     bound: float | None = None,
 ) -> Decision[StorePlan]:
-    """Return the decision of plans of all groups with a bound: a placer's, or a given one.
+    """Return the decision of a plan of all groups with a bound: a placer's, or a given one.
 
     placer  with the reasons for which goals are missed
     """
     problem = placer.problem
     if options.service == "all" and placer.missed:
         return Decision(plan=None, proof=infeasible(*placer.missed[:5]))
-    plan = with_shards(problem, assemble(problem, groups), lambda keyspace: solve_shards(keyspace, options))
     objective = measure(problem, plan, None)[metric]
     assert objective is not None
     bound = placer.bound if bound is None else bound

@@ -6,7 +6,6 @@ Groups are placed as by `optimum`; without ranges the plans are the same as its.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -14,7 +13,6 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.geostore.designs import optimum
-from planner_models.geostore.designs.assembly import with_shards
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.shards import designs as shards
@@ -25,11 +23,8 @@ from planner_models.geostore.shards.splitting import PIECE
 
 
 def _shard(problem: Geostore, options: Options, shard: Callable[[Keyspace], Sharding]) -> Decision[StorePlan]:
-    """Return the decision of `optimum` with other servers of ranges."""
-    decision = optimum.place(problem, options=options)
-    if decision.plan is None:
-        return decision
-    return replace(decision, plan=with_shards(problem, decision.plan, shard))
+    """Return the decision of `optimum` with servers of ranges by a function."""
+    return optimum.place_with(problem, options, shard)
 
 
 def place_hashed(problem: Geostore, *, options: Options = Options()) -> Decision[StorePlan]:

@@ -219,12 +219,12 @@ def _say_late(late: float, total: float, until: str) -> str:
 
 def _say_for_good(problem: Geostore, loss: RegionLoss, name: str) -> list[str]:
     """Return what is lost if a region does not come back."""
-    parts = [_groups(problem, loss.gone.tolist())] if len(loss.gone) else []
+    gone = _groups(problem, loss.gone.tolist()) if len(loss.gone) else ""
+    lead = f"If {name} never comes back, "
     if loss.lost_writes > 0:
-        parts.append(f"its last {number(loss.window_ms)} ms of writes, about {number(loss.lost_writes)}")
-    is_one = len(loss.gone) == 1 and len(parts) == 1
-    lost = f"{', and '.join(parts)}, {agree(1 if is_one else 2, 'are')} lost"
-    return [f"If {name} never comes back, {lost}"] if parts else []
+        last = f"its last {number(loss.window_ms)} ms of writes, about {number(loss.lost_writes)}"
+        return [f"{lead}{gone}{', and ' if gone else ''}{last}, are lost"]
+    return [f"{lead}{gone} {agree(len(loss.gone), 'are')} lost"] if gone else []
 
 
 def _groups(problem: Geostore, rows: Sequence[int]) -> str:

@@ -142,6 +142,11 @@ HEADLINE_TABLE: Final = (
     "lost_writes",
     "causality_lost_per_s",
     "replicas",
+    "refused_per_s",
+    "penalized_usd",
+    "max_load",
+    "servers_per_op",
+    "servers_per_scan",
 )
 
 
@@ -219,8 +224,8 @@ def measure(
         "request_usd": state.request_usd,
         "egress_usd": state.egress_usd,
         "server_usd": state.server_usd,
-        "penalized_usd": state.penalized_usd,
-        "refused_per_s": float(state.refused.sum()),
+        "penalized_usd": state.penalized_usd if problem.is_limited.any() else None,
+        "refused_per_s": float(state.refused.sum()) if problem.is_limited.any() else None,
         "read_ms": _mean(state.read_ms, reads),
         "read_ms_p99": _quantile(state.read_ms, reads, 0.99),
         "write_ms": _mean(state.write_ms, writes),

@@ -54,7 +54,7 @@ def test_a_single_replica_is_lost_for_good() -> None:
     assert loss.moved_per_s == 0.0
     text = ". ".join(say_losses(problem, plan))
     assert "group default cannot be used until it is back" in text
-    assert "If Princeton never comes back, group default, is lost" in text
+    assert "If Princeton never comes back, group default is lost" in text
 
 
 @pytest.mark.parametrize("name", ["survive_zone", "survive_region"])
