@@ -43,7 +43,7 @@ least_servers?, most_servers?, zones?, provider?, latitude?, longitude?)`,
 failover_ms?, stale_ms?)`, `access(group, region, reads_per_s, writes_per_s, keys_per_op?, columns_per_key?,
 write_transactions?, operations_per_page?)`, and optionally `depends(group, on, share?, per_write?)`,
 `placed(group, region)`, `pinned(group, region)`, `forbidden(group, region)`, an ordered keyspace in one
-datacenter, `ranges(range, kops, gb?, server?)`, `servers(server, kops)`, `scans(first, last, per_s)` and
+datacenter, `ranges(range, kops, size_gb?, server?)`, `servers(server, kops)`, `scans(first, last, per_s)` and
 `transactions(ranges, per_s)`, and one row of `protocol(frontends?, fill?, checks?, dependency_bytes?,
 evt_bytes?, read_metadata_bytes?, overhead?, local_rtt_ms?, service_ms?, read_timeout_s?,
 refused_usd_per_million?, replication_load?, message_weight?, move_weight?)`. A plan is

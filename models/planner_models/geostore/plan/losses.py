@@ -82,6 +82,12 @@ class RegionLoss:
     window_ms: float
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether nobody notices the loss."""
+        unusable = len(self.gone) + len(self.stopped) + len(self.elected)
+        return not unusable and self.moved_per_s == 0 and self.lost_writes == 0
+
+    @property
     def rank(self) -> tuple[float, ...]:
         """Order of losses, the worst first."""
         return (-float(len(self.gone)), -float(len(self.stopped)), -self.late_per_s, -self.lost_writes)
@@ -160,7 +166,12 @@ def say_losses(problem: Geostore, plan: StorePlan) -> list[str]:
     losses = find_losses(state)
     told = losses if len(losses) <= MAX_REGIONS else losses[:FEW_REGIONS]
     sentences = [*_say_lost(state)]
-    sentences += [sentence for loss in told for sentence in say_loss(problem, loss)]
+    sentences += [sentence for loss in told if not loss.is_quiet for sentence in say_loss(problem, loss)]
+    quiet = [str(problem.region_index[loss.region]) for loss in told if loss.is_quiet]
+    if quiet:
+        sentences.append(f"Without {few(quiet)} nobody waits longer")
+    if not any(len(loss.gone) or loss.lost_writes > 0 for loss in losses):
+        sentences.append("No acknowledged write is lost with any one region")
     if len(told) < len(losses):
         sentences.append(f"The other {counted(len(losses) - len(told), 'regions')} with data lose no more")
     return sentences
@@ -184,7 +195,7 @@ def _say_lost(state: Evaluation) -> Iterator[str]:
 def say_loss(problem: Geostore, loss: RegionLoss) -> list[str]:
     """Return sentences on the loss of a region: until it is back, and for good."""
     name = str(problem.region_index[loss.region])
-    until = _say_until_back(problem, loss) or ["nobody waits longer"]
+    until = _say_until_back(problem, loss) or ["nobody waits longer"]  # but writes may be lost
     return [f"Without {name}, {', and '.join(until)}", *_say_for_good(problem, loss, name)]
 
 

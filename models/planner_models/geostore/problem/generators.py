@@ -287,7 +287,7 @@ SMALL_ACCESS: Final = (
 SMALL_RANGES: Final = {
     "range": ["a-f", "g-l", "m-r", "s-z"],
     "kops": [1.2, 0.4, 0.3, 0.8],
-    "gb": [200.0, 80.0, 60.0, 140.0],
+    "size_gb": [200.0, 80.0, 60.0, 140.0],
     "server": ["first", "first", "second", ""],
 }
 SMALL_PROTOCOL: Final = {**DEFAULT_PROTOCOL, "service_ms": 0.1, "replication_load": 0.8}

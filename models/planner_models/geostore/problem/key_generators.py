@@ -90,7 +90,7 @@ def tabulate_keyspace(keys: Keyspace, server_kops: float) -> dict[str, pd.DataFr
     names = np.array([f"r{row + 1:07d}" for row in range(len(keys.kops))], dtype=object)
     servers = [f"s{row + 1:04d}" for row in range(len(keys.server_kops))]
     tables = {
-        "ranges": pd.DataFrame({"range": names, "kops": keys.kops, "gb": keys.gb}),
+        "ranges": pd.DataFrame({"range": names, "kops": keys.kops, "size_gb": keys.gb}),
         "servers": pd.DataFrame({"server": servers, "kops": server_kops}),
     }
     if len(keys.scans):

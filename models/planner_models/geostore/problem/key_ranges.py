@@ -24,7 +24,7 @@ def read_keyspace(problem: Geostore) -> Keyspace | None:
     if ranges is None or servers is None or not len(ranges):
         return None
     index = pd.Index(ranges["range"])
-    gb = ranges["gb"].to_numpy(float)
+    gb = ranges["size_gb"].to_numpy(float)
     accesses = _read_transactions(problem.transactions, index)
     scans = (
         problem.scans if problem.scans is not None else pd.DataFrame({"first": [], "last": [], "per_s": []})

@@ -352,7 +352,9 @@ RANGES: Final = Table(
     columns={
         "range": label("name of the range"),
         "kops": number("load, thousands of operations a second", at_least=0, at_most=MAX_RATE),
-        "gb": number("size, GB", at_least=0, at_most=1e12, optional=True, default=1.0),
+        "size_gb": number(
+            "size, GB", at_least=0, at_most=1e12, optional=True, default=1.0, other_names=("gb", "size")
+        ),
         "server": label("server that has it today", optional=True, may_be_blank=True),
     },
     key=("range",),

@@ -68,6 +68,7 @@ def test_voters_of_survival_goals_stop_or_elect(name: str) -> None:
         assert home.stopped.tolist() == [0]  # all voters are in zones of the home region; followers remain
     else:
         assert home.elected.tolist() == [0]
+        assert say_losses(problem, plan)[-1] == "No acknowledged write is lost with any one region"
         assert home.stopped.tolist() == []
 
 
