@@ -73,8 +73,14 @@ def measure_shards(problem: Geostore, sharding: Sharding | None) -> dict[str, fl
     if sharding is None or problem.keyspace is None:
         return dict.fromkeys(NAMES)
     result: Metrics = measure(problem.keyspace, sharding)
-    return {name: getattr(result, name) for name in NAMES}
+    return {name: getattr(result, field) for name, field in NAMES.items()}
 
 
-NAMES = ("max_load", "share_of_bound", "servers_per_op", "servers_per_scan", "messages_per_s")
-"""Metrics of shards."""
+NAMES = {
+    "max_load": "max_load",
+    "max_load_over_bound": "share_of_bound",
+    "servers_per_op": "servers_per_op",
+    "servers_per_scan": "servers_per_scan",
+    "messages_per_s": "messages_per_s",
+}
+"""Fields of the figures of a sharding by the name of the metric."""

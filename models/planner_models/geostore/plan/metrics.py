@@ -108,7 +108,7 @@ METRICS: Final = (
         title="largest load of a server",
     ),
     less(
-        "share_of_bound",
+        "max_load_over_bound",
         "",
         "the largest load of a server over the least that any placement of these pieces can have",
         title="largest load over its bound",

@@ -67,8 +67,8 @@ def test_each_design_gives_each_range_a_server(name: str) -> None:
     assert not len(check(problem, plan))
     assert set(plan.shards["range"]) == set(problem.ranges["range"])  # type: ignore[index]
     metrics = measure(problem, plan, None)
-    assert metrics["share_of_bound"] is not None
-    assert metrics["share_of_bound"] >= 1 - 1e-9
+    assert metrics["max_load_over_bound"] is not None
+    assert metrics["max_load_over_bound"] >= 1 - 1e-9
     assert metrics["servers_per_op"] is not None
     assert 1 <= metrics["servers_per_op"] <= 3
 
