@@ -123,11 +123,11 @@ class Evaluation:
     @cached_property
     def gaps(self) -> list[Gap]:
         """Dependencies that checks at other datacenters leave open."""
-        found = []
+        gaps: list[Gap] = []
         for members in self.problem.components:
             if len(members) > 1 and any(self.checks[group] == "remote" for group in members.tolist()):
-                found += find_open_gaps(self.problem, self.copies > 0, members)
-        return found
+                gaps += find_open_gaps(self.problem, self.copies > 0, members)
+        return gaps
 
     @cached_property
     def stale_ms(self) -> Floats:

@@ -164,16 +164,16 @@ def say_losses(problem: Geostore, plan: StorePlan) -> list[str]:
     """
     state = evaluate(problem, plan)
     losses = find_losses(state)
-    told = losses if len(losses) <= MAX_REGIONS else losses[:FEW_REGIONS]
+    shown = losses if len(losses) <= MAX_REGIONS else losses[:FEW_REGIONS]
     sentences = [*_say_lost(state)]
-    sentences += [sentence for loss in told if not loss.is_quiet for sentence in say_loss(problem, loss)]
-    quiet = [str(problem.region_index[loss.region]) for loss in told if loss.is_quiet]
+    sentences += [sentence for loss in shown if not loss.is_quiet for sentence in say_loss(problem, loss)]
+    quiet = [str(problem.region_index[loss.region]) for loss in shown if loss.is_quiet]
     if quiet:
         sentences.append(f"Without {few(quiet)} nobody waits longer")
     if not any(len(loss.gone) or loss.lost_writes > 0 for loss in losses):
         sentences.append("No acknowledged write is lost with any one region")
-    if len(told) < len(losses):
-        sentences.append(f"The other {counted(len(losses) - len(told), 'regions')} with data lose no more")
+    if len(shown) < len(losses):
+        sentences.append(f"The other {counted(len(losses) - len(shown), 'regions')} with data lose no more")
     return sentences
 
 

@@ -231,12 +231,15 @@ def fleet(
     problem = world(regions=regions, seed=seed, **vars(workload))
     operations = np.bincount(problem.user_region, problem.requests_per_s, len(problem.regions))
     busiest = np.argsort(-operations, kind="stable")[:limited]
-    most = np.full(len(operations), np.nan)
-    most[busiest] = np.ceil(capacity_share * operations[busiest] / (1000.0 * server_kops))
+    largest = np.full(len(operations), np.nan)
+    largest[busiest] = np.ceil(capacity_share * operations[busiest] / (1000.0 * server_kops))
     return replace(
         problem,
         regions=problem.regions.assign(
-            server_usd_month=server_usd_month, server_kops=server_kops, least_servers=0.0, most_servers=most
+            server_usd_month=server_usd_month,
+            server_kops=server_kops,
+            least_servers=0.0,
+            most_servers=largest,
         ),
     )
 

@@ -42,11 +42,11 @@ def cheapest_with_penalty(problem: Geostore) -> float:
     sets = [np.array(bits, dtype=bool) for bits in product([False, True], repeat=count) if sum(bits) > 1]
     for opened in product(sets, repeat=len(problem.groups)):
         for attached in product(range(count), repeat=len(problem.access)):
-            at = np.array(attached)
-            if not all(opened[group][at[user]] for user, group in enumerate(problem.user_group)):
+            entry = np.array(attached)
+            if not all(opened[group][entry[user]] for user, group in enumerate(problem.user_group)):
                 continue
             plans = [
-                weak_plan(problem, group, opened[group], at[problem.users_of[group]])
+                weak_plan(problem, group, opened[group], entry[problem.users_of[group]])
                 for group in range(len(problem.groups))
             ]
             best = min(best, evaluate(problem, assemble(problem, plans)).penalized_usd)
