@@ -85,8 +85,8 @@ def time_components(problem: Geostore) -> None:
 def time_fleet(groups: int) -> None:
     """Print time and gap of groups that compete for servers, beside those of prices by region."""
     problem = fleet(regions=60, limited=15, groups=groups, users=10, limit_ms=120.0, seed=6)
-    for name, place in (("optimum", optimum.place), ("priced", priced.place)):
-        decision, seconds = timed(partial(place, problem, options=Options(gap=FLEET_GAP)))
+    for name, design in (("optimum", optimum.place), ("priced", priced.place)):
+        decision, seconds = timed(partial(design, problem, options=Options(gap=FLEET_GAP)))
         metrics = measure(problem, decision.plan, None)
         gap = "no bound" if decision.proof.gap is None else f"gap {decision.proof.gap:.3%}"
         print(

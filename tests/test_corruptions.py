@@ -32,7 +32,7 @@ DECISIONS = {
     "coflows": {"circuits", "priorities", "settings"},
     "consolidation": {"fleet", "placement", "slots", "helpers", "moves"},
     "flowtables": {"megaflows", "masks"},
-    "geostore": {"replicas", "routes", "propagation", "classes", "servers"},
+    "geostore": {"replicas", "routes", "propagation", "classes", "servers", "shards"},
     "livevideo": {"trees", "waits"},
     "membership": {"members", "protocol", "watch", "cheaper", "shed", "fences", "naming"},
     "multicast": {"partitions", "meta_groups", "headers", "header_rules"},

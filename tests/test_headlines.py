@@ -40,8 +40,11 @@ OVERLOADED = {
 }
 FAILURE_METRICS = ("guaranteed_mbps", "worst_delivered_mbps", "availability")
 CONFIGURED_METRICS = ("group_entries", "oversubscription", "fake_nodes")
-OPTIONAL_METRICS = ("deadlines_met", "missed_deadlines", "lookups_saved")
-"""Shown only where a problem has deadlines, or a network card."""
+OPTIONAL_METRICS = (
+    *("deadlines_met", "missed_deadlines", "lookups_saved"),
+    *("refused_per_s", "penalized_usd", "max_load", "servers_per_op", "servers_per_scan"),
+)
+"""Shown only where a problem has deadlines, a network card, few servers, or ranges of keys."""
 OPTIMA = {
     "analytics": "optimum",
     "brokering": "omniscient",

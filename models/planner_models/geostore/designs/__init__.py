@@ -121,7 +121,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="priced",
-        title="Prices by region",
+        title="Pricing by region",
         decide=priced.place,
         observe=information.observe,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
@@ -141,7 +141,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="hashed",
-        title="Ranges by a hash",
+        title="Hashing of ranges",
         decide=sharded.place_hashed,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -151,7 +151,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="equal_ranges",
-        title="Equal numbers of ranges",
+        title="Equal count of ranges",
         decide=sharded.place_equal_ranges,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -161,7 +161,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="best_ranges",
-        title="Best runs of ranges",
+        title="Best cut into ranges",
         decide=sharded.place_best_ranges,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -171,7 +171,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="split_hot",
-        title="Hot ranges split",
+        title="Split of hot ranges",
         decide=sharded.place_split_hot,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,
@@ -181,7 +181,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="partitioned",
-        title="Ranges by transactions",
+        title="Partition by transactions",
         decide=sharded.place_partitioned,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,

@@ -90,7 +90,7 @@ class Fleet:
         self.limited: Ints = np.flatnonzero(self.problem.is_limited)
         self.capacity = self.problem.capacity[self.limited]
         self.columns: list[list[Column]] = [[] for _ in first]
-        self.known: set[tuple[int, bytes]] = set()
+        self.keys: set[tuple[int, bytes]] = set()
         self.bound = placer.bound
         self.best_prices = np.zeros(len(self.limited))
         self.starts: dict[int, Bools] = {}
@@ -119,8 +119,8 @@ class Fleet:
             usd = item.cost - float(prices @ load[self.limited])
             column = Column(groups=item.groups, usd=usd, load=load)
             key = (number, column.key)
-            if key not in self.known:
-                self.known.add(key)
+            if key not in self.keys:
+                self.keys.add(key)
                 self.columns[number].append(column)
                 is_new = True
             first = item.groups[0].group

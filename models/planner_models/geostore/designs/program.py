@@ -33,7 +33,7 @@ def build_program(data: Component) -> LinearProgram:
     to a replica of each group that they use.
     """
     groups, regions = data.opening.shape
-    user, at = np.nonzero(np.isfinite(data.attachment))
+    user, entry = np.nonzero(np.isfinite(data.attachment))
     m = ProgramBuilder(name="component")
     fixed = data.state.ravel()
     opened = m.variables(
@@ -44,13 +44,13 @@ def build_program(data: Component) -> LinearProgram:
         lower=np.where(fixed == 1, 1.0, 0.0),
         upper=np.where(fixed == 0, 0.0, 1.0),
     )
-    attached = m.variables("attached", len(user), upper=1.0, cost=data.attachment[user, at])
+    attached = m.variables("attached", len(user), upper=1.0, cost=data.attachment[user, entry])
     m.constrain("one", attached.sum_by(user, len(data.attachment)), equal=1.0)
     row, group = np.nonzero(data.uses.T[user])  # attachment, group that its user uses
-    m.constrain("held", attached[row] - opened[group * regions + at[row]], upper=0.0)
+    m.constrain("held", attached[row] - opened[group * regions + entry[row]], upper=0.0)
     owner, writer = np.nonzero(data.uses & (data.volume > 0))
     if len(owner):
-        _add_copies(m, opened, attached, data, (owner, writer, user, at))
+        _add_copies(m, opened, attached, data, (owner, writer, user, entry))
     _add_rules(m, opened, data)
     return m.build()
 
@@ -66,11 +66,11 @@ def _add_copies(
 
     rows  group and user of each pair; user and region of each attachment
     """
-    owner, writer, user, at = rows
+    owner, writer, user, entry = rows
     regions = data.opening.shape[1]
     pair, row = np.nonzero(writer[:, None] == user[None, :])
     pair, row, to = np.repeat(pair, regions), np.repeat(row, regions), np.tile(np.arange(regions), len(pair))
-    price = data.price[owner[pair], at[row], to]
+    price = data.price[owner[pair], entry[row], to]
     may = np.isfinite(price)
     pair, row, to = pair[may], row[may], to[may]
     usd = data.volume[owner[pair], writer[pair]] * price[may]

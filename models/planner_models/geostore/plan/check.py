@@ -31,6 +31,7 @@ def check(problem: Geostore, plan: StorePlan) -> Violations:
     """
     state = evaluate(problem, plan)
     _require_times(state)
+    _require_attachments(state)
     return (
         _check_rules(state)
         + _check_goals(state)
@@ -49,6 +50,33 @@ def _require_times(state: Evaluation) -> None:
             raise PlanRejected(
                 f"routes row {row + 1}: {column} is {frame[column].iloc[row]:.6g}, "
                 f"must be {times[user[row]]:.6g}"
+            )
+
+
+def _require_attachments(state: Evaluation) -> None:
+    """Raise PlanRejected where the table of attachments does not say what the routes do."""
+    problem, frame = state.problem, state.plan.attachments
+    if frame is None:
+        return
+    regions, names = problem.region_index, problem.group_index
+    expected: dict[tuple[str, str], str] = {}
+    for members in problem.components:
+        local = [group for group in members.tolist() if len(members) > 1 and state.checks[group] == "local"]
+        for user in [user for group in local for user in problem.users_of[group].tolist()]:
+            key = (str(regions[problem.user_region[user]]), str(names[members[0]]))
+            expected[key] = str(regions[int(np.argmax(state.reads[user]))])
+    stated = {
+        (str(region), str(component)): str(datacenter)
+        for region, component, datacenter in zip(
+            frame["region"], frame["component"], frame["datacenter"], strict=True
+        )
+    }
+    for region, component in sorted({*expected, *stated}):
+        datacenter = expected.get((region, component))
+        if stated.get((region, component)) != datacenter:
+            raise PlanRejected(
+                f"attachments: users of region '{region}' read component '{component}' in "
+                + (f"region '{datacenter}' by the routes" if datacenter else "no region by the routes")
             )
 
 

@@ -103,13 +103,13 @@ METRICS: Final = (
     less("moved_gb", "GB", "data copied to replicas and servers that do not have it", title="data moved"),
     less(
         "max_load",
-        "",
+        "of capacity",
         "largest load of a server of ranges over its capacity; above 1 it refuses operations",
         title="largest load of a server",
     ),
     less(
         "max_load_over_bound",
-        "",
+        "times",
         "the largest load of a server over the least that any placement of these pieces can have",
         title="largest load over its bound",
     ),

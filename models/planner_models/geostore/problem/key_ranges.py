@@ -123,11 +123,11 @@ def _bad_scans(scans: pd.DataFrame, ranges: pd.Index) -> Iterator[str]:
 def _bad_transactions(transactions: pd.DataFrame, ranges: pd.Index) -> Iterator[str]:
     """Yield faults of transactions: unknown ranges, and ranges that one names twice."""
     cells = [text.split(JOIN) for text in transactions["ranges"].astype(str).tolist()]
-    known = set(ranges.tolist())
+    names = set(ranges.tolist())
     unknown = {
-        row: next(name for name in cell if name not in known)
+        row: next(name for name in cell if name not in names)
         for row, cell in enumerate(cells)
-        if not known.issuperset(cell)
+        if not names.issuperset(cell)
     }
     where = file_name(transactions, "transactions")
     yield from describe_rows(
