@@ -161,7 +161,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="best_ranges",
-        title="Best cut into ranges",
+        title="Best cut of ranges",
         decide=sharded.place_best_ranges,
         observe=information.observe,
         mechanism=Mechanism.TRANSPARENCY,

@@ -209,7 +209,7 @@ def _say_until_back(problem: Geostore, loss: RegionLoss) -> list[str]:
         elect = agree(len(loss.elected), "elect")
         parts.append(f"{_groups(problem, loss.elected.tolist())} {elect} another leader")
     if loss.moved_per_s > 0:
-        times = f"{number(loss.after_ms)} ms elsewhere instead of {number(loss.before_ms)}"
+        times = f"{number(loss.after_ms)} ms elsewhere instead of {number(loss.before_ms)} ms"
         late = _say_late(loss.late_per_s, loss.moved_per_s, "until it is back")
         parts.append(f"{_rate(loss.moved_per_s)} take {times}{late}")
     return parts
@@ -233,7 +233,7 @@ def _say_for_good(problem: Geostore, loss: RegionLoss, name: str) -> list[str]:
     gone = _groups(problem, loss.gone.tolist()) if len(loss.gone) else ""
     lead = f"If {name} never comes back, "
     if loss.lost_writes > 0:
-        last = f"its last {number(loss.window_ms)} ms of writes, about {number(loss.lost_writes)}"
+        last = f"its last {number(loss.window_ms)} ms of writes, about {number(loss.lost_writes)} writes"
         return [f"{lead}{gone}{', and ' if gone else ''}{last}, are lost"]
     return [f"{lead}{gone} {agree(len(loss.gone), 'are')} lost"] if gone else []
 

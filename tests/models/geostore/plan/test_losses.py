@@ -39,9 +39,9 @@ def test_figures_of_two_sites() -> None:
 def test_sentences_tell_for_how_long() -> None:
     problem, plan = two_sites()
     text = ". ".join(say_losses(problem, plan))
-    assert "Without Stanford, 2,000 requests/s take 86.5 ms elsewhere instead of 10.75" in text
+    assert "Without Stanford, 2,000 requests/s take 86.5 ms elsewhere instead of 10.75 ms" in text
     assert "beyond their limit until it is back" in text
-    assert "If Stanford never comes back, its last 44.5 ms of writes, about 8.9, are lost" in text
+    assert "If Stanford never comes back, its last 44.5 ms of writes, about 8.9 writes, are lost" in text
     relaxed = ". ".join(say_losses(*two_sites(None)))
     assert "within their limits" in relaxed
 
