@@ -353,7 +353,9 @@ def summarize(name: str, size: Size, seeds: Sequence[Values], *, is_short: bool 
         row: None if math.isnan(means[row]) else means[row] for row in figure.values
     }
     values |= {row: bool(of(means)) for row, of in figure.statements.items()}
-    notes = {row: _note(frame.get(row), size, figure.reasons.get(row, "")) for row in values}
+    notes = {
+        row: _note(frame.get(row), size, "" if is_short else figure.reasons.get(row, "")) for row in values
+    }
     values |= dict.fromkeys(figure.missing)
     notes |= figure.missing
     bars = pd.DataFrame({"design": list(figure.runs), "throughput": [means[label] for label in figure.runs]})
