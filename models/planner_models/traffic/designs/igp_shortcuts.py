@@ -14,7 +14,7 @@ from collections import defaultdict
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -71,7 +71,7 @@ def route(
     return Decision(plan=plan, proof=feasible(), guarantees=frozenset({"demand"}))
 
 
-def _reserved_demands(problem: Traffic) -> np.ndarray:
+def _reserved_demands(problem: Traffic) -> Bools:
     """Return the demands with a setup priority of their own, (K,)."""
     if "setup_priority" not in problem.demands:
         return np.zeros(len(problem.demands), dtype=bool)

@@ -423,7 +423,9 @@ def build_plan(
     if all(path == 1 for stage in stages for _, path in stage):
         groups = [choices.classes[[number for number, _ in stage]] for stage in stages]
         return make_plan(problem, steps_of(problem, groups, drain_s))
-    plans, now, detours = [], problem.now, []
+    plans: list[UpdatePlan] = []
+    detours: list[pd.DataFrame] = []
+    now = problem.now
     for index, stage in enumerate(stages, 1):
         rules = {move: _rules_of(choices, *move) for move in stage}
         detours += [rules[move].assign(stage=float(index)) for move in stage if move[1] != 1]

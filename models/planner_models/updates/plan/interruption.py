@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Bools
+from planner.arrays import Bools, Ints
 from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner.formatting import counted
@@ -95,7 +95,7 @@ def _find_rules(stage: Stage, done: int) -> tuple[pd.DataFrame, int]:
     return pd.concat(rows, ignore_index=True), int(np.maximum(there - needed, 0).sum())
 
 
-def _classes_on_next(problem: Update, entry: np.ndarray, is_stamped: Bools) -> Bools:
+def _classes_on_next(problem: Update, entry: Ints, is_stamped: Bools) -> Bools:
     """Return whether packets of each class enter with the new version, (C,)."""
     slots = problem.slots
     entering = problem.entering & is_stamped[slots.owner]
