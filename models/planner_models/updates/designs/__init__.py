@@ -113,7 +113,7 @@ DESIGNS: Final = (
     ),
     _centrally(
         name="intermediate",
-        title="Over intermediate paths",
+        title="Staged update",
         decide=intermediate_paths.update_over_paths,
         observe=observe_traffic,
         source="Jin et al. 2014 (Dionysus), dependencies of moves; A*: Hart, Nilsson and Raphael 1968",
