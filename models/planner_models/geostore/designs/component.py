@@ -118,7 +118,7 @@ def is_servable(problem: Geostore) -> Bools:
 
 
 def cover_rows(problem: Geostore, group: int, allowed: Bools) -> tuple[Bools, Ints]:
-    """Return the covers of a group: regions, (K, N), and how many of them, (K,), must hold it.
+    """Return the covers of a group: regions, (K, N), and the least number of them with a replica, (K,).
 
     allowed  (users, N) where each of its users may attach
     """

@@ -82,7 +82,7 @@ def _raise_all(value: Floats, slack: Floats) -> Floats:
 @run_small_in_python(max_elements=600)
 @kernel
 def _bound(data: Arrays, state: Ints, prices: Multipliers, attached: Bools) -> float:
-    """Return the bound of prices whose covers have none."""
+    """Return the bound of prices without those of covers."""
     _, value = open_cheapest(data, state, reduced_costs(data, prices))
     return value + attach_cheapest(data, state, prices, attached)
 

@@ -55,7 +55,7 @@ class Arrays(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What is cheapest under prices: replicas, (G, N), and attachments, (I, N)."""
+    """Cheapest replicas, (G, N), and attachments, (I, N), under prices."""
 
     opened: Bools
     attached: Bools

@@ -1,4 +1,4 @@
-"""Groups that depend on each other, with checks of order at the nearest replica of what they depend on.
+"""Groups that depend on each other, with checks of order at the nearest replica.
 
 Each group is placed alone. Where checks elsewhere leave a dependency open, the region gets a replica of the
 group that was checked elsewhere, whose order is then checked locally. That ends: with replicas of all that a
@@ -62,7 +62,7 @@ def keeps_order(problem: Geostore, members: Ints, plans: Sequence[GroupPlan]) ->
 
 
 def _held(problem: Geostore, plans: Sequence[GroupPlan]) -> Bools:
-    """Return where plans have replicas, (G, N)."""
+    """Return the regions with replicas in plans, (G, N)."""
     held = np.zeros((len(problem.groups), len(problem.regions)), dtype=bool)
     for plan in plans:
         held[plan.group] = plan.copies > 0
@@ -70,7 +70,7 @@ def _held(problem: Geostore, plans: Sequence[GroupPlan]) -> Bools:
 
 
 def weak_cost(problem: Geostore, plan: GroupPlan, costs: Costs) -> float:
-    """Return the cost of an eventual or causal group whose users send copies from where they are attached."""
+    """Return the cost of an eventual or causal group with copies from the attachments of its users."""
     users = problem.users_of[plan.group]
     opened = plan.copies > 0
     entry = np.argmax(plan.reads, axis=1)

@@ -1,4 +1,4 @@
-"""Designs that differ in how an ordered keyspace is cut over the servers of a datacenter.
+"""Designs of the cut of an ordered keyspace over the servers of a datacenter.
 
 Groups are placed as by `optimum`; without ranges the plans are the same as its.
 """

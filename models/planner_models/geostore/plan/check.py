@@ -54,7 +54,7 @@ def _require_times(state: Evaluation) -> None:
 
 
 def _require_attachments(state: Evaluation) -> None:
-    """Raise PlanRejected where the table of attachments does not say what the routes do."""
+    """Raise PlanRejected where the table of attachments contradicts the routes."""
     problem, frame = state.problem, state.plan.attachments
     if frame is None:
         return

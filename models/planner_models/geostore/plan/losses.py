@@ -1,4 +1,4 @@
-"""Losses with each region, in words: what stops until it is back, who waits longer, what is lost for good."""
+"""Losses with each region in words: stopped groups, longer waits, and permanent losses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _blocked(state: Evaluation) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionLoss:
-    """What happens without a region.
+    """Effects of the loss of a region.
 
     stopped     groups that cannot be used until it is back
     gone        groups without a replica elsewhere: lost for good, if the region is
@@ -200,7 +200,7 @@ def say_loss(problem: Geostore, loss: RegionLoss) -> list[str]:
 
 
 def _say_until_back(problem: Geostore, loss: RegionLoss) -> list[str]:
-    """Return what happens until a region is back."""
+    """Return the effects of a loss until the region is back."""
     parts = []
     unusable = [*loss.gone.tolist(), *loss.stopped.tolist()]
     if unusable:
@@ -220,7 +220,7 @@ def _rate(per_s: float) -> str:
 
 
 def _say_late(late: float, total: float, until: str) -> str:
-    """Return how many of some requests miss their limit: `, and miss their limit until it is back`."""
+    """Return the share of late requests in words: `, beyond their limit until it is back`."""
     if late <= LEAST_SHARE * total:
         return ", within their limits"
     if late >= (1 - LEAST_SHARE) * total:
@@ -229,7 +229,7 @@ def _say_late(late: float, total: float, until: str) -> str:
 
 
 def _say_for_good(problem: Geostore, loss: RegionLoss, name: str) -> list[str]:
-    """Return what is lost if a region does not come back."""
+    """Return the permanent losses with a region."""
     gone = _groups(problem, loss.gone.tolist()) if len(loss.gone) else ""
     lead = f"If {name} never comes back, "
     if loss.lost_writes > 0:

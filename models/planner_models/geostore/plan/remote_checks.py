@@ -1,4 +1,4 @@
-"""Checks of dependent writes at other datacenters: which there are, what they cost, and what they leave open.
+"""Checks of dependent writes at other datacenters: their rate, cost and gaps.
 
 A replica of a group in a region without one that it depends on checks at the nearest replica of that. This
 keeps order only if both regions are served with all that it depends on by the same replicas
