@@ -361,7 +361,7 @@ class CappedGroups(NamedTuple):
         return np.asarray(self.applies[:, group] & (self.cdn == self.cdn_of[cluster]))
 
     def residual(self, bitrate: Floats, assigned: Ints) -> Floats:
-        """Return what the caps leave beside assigned clients (G, C), (K,), Mbit/s."""
+        """Return the traffic that caps allow beside assigned clients (G, C), (K,), Mbit/s."""
         by_cdn = (self.cdn_of == self.cdn[:, None]).astype(float)
         load = (self.applies * bitrate * (by_cdn @ assigned.T)).sum(axis=1)
         return np.asarray(self.cap_mbps - load)

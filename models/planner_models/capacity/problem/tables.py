@@ -65,7 +65,7 @@ class Modules:
         return np.asarray(np.where(self.leased, same, stays))
 
     def in_force(self, counts: Floats) -> Floats:
-        """Return how many of each module are there in each year, (Y, M), of those paid in each, (Y, M)."""
+        """Return the modules of each kind in each year, (Y, M), of those paid in each, (Y, M)."""
         return np.asarray(np.where(self.leased, counts, np.cumsum(counts, axis=0)))
 
 

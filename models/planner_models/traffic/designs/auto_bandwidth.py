@@ -1,4 +1,4 @@
-"""Reservations whose bandwidth follows the measured traffic, window after window, as routers' auto-bandwidth.
+"""Reservations with bandwidth by the measured traffic, window after window, as routers' auto-bandwidth.
 
 A window is an adjustment interval. At its end the source of each label-switched path compares the traffic
 that it measured with the bandwidth that is reserved. Where they differ by more than a threshold, the path is
@@ -168,7 +168,7 @@ class _Signals:
 
 
 def _read_present(problem: Traffic, plan: Routing | None) -> _Present:
-    """Return the reservations of a plan on the links that are still there, and what was measured then.
+    """Return the reservations of a plan on the remaining links, and the traffic measured then.
 
     A path over a link that is lost is signalled again.
     """

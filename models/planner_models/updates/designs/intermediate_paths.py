@@ -228,7 +228,7 @@ class _Space:
         return cls(choices, [0] * len(choices.classes), choices.link_load.copy(), choices.rules.copy())
 
     def rise(self, number: int, path: int) -> tuple[Ints, Floats]:
-        """Return the links that a move loads more while it lasts, and by how much."""
+        """Return the links with more load during a move, and the rise of each."""
         old, new = self.choices.paths[number][self.state[number]], self.choices.paths[number][path]
         before = dict(zip(old.links.tolist(), old.load.tolist(), strict=True))
         more = new.load - np.array([before.get(link, 0.0) for link in new.links.tolist()])
@@ -250,7 +250,7 @@ class _Space:
         self.rules[self.choices.added_rules(number, self.state[number], path)] += 1
 
     def release(self, number: int, path: int) -> None:
-        """End a move whose space is held: the class has its new path alone."""
+        """End a move: the class has its new path alone."""
         old, new = self.choices.paths[number][self.state[number]], self.choices.paths[number][path]
         after = dict(zip(new.links.tolist(), new.load.tolist(), strict=True))
         less = old.load - np.array([after.get(link, 0.0) for link in old.links.tolist()])
@@ -265,7 +265,7 @@ class _Space:
 
 
 def find_moves(choices: Choices, deadline: Deadline) -> _Found:
-    """Return moves of single classes, and what is proven of their number.
+    """Return moves of single classes, and the bound on their number.
 
     Direct moves in some order come first. Where they get stuck, few classes are searched by A*, and of many
     a blocked one makes way over an intermediate path, again and again.
@@ -318,7 +318,7 @@ def _move_greedily(choices: Choices, deadline: Deadline, *, with_others: bool) -
 def _make_way(
     choices: Choices, space: _Space, blocked: list[int], detoured: set[int], deadline: Deadline
 ) -> Move | None:
-    """Return the move to another path that frees most of what blocked classes lack; None for none."""
+    """Return the move to another path that frees most space for blocked classes; None for none."""
     lack: dict[int, float] = {}
     for number in blocked:
         links, more = space.rise(number, 1)

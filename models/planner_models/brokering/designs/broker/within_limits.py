@@ -92,7 +92,7 @@ class _Arcs:
         )
 
     def without(self, clients: Ints) -> _Arcs:
-        """Return what is left when some clients, (V,), are assigned."""
+        """Return the remaining program after the assignment of some clients, (V,)."""
         loads = np.bincount(self.cluster, weights=clients * self.mbps, minlength=len(self.capacity_mbps))
         of_group = np.bincount(self.group, weights=clients, minlength=len(self.count)).astype(np.int64)
         used: Floats = self.on_limit @ clients
@@ -107,7 +107,7 @@ class _Arcs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Ranked:
-    """Solution of the three ranks: clients (V,), shed clients and lack of floors, and what bounds them."""
+    """Solution of the three ranks: clients (V,), shed clients and lack of floors, with their bounds."""
 
     clients: Floats
     shed: float
@@ -195,7 +195,7 @@ def _solve_ranks(arcs: _Arcs, options: Options, deadline: Deadline, *, integer: 
 
 
 def _read(arcs: _Arcs, solution: Solution, *, is_proven: bool, shed_bound: float) -> _Ranked:
-    """Return a solution of the program with what it sheds and lacks."""
+    """Return a solution of the program with its shed clients and lack of floors."""
     assert solution.x is not None
     variables, groups = len(arcs.group), len(arcs.count)
     return _Ranked(
@@ -249,7 +249,7 @@ def build_model(problem: Brokering, transport: TransportationProblem, *, sheds: 
 
 
 def price_limits(problem: Brokering, transport: TransportationProblem) -> tuple[Floats, Floats] | None:
-    """Return what 1 Mbit/s more of each cap and of each floor changes in the objective, (K,) each.
+    """Return the change of the objective by 1 Mbit/s more of each cap and of each floor, (K,) each.
 
     None where not all clients and floors can be served. Of divisible clients, by duality.
     """
