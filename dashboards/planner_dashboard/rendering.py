@@ -192,12 +192,15 @@ def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -
     """Show the first rows of each data frame, with its number of rows; `if_empty` where none has any."""
     if not any(count for _, count in frames.values()):
         st.caption(if_empty)
-    for name, (frame, count) in frames.items():
+    for table, (frame, count) in frames.items():
         if count:
             is_cut = len(frame) < count
             st.caption(
-                f"{column_label(name)}, "
+                f"{column_label(table)}, "
                 + (f"the first {counted_of(len(frame), count, 'rows')}" if is_cut else counted(count, "rows"))
             )
-            labels = {column: column_label(column) for column in map(str, frame.columns)}
-            st.dataframe(frame, hide_index=True, column_config=labels)
+            st.dataframe(
+                frame,
+                hide_index=True,
+                column_config={name: column_label(name) for name in map(str, frame.columns)},
+            )
