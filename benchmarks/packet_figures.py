@@ -85,7 +85,10 @@ def select_seeds(rows: pd.DataFrame, figure: str, size: Size) -> pd.DataFrame:
 
 def summarize_rows(figure: str, size: Size, rows: pd.DataFrame) -> TargetValues:
     """Return the means of rows over seeds."""
-    seeds = [of_seed.set_index("name")["value"].to_dict() for _, of_seed in rows.groupby("seed")]
+    seeds = [
+        dict(zip(of_seed["name"].tolist(), of_seed["value"].tolist(), strict=True))
+        for _, of_seed in rows.groupby("seed")
+    ]
     return summarize(figure, size, seeds)
 
 

@@ -348,7 +348,7 @@ def run_seed(name: str, size: Size, seed: int) -> dict[str, float]:
 def summarize(name: str, size: Size, seeds: Sequence[Values], *, is_short: bool = False) -> TargetValues:
     """Return the means over seeds with their standard errors in notes; `is_short` for no verdicts."""
     figure, frame = FIGURES[name], pd.DataFrame(list(seeds))
-    means = {label: _mean(column) for label, column in frame.items()}
+    means = {str(label): _mean(column) for label, column in frame.items()}
     values: dict[str, float | bool | None] = {
         row: None if math.isnan(means[row]) else means[row] for row in figure.values
     }

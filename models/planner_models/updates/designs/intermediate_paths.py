@@ -16,9 +16,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -35,6 +34,9 @@ from planner_models.updates.designs.decision import ALWAYS
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, steps_of
 from planner_models.updates.plan.plan import UpdatePlan, join_stages, make_plan, make_stage
 from planner_models.updates.problem.problem import Update
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 DEFAULT_TIME_LIMIT_S: Final = 20.0
 MOST_STATES: Final = 200_000
@@ -183,6 +185,8 @@ class Choices:
 
     def _simple_paths(self, start: int, end: int) -> list[tuple[int, ...]]:
         """Return the shortest simple paths by delay between two switches, more than are needed."""
+        import networkx as nx  # slow to import
+
         key = start, end
         if key not in self._by_ends:
             graph = self._graph
@@ -192,6 +196,8 @@ class Choices:
 
     @cached_property
     def _graph(self) -> nx.DiGraph:
+        import networkx as nx
+
         delay = self.problem.links["delay_ms"].to_numpy(float) + LEAST_DELAY_MS
         graph = nx.DiGraph()
         graph.add_weighted_edges_from(
@@ -444,6 +450,9 @@ def _rules_of(choices: Choices, number: int, path: int) -> pd.DataFrame:
     problem = choices.problem
     name = problem.class_index[choices.classes[number]]
     if path == 1:
-        return problem.next.loc[problem.next["class"] == name, ["class", "switch", "next_hop", "share"]]
+        rules: pd.DataFrame = problem.next.loc[
+            problem.next["class"] == name, ["class", "switch", "next_hop", "share"]
+        ]
+        return rules
     nodes = problem.switch_index[list(choices.paths[number][path].nodes)]
     return pd.DataFrame({"class": name, "switch": nodes[:-1], "next_hop": nodes[1:], "share": 1.0})
