@@ -56,14 +56,13 @@ class Canvas:
 
     def text(
         self, x: float, y: float, text: str, *, anchor: str = "start", colour: str = TEXT, bold: bool = False,
-        size: float = SIZE, turned: bool = False,
+        size: float = SIZE,
     ) -> None:  # fmt: skip
         """Write a text with its baseline at y."""
         weight = ' font-weight="600"' if bold else ""
-        turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
         self.shapes.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}"'
-            f"{weight}{turn}>{escape(_plain(text))}</text>"
+            f"{weight}>{escape(_plain(text))}</text>"
         )
 
     def line(

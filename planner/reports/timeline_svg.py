@@ -67,7 +67,7 @@ def timeline_svg(
         parts.append(text_element(0, 34, drawing.title, 16, palette["ink"], weight=650))
     if legend and 1 < len(whats) <= len(palette["groups"]):
         parts += _colour_key(drawing.what, colour, palette, width)
-    parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
+    parts += _time_axis((first, last), gutter, pixels, (top, bottom), drawing.unit, palette, width)
     parts += bars.in_lanes(frame, others, has_others=before is not None)
     parts += bars.lane_names()
     name = f"{drawing.title}: {counted(len(frame), 'activities')} in {counted(len(lanes), 'lanes')}"
@@ -168,8 +168,7 @@ def _colour_key(what: str, colour: Mapping[str, str], palette: Palette, width: f
 
 
 def _time_axis(
-    first: float,
-    last: float,
+    times: tuple[float, float],
     gutter: float,
     pixels: float,
     between: tuple[float, float],
@@ -178,7 +177,7 @@ def _time_axis(
     width: float,
 ) -> Iterator[str]:
     """Yield lines at round times from the top of the lanes to their bottom, and the times below them."""
-    top, bottom = between
+    (first, last), (top, bottom) = times, between
     rough = TICK_DISTANCE / pixels
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(ratio * power for ratio in (1, 2, 5, 10) if ratio * power >= rough)

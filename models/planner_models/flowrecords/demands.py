@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -299,13 +299,10 @@ def find_demands(
     report = _report(
         records,
         rate,
-        piece_octets,
-        pieces,
+        np.bincount(pieces.record, weights=piece_octets, minlength=len(records)).astype(float),
         source,
         target,
-        removed,
-        repeated,
-        float(octets.sum()),
+        _Octets(total=float(octets.sum()), removed=removed, repeated=repeated),
         len(files),
     )
     _require_prefixes(report, cleaning)
@@ -425,19 +422,24 @@ def _covered(records: FlowRecords, buckets: Buckets) -> Floats:
     return np.where(covered > 0, covered, buckets.length_s)
 
 
+class _Octets(NamedTuple):
+    """Octets of all records, of those left out, and of those that a second exporter reported again."""
+
+    total: float
+    removed: float
+    repeated: float
+
+
 def _report(
     records: FlowRecords,
     rate: Ints,
-    piece_octets: Floats,
-    pieces: Pieces,
+    by_record: Floats,
     source: Ints,
     target: Ints,
-    removed: float,
-    repeated: float,
-    total: float,
+    amounts: _Octets,
     files: int,
 ) -> Report:
-    by_record = np.bincount(pieces.record, weights=piece_octets, minlength=len(records))
+    """Return the report on records, with the octets (R,) of each that are counted."""
     is_mapped = (source != NO_NODE) & (target != NO_NODE)
     is_local = is_mapped & (source == target)
     without: dict[str, float] = {}
@@ -458,9 +460,9 @@ def _report(
     return Report(
         records=len(records),
         files=files,
-        octets=total,
-        removed=removed,
-        repeated=repeated,
+        octets=amounts.total,
+        removed=amounts.removed,
+        repeated=amounts.repeated,
         mapped=float(by_record[is_mapped & ~is_local].sum()),
         local=float(by_record[is_local].sum()),
         dropped=float(by_record[~is_mapped].sum()),

@@ -9,7 +9,7 @@ Source: Shue, Freedman, Shaikh 2013 (Pisces), 3 and 4.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -61,12 +61,19 @@ Slack = Annotated[
 ]
 
 
+class _Discipline(NamedTuple):
+    """Order in which a node serves requests, and how routers choose replicas."""
+
+    queueing: str
+    replica_choice: str = EVEN
+
+
 def serve_first_come(
     problem: SharedStore, *, seed: Seed = 0, previous: Previous = None, options: Options = Options()
 ) -> Decision[Sharing]:
     """Serve requests first come, first served, over uniform placement: an unmodified store."""
     problem = start_from(problem, previous)
-    return _run(problem, _place_alike(problem, seed), None, FIRST_COME, EVEN, options)
+    return _run(problem, _place_alike(problem, seed), None, _Discipline(FIRST_COME), options)
 
 
 def queue_fairly(
@@ -79,8 +86,7 @@ def queue_fairly(
         problem,
         replicas,
         spread_evenly(contract_kops(problem), find_present(problem, replicas)),
-        FAIR_QUEUING,
-        EVEN,
+        _Discipline(FAIR_QUEUING),
         options,
     )
 
@@ -92,7 +98,7 @@ def queue_by_weight(
     problem = start_from(problem, previous)
     replicas = _place_alike(problem, seed)
     weight = np.where(find_present(problem, replicas), flat_weights(problem)[:, None], 0.0)
-    return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
+    return _run(problem, replicas, weight, _Discipline(FAIR_QUEUING), options)
 
 
 def limit_rates(
@@ -108,7 +114,7 @@ def limit_rates(
     each = contract_kops(problem) / np.maximum(count, 1)
     limit = each[problem.tenant[replicas.partition]]
     weight = sum_by_node(problem, replicas, limit)
-    return _run(problem, replicas, weight, LIMITS, EVEN, options, limit)
+    return _run(problem, replicas, weight, _Discipline(LIMITS), options, limit)
 
 
 def place_fairly(
@@ -122,8 +128,7 @@ def place_fairly(
         problem,
         replicas,
         spread_evenly(contract_kops(problem), find_present(problem, replicas)),
-        FAIR_QUEUING,
-        EVEN,
+        _Discipline(FAIR_QUEUING),
         options,
     )
 
@@ -140,7 +145,7 @@ def swap(
         replicas,
         demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions))),
     )
-    return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
+    return _run(problem, replicas, weight, _Discipline(FAIR_QUEUING), options)
 
 
 def exchange_by_flow(
@@ -151,7 +156,9 @@ def exchange_by_flow(
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     demand = demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions)))
-    return _run(problem, replicas, allocate_by_flow(problem, replicas, demand), FAIR_QUEUING, EVEN, options)
+    return _run(
+        problem, replicas, allocate_by_flow(problem, replicas, demand), _Discipline(FAIR_QUEUING), options
+    )
 
 
 def select_replicas(
@@ -163,7 +170,7 @@ def select_replicas(
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, deadline=deadline)
+    return _run(problem, replicas, weight, _Discipline(FAIR_QUEUING, WINDOWS), options, deadline=deadline)
 
 
 def combine(
@@ -192,7 +199,7 @@ def combine(
         )
         split = served.split
         weight = allocate(problem, replicas, demand_at_nodes(problem, replicas, split))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, deadline=deadline)
+    return _run(problem, replicas, weight, _Discipline(FAIR_QUEUING, WINDOWS), options, deadline=deadline)
 
 
 def tell_window_time(problem: SharedStore, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
@@ -303,8 +310,7 @@ def _run(
     problem: SharedStore,
     replicas: Replicas,
     weight: Floats | None,
-    queueing: str,
-    replica_choice: str,
+    discipline: _Discipline,
     options: Options,
     limits: Floats | None = None,
     deadline: Deadline = NEVER,
@@ -316,12 +322,18 @@ def _run(
         replicas,
         split_evenly(replicas, len(problem.partitions)),
         local,
-        queueing=queueing,
-        replica_choice=replica_choice,
+        queueing=discipline.queueing,
+        replica_choice=discipline.replica_choice,
         most_kops=limits,
         deadline=deadline,
     )
     return decide(
-        problem, replicas, served, local, options=options, queueing=queueing, replica_choice=replica_choice,
+        problem,
+        replicas,
+        served,
+        local,
+        options=options,
+        queueing=discipline.queueing,
+        replica_choice=discipline.replica_choice,
         backend="steady state",
-    )  # fmt: skip
+    )

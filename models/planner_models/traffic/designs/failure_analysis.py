@@ -189,8 +189,7 @@ class Reconvergence:
                     shed=float(solution.disconnected[s]) + float(kept_back.sum()),
                     admitted=float(solution.admitted[s]),
                     overloaded_links=int(solution.overloaded_links[s]),
-                    fullest=fullest,
-                    busiest=labels[busiest] if busiest >= 0 else None,
+                    fullest=(labels[busiest] if busiest >= 0 else None, fullest),
                     concurrent_flow=1 / fullest if sent > 0 and fullest > 0 else None,
                     min_rate_share=float(solution.min_share[s]) if sent > 0 else None,
                 )
@@ -291,8 +290,10 @@ class FixedPlan:
             shed=float(shed.sum()),
             admitted=admitted,
             overloaded_links=0 if use is None else int((use > 1 + TOLERANCE).sum()),
-            fullest=None if use is None else float(use.max(initial=0.0)),
-            busiest=problem.link_labels[busiest] if use is not None and use.any() else None,
+            fullest=(
+                problem.link_labels[busiest] if use is not None and use.any() else None,
+                None if use is None else float(use.max(initial=0.0)),
+            ),
         )
 
     def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:

@@ -224,8 +224,10 @@ class Reoptimization:
             shed=offered - arrives if offered - arrives > GAP * offered else 0.0,
             admitted=None,
             overloaded_links=int((use > 1 + TOLERANCE).sum()),
-            fullest=float(use[busiest]) if busiest >= 0 else 0.0,
-            busiest=self.problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
+            fullest=(
+                self.problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
+                float(use[busiest]) if busiest >= 0 else 0.0,
+            ),
         )
         return replace(outcome, figures={**outcome.figures, "bound_mbps": max(bound, arrives)})
 

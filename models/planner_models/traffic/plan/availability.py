@@ -153,11 +153,15 @@ def outcome_of(
     shed: float,
     admitted: float | None,
     overloaded_links: int,
-    fullest: float | None,
-    busiest: str | None,
+    fullest: tuple[str | None, float | None],
     **others: float | None,
 ) -> FailureOutcome:
-    """Return the outcome of one failure, traffic in Mbit/s; `others` are further metrics."""
+    """Return the outcome of one failure, traffic in Mbit/s.
+
+    fullest  the link of the largest utilization, which is none where nothing is sent, and that utilization
+    others   further metrics
+    """
+    busiest, utilization = fullest
     metrics = {
         "delivered_mbps": delivered,
         "offered_mbps": offered,
@@ -165,7 +169,7 @@ def outcome_of(
         "lost_mbps": max(lost, 0.0),
         "shed_mbps": shed if shed > 1e-12 * offered else 0.0,
         "overloaded_links": float(overloaded_links),
-        "max_utilization": fullest,
+        "max_utilization": utilization,
         **others,
     }
     figures = {"links_over": float(overloaded_links)}
@@ -174,7 +178,9 @@ def outcome_of(
     return FailureOutcome(
         metrics=metrics,
         figures=figures,
-        busiest=None if busiest is None or fullest is None else (busiest.replace("->", " → "), 100 * fullest),
+        busiest=None
+        if busiest is None or utilization is None
+        else (busiest.replace("->", " → "), 100 * utilization),
     )
 
 

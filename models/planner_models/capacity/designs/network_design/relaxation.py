@@ -155,11 +155,13 @@ class FlowRowSeparator:
         for divisor in np.unique(size):
             # sets of the commodities that send most of their traffic here, and single ones
             added += self._add_most_violated(
-                row, kinds, counts, divisor, order, total, remainder, is_set=True
+                row, kinds, counts, divisor, order, (total, remainder), is_set=True
             )
             single = self.rate[order] - instance.installed[edge]
             alone = self.rate[order] - flow[order]
-            added += self._add_most_violated(row, kinds, counts, divisor, order, single, alone, is_set=False)
+            added += self._add_most_violated(
+                row, kinds, counts, divisor, order, (single, alone), is_set=False
+            )
         return added
 
     def _add_most_violated(
@@ -169,15 +171,15 @@ class FlowRowSeparator:
         counts: Floats,
         divisor: float,
         order: Ints,
-        total: Floats,
-        remainder: Floats,
+        traffic: tuple[Floats, Floats],
         *,
         is_set: bool,
     ) -> int:
         """Add the most violated row of sets of commodities, or all violated rows of single ones.
 
-        total, rest  (Q,) traffic of a set beyond what is installed, and what of it takes other links
+        traffic  (Q,) of a set beyond what is installed, and (Q,) what of it takes other links
         """
+        total, remainder = traffic
         needed = total / divisor
         rounded_up = np.ceil(needed - TOLERANCE * np.maximum(1.0, np.abs(needed)))
         fraction = needed - (rounded_up - 1.0)
