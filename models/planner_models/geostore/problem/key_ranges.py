@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,21 +14,29 @@ from planner.errors import did_you_mean
 from planner_models.geostore.problem.schema import JOIN
 from planner_models.geostore.shards.keyspace import NO_SERVER, Accesses, Keyspace, Weights
 
-if TYPE_CHECKING:
-    from planner_models.geostore.problem.problem import Geostore
+
+class KeyTables(NamedTuple):
+    """Tables of an ordered keyspace; None for a table that a problem does not have."""
+
+    ranges: pd.DataFrame | None
+    servers: pd.DataFrame | None
+    scans: pd.DataFrame | None
+    transactions: pd.DataFrame | None
 
 
-def read_keyspace(problem: Geostore) -> Keyspace | None:
-    """Return the ranges, servers, scans and transactions of a problem; None for a problem without ranges."""
-    ranges, servers = problem.ranges, problem.servers
+def read_keyspace(tables: KeyTables, *, message_weight: float, move_weight: float) -> Keyspace | None:
+    """Return the ranges, servers, scans and transactions of tables; None where there are no ranges.
+
+    message_weight  of the messages of all transactions
+    move_weight     of moving all ranges
+    """
+    ranges, servers = tables.ranges, tables.servers
     if ranges is None or servers is None or not len(ranges):
         return None
     index = pd.Index(ranges["range"])
     gb = ranges["size_gb"].to_numpy(float)
-    accesses = _read_transactions(problem.transactions, index)
-    scans = (
-        problem.scans if problem.scans is not None else pd.DataFrame({"first": [], "last": [], "per_s": []})
-    )
+    accesses = _read_transactions(tables.transactions, index)
+    scans = pd.DataFrame({"first": [], "last": [], "per_s": []}) if tables.scans is None else tables.scans
     rate = float(accesses.per_s.sum())
     return Keyspace(
         kops=ranges["kops"].to_numpy(float),
@@ -41,8 +49,8 @@ def read_keyspace(problem: Geostore) -> Keyspace | None:
         transactions=accesses,
         today=_read_today(ranges, pd.Index(servers["server"])),
         weights=Weights(
-            messages=problem.term("message_weight") / rate if rate > 0 else 0.0,
-            move_gb=problem.term("move_weight") / gb.sum() if gb.sum() > 0 else 0.0,
+            messages=message_weight / rate if rate > 0 else 0.0,
+            move_gb=move_weight / gb.sum() if gb.sum() > 0 else 0.0,
         ),
     )
 
@@ -67,11 +75,11 @@ def _read_transactions(frame: pd.DataFrame | None, ranges: pd.Index) -> Accesses
     )
 
 
-def report_key_ranges(problem: Geostore) -> Iterator[str]:
+def report_key_ranges(tables: KeyTables) -> Iterator[str]:
     """Yield faults of ranges, servers, scans and transactions."""
-    missing = [*_missing_tables(problem)]
+    missing = [*_missing_tables(tables)]
     yield from missing
-    ranges, servers = problem.ranges, problem.servers
+    ranges, servers = tables.ranges, tables.servers
     if missing or ranges is None or servers is None or not len(ranges):
         return
     index = pd.Index(ranges["range"])
@@ -80,13 +88,13 @@ def report_key_ranges(problem: Geostore) -> Iterator[str]:
         yield from report_unknown_names(placed, "ranges", "server", pd.Index(servers["server"]), "no server")
     if not ranges["kops"].sum() > 0:
         yield f"{file_name(ranges, 'ranges')}: kops are all 0, some range must have load"
-    if problem.scans is not None:
-        yield from _bad_scans(problem.scans, index)
-    if problem.transactions is not None:
-        yield from _bad_transactions(problem.transactions, index)
+    if tables.scans is not None:
+        yield from _bad_scans(tables.scans, index)
+    if tables.transactions is not None:
+        yield from _bad_transactions(tables.transactions, index)
 
 
-def _missing_tables(problem: Geostore) -> Iterator[str]:
+def _missing_tables(tables: KeyTables) -> Iterator[str]:
     """Yield tables with rows that need another table which has none."""
     for name, other in (
         ("ranges", "servers"),
@@ -94,7 +102,7 @@ def _missing_tables(problem: Geostore) -> Iterator[str]:
         ("scans", "ranges"),
         ("transactions", "ranges"),
     ):
-        frame, needed = getattr(problem, name), getattr(problem, other)
+        frame, needed = getattr(tables, name), getattr(tables, other)
         if frame is not None and len(frame) and (needed is None or not len(needed)):
             yield f"{file_name(frame, name)}: has rows, which need a table {other}"
 

@@ -24,7 +24,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
-from planner_models.geostore.problem.key_ranges import read_keyspace, report_key_ranges
+from planner_models.geostore.problem.key_ranges import KeyTables, read_keyspace, report_key_ranges
 from planner_models.geostore.problem.routes import (
     asymmetric_share,
     find_too_fast,
@@ -82,7 +82,7 @@ class Geostore:
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
         if not faults:
-            faults += [*self._bad_names(), *report_key_ranges(self)]
+            faults += [*self._bad_names(), *report_key_ranges(self._key_tables)]
         if not faults:
             faults += [*self._bad_servers(), *self._bad_links(), *self._bad_groups(), *self._bad_depends()]
         if faults:
@@ -347,7 +347,15 @@ class Geostore:
     @cached_property
     def keyspace(self) -> Keyspace | None:
         """The ordered keyspace of the tables ranges, servers, scans and transactions; None for none."""
-        return read_keyspace(self)
+        return read_keyspace(
+            self._key_tables,
+            message_weight=self.term("message_weight"),
+            move_weight=self.term("move_weight"),
+        )
+
+    @property
+    def _key_tables(self) -> KeyTables:
+        return KeyTables(self.ranges, self.servers, self.scans, self.transactions)
 
     # --- protocol ---------------------------------------------------------------------------
 
