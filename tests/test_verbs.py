@@ -146,6 +146,7 @@ DURATIONS: dict[str, dict[str, Any]] = {
     "flowtables": {},
     "geostore": {"histories": 2, "operations": 5},
     "livevideo": {"until_s": 6.0},
+    "membership": {"years": 2},
     "multicast": {"duration_s": 5.0},
     "traffic": {"until_s": 0.05, "warm_up_s": 0.02},
     "updates": {"runs": 2},

@@ -307,13 +307,19 @@ NAMING: Final = Table(
             "partitions in a month that cut more than one host", at_least=0, at_most=1e5, least=1e-9
         ),
         "ports_per_cut": number(
-            "ports to switches that a partition cuts", at_least=1, at_most=1_000, whole=True, default=1.0
+            "ports to switches that a partition cuts",
+            at_least=1,
+            at_most=1_000,
+            whole=True,
+            optional=True,
+            default=1.0,
         ),
         "retries": number(
             "switches that refuse rules in a partition, so that it is enforced again",
             at_least=0,
             at_most=1_000,
             whole=True,
+            optional=True,
             default=0.0,
         ),
     },
