@@ -13,21 +13,31 @@ Lines that show times are not compared, and those about compiling, which a slow 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 ROOT: Final = Path(__file__).parents[1]
 WIDTH: Final = 84
 """Letters of a line of output."""
+os.environ["COLUMNS"] = str(WIDTH)  # before planner is imported
+run_planner = import_module("planner.cli").main
+for _module in (
+    "planner.cli.application",
+    "planner.cli.running",
+    "planner.runs.evaluation",
+    "planner.reports.terminal",
+):
+    import_module(_module)
 FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE: Final = re.compile(r"`([\w./-]+\.(?:toml|csv))`[^`]*$")
 MARKS: Final = ("<!-- output -->", "<!-- output varies -->")
@@ -140,21 +150,44 @@ def steps(text: str) -> Iterator[tuple[str, str] | str | Shown]:
 
 
 def run(command: str, folder: Path) -> str:
-    """Return the output of a command, messages and answer, as on a terminal of WIDTH letters."""
-    result = subprocess.run(
-        [sys.executable, "-m", "planner", *shlex.split(command)[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": str(WIDTH), "PYTHONUNBUFFERED": "1"},
-        check=False,
-    )
+    """Return the output of a command, messages and answer, as on a terminal of WIDTH letters.
+
+    The command runs in a fork of this process, which has imported planner: an import takes a second.
+    """
+    with tempfile.TemporaryFile() as output:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            _run_in_fork(shlex.split(command)[1:], folder, output.fileno())
+        os.waitpid(child, 0)
+        output.seek(0)
+        text = output.read().decode("utf-8")
     lines: list[str] = []
-    for line in result.stdout.splitlines():
+    for line in text.splitlines():
         if not line.strip().lower().startswith("compiling"):
             lines += textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line.rstrip()]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _run_in_fork(words: list[str], folder: Path, output: int) -> NoReturn:
+    """Run a command with its output, without buffers, in an open file; end this process."""
+    code = 1
+    try:
+        os.chdir(folder)
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(os.fdopen(stream, "wb", 0), encoding="utf-8", write_through=True)
+            for stream in (1, 2)
+        )
+        sys.argv = ["planner", *words]
+        run_planner()
+        code = 0
+    except SystemExit:
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def excerpt(shown: Shown, output: str) -> str:
