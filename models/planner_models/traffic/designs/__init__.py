@@ -281,7 +281,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="igp_shortcuts",
-        title="IGP shortcuts over reservations",
+        title="Reservation with IGP shortcuts",
         decide=igp_shortcuts.route,
         observe=observe_reports,
         mechanism=Mechanism.TRANSPARENCY,
