@@ -28,7 +28,7 @@ def test_a_link_fails_in_time_and_two_designs_are_played(page: Any, address: str
     page.wait_for_timeout(2000)
     pages.press(page, "Add an event")
     pages.press(page, "Add", exact=True)
-    page.get_by_role("button", name="failed from 2").wait_for()
+    page.get_by_role("button", name="failed from window 2").wait_for()
     pages.press(page, "Run")
     page.locator("canvas[role=application]").nth(1).wait_for()
     assert "in the mean of 4 windows" in pages.verdict(page)
