@@ -436,7 +436,7 @@ def wake_pair(ints: Ints, reals: Floats, layout: Layout, pair: int) -> None:
             send_from_host(ints, reals, layout, ints[layout.host + flow])
 
 
-@run_small_in_python(max_elements=200_000, max_s=3.0)
+@run_small_in_python(max_elements=200_000, max_s=5.0)
 @kernel_without_allocation
 def advance(  # noqa: C901
     ints: Ints,
