@@ -90,11 +90,8 @@ def assign_in_shares(
     """
     counts = divide_clients(problem, by, brokers, deal_seed)
     demand_mbps = np.array([float((count * problem.bitrate_mbps).sum()) for count in counts])
-    no_background = np.zeros(len(problem.clusters))
     problems = [
-        problem.with_client_counts(count).with_clusters(
-            capacity_mbps=share * problem.residual_mbps, background_mbps=no_background
-        )
+        _with_capacity(problem, count, share * problem.residual_mbps)
         for count, share in zip(counts, demand_mbps / max(demand_mbps.sum(), 1e-12), strict=True)
     ]
     guarantees = None if problem.limits is None else assignment.WITHOUT_LIMITS
@@ -187,16 +184,20 @@ def _assign_round(
     counts    clients of each group, by broker
     promised  (brokers, C) Mbit/s
     """
-    no_background = np.zeros(promised.shape[1])
     return [
         assignment.assign(
-            problem.with_client_counts(count).with_clusters(
-                capacity_mbps=own_capacity, background_mbps=no_background
-            ),
+            _with_capacity(problem, count, capacity_mbps),
             options=_with_share_of_time(options, deadline, ROUNDS_AHEAD * len(promised)),
         )
-        for count, own_capacity in zip(counts, promised, strict=True)
+        for count, capacity_mbps in zip(counts, promised, strict=True)
     ]
+
+
+def _with_capacity(problem: Brokering, count: Ints, capacity_mbps: Floats) -> Brokering:
+    """Return the problem of one broker or market: its clients, (R,), and its part of the clusters, (C,)."""
+    background_mbps = np.zeros(len(problem.clusters))
+    clients = problem.with_client_counts(count)
+    return clients.with_clusters(capacity_mbps=capacity_mbps, background_mbps=background_mbps)
 
 
 def _with_share_of_time(options: Options, deadline: Deadline, decisions: int) -> Options:
