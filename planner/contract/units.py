@@ -37,6 +37,9 @@ class Unit:
 DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 NAMES: Final = {"": "", "k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta", "E": "exa"}
+DAY_S: Final = 86_400.0
+MONTH_S: Final = 30 * DAY_S
+"""Seconds of a month of 30 days, as bills and rates of failures count it."""
 TIMES: Final = {
     "ns": (Fraction(1, 10**9), "nanosecond"),
     "us": (Fraction(1, 10**6), "usec µs μs microsecond"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS
+from planner.contract.units import DAY_S
 from planner.errors import InputError
 from planner_models.flowrecords.blocks import open_expanded
 from planner_models.flowrecords.captures import is_capture, read_capture
@@ -23,7 +24,6 @@ from planner_models.flowrecords.text_records import read_text_records, text_form
 
 BEGIN_BYTES: Final = 1 << 16
 MAX_RECORDS: Final = 20_000_000
-DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)

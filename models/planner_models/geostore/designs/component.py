@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.units import MONTH_S
 from planner_models.geostore.designs.cover_number import cover_number
 from planner_models.geostore.problem.costs import (
     load_factor,
@@ -18,7 +19,7 @@ from planner_models.geostore.problem.costs import (
     version_gb,
     write_metadata,
 )
-from planner_models.geostore.problem.problem import MONTH_S, Geostore
+from planner_models.geostore.problem.problem import Geostore
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,12 +10,13 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
+from planner.contract.units import MONTH_S
 from planner.errors import PlanRejected
 from planner_models.geostore.plan.key_shards import carried_share, read_shards
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.plan.remote_checks import RemoteChecks, find_checks, find_open_gaps
 from planner_models.geostore.problem import costs
-from planner_models.geostore.problem.problem import MONTH_S, Geostore
+from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.problem.schema import JOIN, STRONG
 from planner_models.geostore.protocol.views import Gap
 from planner_models.geostore.shards.sharding import Sharding

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, less, more
+from planner.contract.units import MONTH_S
 from planner.formatting import amount
 from planner_models.geostore.plan.check import can_keep_limits
 from planner_models.geostore.plan.evaluation import Evaluation, evaluate
@@ -15,7 +16,7 @@ from planner_models.geostore.plan.key_shards import measure_shards
 from planner_models.geostore.plan.losses import measure_losses, say_losses
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem import costs
-from planner_models.geostore.problem.problem import MONTH_S, Geostore
+from planner_models.geostore.problem.problem import Geostore
 from planner_models.geostore.shards.sharding import moved_gb, split_keyspace
 
 MILLION: Final = 1e6

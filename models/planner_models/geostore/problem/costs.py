@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner_models.geostore.problem.problem import BYTES_PER_GB, MONTH_S, Geostore
+from planner.contract.units import MONTH_S
+from planner_models.geostore.problem.problem import BYTES_PER_GB, Geostore
 
 
 def is_causal(classes: Sequence[str]) -> Bools:

@@ -22,6 +22,7 @@ from planner.contract.tables import (
     shorten_faults,
     validate_fields,
 )
+from planner.contract.units import MONTH_S
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
 from planner_models.geostore.problem.key_ranges import KeyTables, read_keyspace, report_key_ranges
@@ -41,7 +42,6 @@ from planner_models.geostore.problem.schema import (
 from planner_models.geostore.shards.keyspace import Keyspace
 from planner_models.networks.nodes import find_names
 
-MONTH_S = 30 * 24 * 3600.0
 BYTES_PER_GB = 1e9
 WEAK = ("eventual", "causal")
 log = logging.getLogger(__name__)

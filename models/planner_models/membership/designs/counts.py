@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.units import MONTH_S
 from planner.search.deadline import NEVER, Deadline
 from planner_models.membership.plan.availability import (
     LiveTable,
@@ -21,7 +22,7 @@ from planner_models.membership.plan.availability import (
     convolve,
     live_at_leaf,
 )
-from planner_models.membership.problem.tree import MONTH_S, SiteTree
+from planner_models.membership.problem.tree import SiteTree
 
 GAP: Final = 2e-5
 """Relative difference of the first values up to which a choice is no better."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from planner.arrays import Bools, Floats
+from planner.contract.units import MONTH_S
 from planner.errors import InputError
 from planner.search.deadline import NEVER
 from planner_models.membership.designs.placement import LeaderSearch
 from planner_models.membership.designs.planned import make_search
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.tree import MONTH_S, SiteTree
+from planner_models.membership.problem.tree import SiteTree
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo

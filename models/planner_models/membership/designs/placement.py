@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.units import MONTH_S
 from planner.search.deadline import NEVER, Deadline
 from planner_models.membership.designs.counts import (
     GAP,
@@ -29,7 +30,6 @@ from planner_models.membership.designs.counts import (
 from planner_models.membership.plan.watching import false_alarm_rates, paused_alarms
 from planner_models.membership.problem.problem import Membership, Service, Watcher
 from planner_models.membership.problem.schema import HEARTBEAT
-from planner_models.membership.problem.tree import MONTH_S
 
 LONGEST_TIMEOUT_S: Final = 60.0
 STEP: Final = 1.05

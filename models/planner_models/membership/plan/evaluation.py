@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.arrays import Bools, Floats
+from planner.contract.units import MONTH_S
 from planner_models.membership.plan.availability import live_distribution, used_sites
 from planner_models.membership.plan.plan import (
     FENCE_RULE,
@@ -24,7 +25,7 @@ from planner_models.membership.plan.watching import (
 )
 from planner_models.membership.problem.problem import Membership, Service
 from planner_models.membership.problem.schema import LEASE
-from planner_models.membership.problem.tree import MONTH_S, SiteTree
+from planner_models.membership.problem.tree import SiteTree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from planner.contract.metrics import MONEY, Headline, less, neither
+from planner.contract.units import DAY_S, MONTH_S
 from planner.formatting import amount, counted, number
 from planner_models.membership.plan.check import PER_YEAR, ServicePlan, price_of, read_plan
 from planner_models.membership.plan.evaluation import (
@@ -23,7 +24,6 @@ from planner_models.membership.plan.fences import fence_metrics
 from planner_models.membership.plan.plan import MembershipPlan, Placement
 from planner_models.membership.plan.watching import detection_s
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.tree import DAY_S, MONTH_S
 
 SOURCE: Final = "Leners et al. 2015"
 METRICS: Final = (

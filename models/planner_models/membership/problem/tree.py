@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.units import MONTH_S
 from planner_models.membership.problem.schema import KINDS
 
-MONTH_S: Final = 30 * 86_400.0
-DAY_S: Final = 86_400.0
 MONTHS_PER_YEAR: Final = 365 / 30
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.arrays import Floats
-from planner_models.membership.problem.tree import MONTH_S
+from planner.contract.units import MONTH_S
 
 
 @dataclass(frozen=True, kw_only=True)

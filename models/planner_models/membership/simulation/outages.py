@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.units import MONTH_S
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.tree import MONTH_S, SiteTree
+from planner_models.membership.problem.tree import SiteTree
 
 MARGIN: Final = 6.0
 """Standard deviations by which more outages are drawn than are expected."""

@@ -16,6 +16,7 @@ from planner.contract.design import Design
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less, neither
 from planner.contract.simulation import Simulation, SimulationResult
+from planner.contract.units import DAY_S, MONTH_S
 from planner.options import Options
 from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.evaluation import (
@@ -29,7 +30,6 @@ from planner_models.membership.plan.evaluation import (
 from planner_models.membership.plan.plan import MAJORITY_RULE, REACTION_RULE, MembershipPlan, Placement
 from planner_models.membership.plan.watching import false_alarm_rates, paused_alarms
 from planner_models.membership.problem.problem import Membership
-from planner_models.membership.problem.tree import DAY_S, MONTH_S
 from planner_models.membership.simulation.heartbeats import Beats, count_alarms
 from planner_models.membership.simulation.outages import (
     Outages,

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 
 import planner
+from planner.contract.units import MONTH_S
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.membership import Membership
 from planner_models.membership.designs.raft import plan as plan_raft
 from planner_models.membership.plan.failures import analyse_failures, default_sets, find_failures
 from planner_models.membership.problem.generators import small
-from planner_models.membership.problem.tree import MONTH_S
 from tests.models.membership.failures import live_probabilities
 from tests.models.membership.problems import memberships
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
+from planner.contract.units import MONTH_S
 from planner.errors import InputError
 from planner_models.membership import Membership
 from planner_models.membership.designs.raft import plan as plan_raft
 from planner_models.membership.designs.reported import plan_kill_host, plan_leases, plan_short_timeouts
 from planner_models.membership.plan.check import read_plan
 from planner_models.membership.problem.generators import service_row, site_row, small
-from planner_models.membership.problem.tree import MONTH_S
 from planner_models.membership.simulation.heartbeats import Beats, count_alarms
 from planner_models.membership.simulation.outages import Outages, draw_outages, join_outages
 from planner_models.membership.simulation.replay import union_s
