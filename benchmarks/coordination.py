@@ -1,10 +1,12 @@
 """Value of coordination in every system, with true information and with worse information.
 
 python -m benchmarks.coordination [--system S]... [--draws N] [--only-designs] [--out STORE] [--workers N]
+python -m benchmarks.coordination --pictures
 
 Writes data/coordination/designs.csv and curves.csv, with planner's version, for the dashboard and
 `planner.coordination.measurement.load_release`. Systems that are not measured keep their rows. With a store,
-a stopped measurement continues. `--only-designs` keeps the rows of curves.csv.
+a stopped measurement continues. `--only-designs` keeps the rows of curves.csv. `--pictures` measures nothing:
+it draws the pictures of the README from both files.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from planner.coordination import measurement
 from planner.version import __version__
 
 FOLDER = Path(__file__).parents[1] / "data" / "coordination"
+PICTURES = FOLDER.parent / "pictures"
 TOLERANCE = 1e-6
 
 
@@ -58,6 +61,15 @@ def merge(path: Path, fresh: pd.DataFrame) -> pd.DataFrame:
     return fresh.sort_values("system", kind="stable", ignore_index=True)
 
 
+def draw_pictures() -> None:
+    """Draw the shares of all designs, and their curves over the age of information."""
+    from planner.reports import charts
+
+    designs, curves = measurement.load_release()
+    charts.save_picture(charts.coordination(designs), PICTURES / "coordination.svg")
+    charts.save_picture(charts.curves(curves, "age"), PICTURES / "age.svg")
+
+
 def main() -> None:
     """Measure systems, check and write the results, and print them in sentences."""
     parser = argparse.ArgumentParser(
@@ -68,7 +80,11 @@ def main() -> None:
     parser.add_argument("--only-designs", action="store_true", help="no curves of worse information")
     parser.add_argument("--out", type=Path, help="store of the runs")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--pictures", action="store_true", help="draw the pictures of the README, and end")
     arguments = parser.parse_args()
+    if arguments.pictures:
+        draw_pictures()
+        return
     print(machine(), flush=True)
     start = time.monotonic()
     inputs: dict[str, Any] = {

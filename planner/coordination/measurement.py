@@ -96,9 +96,8 @@ class Measurement:
         elif self.bound is None:
             sentences.append(f"{name}: no bound on {what} is proven, so shares of a gain are unknown")
         sentences += [
-            f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {what} "
-            f"{metric.text(row['performance'])} against {metric.text(first['performance'])}"
-            + (f", {row['share']:.0%} of the possible gain{describe_range(row)}" if row["draws"] > 1 else "")
+            f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination"
+            + _describe_loss(row, first, metric)
             for row in rows
             if row["share"] is not None and row["share"] < -1e-6
         ]
@@ -150,6 +149,16 @@ class Curves:
     def failures(self) -> list[str]:
         """Return a sentence for each run without a result."""
         return [f"{self.name}: {run} has no result: {reason}" for run, reason in self.failed.items()]
+
+
+def _describe_loss(row: Mapping[str, Any], first: Mapping[str, Any], metric: Metric) -> str:
+    """Return how much worse than the first design a design is: in the draws, else in the scenario."""
+    if row["draws"] > 1:
+        return (
+            f" in the median of {row['draws']} draws: {row['share']:.0%} of the possible gain in "
+            f"{metric.words} ({row['share_low']:.0%} to {row['share_high']:.0%})"
+        )
+    return f": {metric.words} {metric.text(row['performance'])} against {metric.text(first['performance'])}"
 
 
 def _named_system(system: System, frame: pd.DataFrame) -> str:
