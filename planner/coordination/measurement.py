@@ -151,7 +151,7 @@ class Curves:
         return [f"{self.name}: {run} has no result: {reason}" for run, reason in self.failed.items()]
 
 
-def _describe_loss(row: Mapping[str, Any], first: Mapping[str, Any], metric: Metric) -> str:
+def _describe_loss(row: Mapping[Any, Any], first: Mapping[Any, Any], metric: Metric) -> str:
     """Return how much worse than the first design a design is: in the draws, else in the scenario."""
     if row["draws"] > 1:
         return (

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from planner.errors import InputError
-from planner.io.json_files import require_unicode
+from planner.io.json_texts import parse_json
 from planner.io.text_files import read_text, require_file
 
-MAX_DEPTH_MESSAGE: Final = "is nested too deeply"
 MAX_LINE_BYTES: Final = 1 << 31
 """kubectl writes a document in few lines, so lines are long."""
 
@@ -19,15 +17,7 @@ MAX_LINE_BYTES: Final = 1 << 31
 def read_document(path: Path) -> Any:
     """Return the content of a JSON file; raises InputError where it is none."""
     require_file(path)
-    text = read_text(path, max_line_bytes=MAX_LINE_BYTES)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path.name} line {error.lineno}: is no JSON: {error.msg}") from None
-    except RecursionError:
-        raise InputError(f"{path.name}: {MAX_DEPTH_MESSAGE}") from None
-    require_unicode(path.name, text, content)
-    return content
+    return parse_json(path.name, read_text(path, max_line_bytes=MAX_LINE_BYTES))
 
 
 def read_items(path: Path) -> list[Mapping[str, Any]]:

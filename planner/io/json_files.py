@@ -7,8 +7,8 @@ Source: pandas' reference of `DataFrame.to_json` and `DataFrame.to_dict`.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +20,7 @@ from planner.contract.columns import match_columns
 from planner.contract.table import Table
 from planner.contract.tables import abbreviate
 from planner.errors import InputError
+from planner.io.json_texts import parse_json, refuse_faults, require_unicode
 from planner.io.layout import TableFile
 from planner.io.raw_table import (
     RawTable,
@@ -34,8 +35,6 @@ from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 MAX_JSON_BYTES: Final = 1 << 29
 MAX_OBJECTS: Final = 10_000_000
 """Lists and objects of a file: an empty one takes three letters there, and 30 times as much in memory."""
-SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-"""Escape of half of a character beyond the first 65,536; two of them are a whole one."""
 
 
 def read_json(table: Table, file: TableFile) -> RawTable:
@@ -120,41 +119,20 @@ def _parse(file: TableFile, text: str) -> Any:
     if objects > MAX_OBJECTS:
         limit = f"must have at most {MAX_OBJECTS:,}; use Parquet"
         raise InputError(f"{file.name}: has {objects:,} lists and objects, {limit}")
-    content = _parse_text(file, text)
-    require_unicode(file.name, text, content)
-    return content
+    records = _parse_lines(file, text)
+    if records is None:
+        return parse_json(file.name, text)
+    require_unicode(file.name, text, records)
+    return records
 
 
-def require_unicode(name: str, text: str, content: Any) -> None:
-    """Raise InputError where a name, key or value has half a character, which no text file can hold."""
-    if not SURROGATE.search(text):
-        return
-    records = content if isinstance(content, list) else [content]
-    for row, record in enumerate(records, start=1):
-        try:
-            json.dumps(record, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = error.object[error.start]
-            where = f" row {row}" if isinstance(content, list) else ""
-            raise InputError(
-                f"{name}{where}: has half a character, \\u{ord(half):04x}, which is no text; was it cut?"
-            ) from None
-
-
-def _parse_text(file: TableFile, text: str) -> Any:
-    try:
-        if text.lstrip()[:1] == "{" and "\n" in text.strip():
-            try:
-                return [json.loads(line) for line in text.split("\n") if line.strip()]
-            except json.JSONDecodeError:
-                pass  # one object over several lines
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file.name} row {error.lineno}: is no JSON ({error.msg})") from None
-    except RecursionError:
-        raise InputError(f"{file.name}: is no table: its lists or objects are nested too deeply") from None
-    except ValueError as error:  # Python refuses numbers of thousands of digits
-        raise InputError(f"{file.name}: is no JSON: {str(error).partition(';')[0]}") from None
+def _parse_lines(file: TableFile, text: str) -> list[Any] | None:
+    """Return the records of a file with one on each line; None where it is one value over several lines."""
+    if text.lstrip()[:1] != "{" or "\n" not in text.strip():
+        return None
+    with refuse_faults(file.name), contextlib.suppress(json.JSONDecodeError):
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    return None
 
 
 def holds_tables(content: Mapping[str, Any]) -> bool:

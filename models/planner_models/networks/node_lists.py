@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -11,7 +10,8 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
-from planner.errors import did_you_mean
+from planner.errors import InputError, did_you_mean
+from planner.io.json_texts import parse_json
 
 _ARROW: Final = re.compile(r"->|→|>")
 
@@ -21,8 +21,8 @@ def parse_nodes(text: str) -> list[str]:
     text = text.strip()
     if text.startswith("["):
         try:
-            names = json.loads(text)
-        except (ValueError, RecursionError):  # a name may begin with a bracket
+            names = parse_json("path", text)
+        except InputError:  # a name may begin with a bracket
             names = None
         if isinstance(names, list) and all(isinstance(name, str | int | float) for name in names):
             return [str(name) for name in names]

@@ -539,7 +539,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "deep JSON": Variant(
         file="links.json",
         content="[" * 100_000,
-        faults=("links.json: is no table: its lists or objects are nested too deeply",),
+        faults=("links.json: its lists or objects are nested too deeply",),
     ),
     "an unknown ending": Variant(
         file="links.doc",

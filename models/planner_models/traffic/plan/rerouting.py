@@ -314,7 +314,7 @@ def _steps(text: str) -> set[tuple[str, str]]:
     """Return the steps between nodes of a path of the table `routes`; none where it is no path."""
     try:
         path = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return set()
     return set(itertools.pairwise(path)) if isinstance(path, list) else set()
 

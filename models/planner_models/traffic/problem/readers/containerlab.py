@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from planner.contract.tables import abbreviate
 from planner.errors import InputError, did_you_mean
+from planner.io.json_texts import require_unicode
 from planner_models.traffic.problem.readers.graph_content import GraphContent, GraphEdge, GraphNode
 
 MAX_LETTERS: Final = 1 << 19
@@ -69,12 +70,14 @@ def _load(text: str, file: str) -> Any:
 
     try:
         _refuse_nested_aliases(yaml.parse(text, Loader=yaml.SafeLoader), file)
-        return yaml.load(text, Loader=yaml.SafeLoader)
+        content = yaml.load(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         row = error.problem_mark.line + 1 if error.problem_mark is not None else 1
         raise InputError(f"{file} row {row}: is no YAML ({error.problem})") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"{file}: is no YAML ({abbreviate(' '.join(str(error).split()))})") from None
+    require_unicode(file, text, content)
+    return content
 
 
 def _refuse_nested_aliases(events: Any, file: str) -> None:

@@ -5,23 +5,18 @@ Source: networkx.org, reference of `node_link_data`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.contract.tables import abbreviate
 from planner.errors import InputError
+from planner.io.json_texts import parse_json
 from planner_models.traffic.problem.readers.graph_content import GraphContent, GraphEdge, GraphNode
 
 
 def _read_object(text: str, file: str) -> dict[str, Any]:
     """Return the object of a JSON text, empty where it is another value."""
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file} row {error.lineno}: is no JSON ({error.msg})") from None
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{file}: is no JSON graph ({str(error).partition(';')[0]})") from None
+    document = parse_json(file, text)
     return document if isinstance(document, dict) else {}
 
 

@@ -184,7 +184,7 @@ def test_wrong_quantities_are_named(tmp_path: Path, item: dict[str, object], lin
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("{", "cluster.json line 1: is no JSON"),
+        ("{", "cluster.json row 1: is no JSON"),
         ('[{"kind": "\\ud800"}]', "cluster.json row 1: has half a character"),
         ("3", "cluster.json: must be a list of objects"),
         ('{"items": []}', "cluster.json: has no nodes"),
