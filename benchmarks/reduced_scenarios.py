@@ -169,6 +169,7 @@ REDUCED: Final[dict[str, dict[str, Any]]] = {
     "multicast/figure_5a": {**LARGER_FABRIC, "problem.arrangement": 1},
     "multicast/figure_5b": {**LARGER_FABRIC, "problem.arrangement": 1},
     "multicast/figure_5c": LARGER_FABRIC,
+    "multicast/full_tables": FABRIC,
     "multicast/headers": FABRIC,
     "multicast/limited_changes": {**FABRIC, "problem.windows": 1, "problem.events": 20},
     "multicast/uniform": FABRIC,

@@ -7,10 +7,13 @@ with convex congestion, by agglomerative clustering, with a proven bound (`p_med
 (`algorithm2`). Other groups go by unicast: those that save the least, and those whose shared entries cost
 more. Design `joint` makes that choice of unicast, own and shared entries for all groups together, with a
 bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal model);
-`designs.partitioned` bounds every plan with table entries. Designs `elmo` and `bier` put trees into the
-headers of packets (`plan.headers`); `link_traffic_mbps` counts all links, headers included. The objective,
-and headline, is the traffic that hosts send and receive. `group_capacity` gives the number of groups that fit
-before a table overflows, for any table size; `planner explain` is a capacity report.
+`designs.partitioned` bounds every plan with table entries. Where a table is full, designs `flooding` and
+`slow_path` keep all groups in multicast (`plan.overflow`): switches without an entry flood the group to the
+hosts of its tenant, or their processors forward it, up to `processor_mbps` of `fabric`. Designs `elmo` and
+`bier` put trees into the headers of packets (`plan.headers`); `link_traffic_mbps` counts all links, headers
+included. The objective, and headline, is the traffic that hosts send and receive. `group_capacity` gives the
+number of groups that fit before a table overflows, for any table size; `planner explain` is a capacity
+report.
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they are
 known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port), `switches(switch, entries,
@@ -19,8 +22,9 @@ upper)`, `tenants(tenant, host)`, `holds(switch, partition)`. Fat trees are AB, 
 `tree` is any multi-rooted tree, described by `switches(switch, layer, pod)` and `links(lower, upper)`, whose
 address partitions constraint programming distributes. A plan is `partitions(group, partition, copies)`,
 `meta_groups(switch, meta_group, group)` and `entries(switch, layer, entries)`, with headers also `headers`
-and `header_rules`; `forwarding.compare_plans` lists the differences of two plans switch by switch, and
-`forwarding.send_packet` sends a packet through a plan's compiled tables.
+and `header_rules`, with groups that lack entries also `overflow(switch, group, handling)`;
+`forwarding.compare_plans` lists the differences of two plans switch by switch, and `forwarding.send_packet`
+sends a packet through a plan's compiled tables.
 
 A controller may decide on an observation: memberships of a while ago and rates measured with noise or in
 sums (`information`); switches then carry the plan on among the true members. `information` counts the
@@ -111,7 +115,11 @@ SYSTEM = System(
             verb="needs {} of host traffic",
             losses={"lost_mbps": "loses"},
             worst=("lost_mbps",),
-            fallbacks={"groups_by_unicast": "uses unicast for"},
+            fallbacks={
+                "groups_by_unicast": "uses unicast for",
+                "groups_flooded": "floods",
+                "groups_by_processor": "forwards by processors of switches",
+            },
             table=(
                 "host_traffic_mbps",
                 "lost_mbps",

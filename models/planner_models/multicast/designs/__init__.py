@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.multicast import information
+from planner_models.multicast.designs.full_tables import flood_without_entry, forward_by_processor
 from planner_models.multicast.designs.joint_choice import choose_jointly, joint_program
 from planner_models.multicast.designs.partitioned import (
     bound_host_traffic,
@@ -50,6 +51,24 @@ DESIGNS: Final = (
         mechanism=Mechanism.NONE,
         messages="switches forward joins and leaves up the tree",
         source="Scaling IP Multicast on Datacenter Topologies, section 2",
+    ),
+    Design(
+        name="flooding",
+        title="Flooding where full",
+        decide=flood_without_entry,
+        signalling=information.count_joins,
+        mechanism=Mechanism.NONE,
+        messages="switches forward joins and leaves up the tree",
+        source="practice: RFC 4541, 2.1.2 (unregistered packets)",
+    ),
+    Design(
+        name="slow_path",
+        title="Slow path where full",
+        decide=forward_by_processor,
+        signalling=information.count_joins,
+        mechanism=Mechanism.NONE,
+        messages="switches forward joins and leaves up the tree",
+        source="practice: forwarding by the processor of a switch whose table is full",
     ),
     Design(
         name="joint",

@@ -11,9 +11,10 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import counted, counted_of
+from planner.formatting import counted, counted_of, number
 from planner.options import Options
 from planner_models.multicast.plan import forwarding, group_capacity, metrics, switch_groups
+from planner_models.multicast.plan.overflow import Overflow
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.rerouting import repair_trees, reroute_groups, rerouting_cost
 from planner_models.multicast.problem import address_allocation, equations
@@ -65,6 +66,8 @@ def explain(
         parts.append(switch_groups.describe_updates(problem, events=events, batch=batch, seed=seed))
     if problem.has_failures and len(plan.partitions):
         parts.append(describe_failures(problem, plan, options=options))
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        parts.append(_describe_overflow(problem, pairs))
     parts.append(_describe_rules(problem, plan, decided))
     sentences = tuple(sentence for _, sentence in parts if sentence)
     return Explanation(sentences=sentences, sections=tuple(section for section, _ in parts))
@@ -96,10 +99,17 @@ def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> 
     frame = pd.DataFrame(rows)
     in_entries = ("free_min", "needed_mean", "needed_max", "planned_mean", "planned_max")
     units = dict.fromkeys(in_entries, "entries") | {"switches": "switches", "overflowing": "switches"}
-    stored = len(plan.partitions)
-    sentence = f"{counted_of(stored, len(problem.groups), 'groups', 'have')} table entries"
-    remaining = len(problem.groups) - stored
-    sentence += f"; the other {remaining:,} go by unicast." if remaining else ", and none goes by unicast."
+    pairs = plan.overflow_pairs(problem)
+    without = 0 if pairs is None else len(np.unique(pairs.group))
+    stored, groups = len(plan.partitions) - without, len(problem.groups)
+    sentence = f"{counted_of(stored, groups, 'groups', 'have')} table entries"
+    remaining = groups - len(plan.partitions)
+    if without:
+        sentence += f" at all of their switches; {without:,} lack one at some."
+    else:
+        sentence += (
+            f"; the other {remaining:,} go by unicast." if remaining else ", and none goes by unicast."
+        )
     note = "needed: if every group is stored and none shares an entry; planned: by this plan"
     return Section(title="entries by layer", frame=frame, units=units, note=note), sentence
 
@@ -216,9 +226,10 @@ def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
     )
     frame = frame[frame["overhead_mbps"] > 0].reset_index(drop=True)
     if len(frame):
+        cause = "Flooding brings" if plan.overflow is not None else "Shared entries bring"
         sentence = (
-            f"Shared entries bring {extra.sum():,.0f} Mbit/s to hosts that are no members, "
-            f"{100 * extra.sum() / max(useful.sum(), 1e-9):.2g}% of the wanted traffic; most at port "
+            f"{cause} {extra.sum():,.0f} Mbit/s to hosts that are no members, "
+            f"{number(100 * extra.sum() / max(useful.sum(), 1e-9))}% of the wanted traffic; most at port "
             f"{frame['port'].iloc[0]} of {frame['switch'].iloc[0]}, "
             f"{frame['overhead_mbps'].iloc[0]:,.0f} Mbit/s."
         )
@@ -232,6 +243,51 @@ def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
         ),
         sentence,
     )
+
+
+def _describe_overflow(problem: Multicast, pairs: Overflow) -> tuple[Section, str]:
+    """Return the switches that flood most traffic of groups without an entry, or forward it by processor."""
+    wires = problem.wiring
+    count = len(wires.switches)
+    rate = problem.rate_mbps[pairs.group] * pairs.share
+    groups = np.bincount(pairs.switch, minlength=count)
+    traffic = np.bincount(pairs.switch, rate, minlength=count)
+    dropped = pairs.dropped * pairs.processor_mbps
+    order = np.argsort(-traffic, kind="stable")[:SHOWN_ROWS]
+    order = order[groups[order] > 0]
+    frame = pd.DataFrame(
+        {
+            "switch": wires.switches[order].astype(str),
+            "layer": wires.layers[order].astype(str),
+            "groups": groups[order],
+            "traffic_mbps": traffic[order],
+            "by_processor_mbps": pairs.processor_mbps[order],
+            "dropped_mbps": dropped[order],
+        }
+    )
+    first = frame.iloc[0]
+    full = counted(int((groups > 0).sum()), "switches")
+    if pairs.floods.all():
+        flooding = pairs.flood()
+        extra = float(flooding.rate_mbps @ np.bitwise_count(flooding.ports))
+        sentence = (
+            f"{full} flood {counted(len(np.unique(pairs.group)), 'groups')} that they have no entry for: "
+            f"{number(extra)} Mbit/s reach hosts that are no members. Most is flooded by {first['switch']}, "
+            f"{number(first['traffic_mbps'])} Mbit/s of {counted(int(first['groups']), 'groups')}."
+        )
+    else:
+        over = int((pairs.dropped > 0).sum())
+        sentence = (
+            f"The processors of {full} forward groups without an entry; the busiest is that of "
+            f"{first['switch']}, with {number(first['by_processor_mbps'])} of "
+            f"{number(problem.processor_mbps)} Mbit/s. "
+            + (f"{counted(over, 'processors')} drop a part." if over else "None drops any.")
+        )
+    units = {"groups": "groups"} | dict.fromkeys(
+        ("traffic_mbps", "by_processor_mbps", "dropped_mbps"), "Mbit/s"
+    )
+    note = "traffic: what arrives of groups without an entry, where several switches hold a group its part"
+    return Section(title="groups without an entry", frame=frame, units=units, note=note), sentence
 
 
 def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tuple[Section, str]:

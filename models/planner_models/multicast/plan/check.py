@@ -8,6 +8,7 @@ from planner.arrays import Bools, Ints, distinct
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.multicast.plan.headers import require_lengths
+from planner_models.multicast.plan.overflow import require_overflow
 from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions, require_whole
 from planner_models.multicast.plan.switch_groups import group_assignment
 from planner_models.multicast.problem.problem import Multicast
@@ -19,10 +20,15 @@ def check(problem: Multicast, plan: Channels) -> Violations:
 
     raises  PlanRejected where it is no plan: unknown names, a partition that does not exist, a shared entry
             of a group that is not at the switch, a group left out there, entries that do not add up, headers
-            of another length than their rules
+            of another length than their rules, a group without an entry where it needs none
     """
     require_partitions(problem, plan.partitions)
     _require_shared(problem, plan)
+    if plan.overflow is not None and len(plan.overflow):
+        require_overflow(problem, plan.partitions, plan.overflow)
+        for name, table in (("meta_groups", plan.meta_groups), ("headers", plan.headers)):
+            if table is not None and len(table):
+                raise PlanRejected(f"overflow: a plan with table '{name}' has no groups without an entry")
     trees = plan.header_trees(problem)
     if trees is not None:
         require_lengths(trees)
@@ -30,7 +36,8 @@ def check(problem: Multicast, plan: Channels) -> Violations:
         if both.any():
             name = problem.group_names[int(np.argmax(both))]
             raise PlanRejected(f"headers: {name} has table entries of a partition, too")
-    needed = count_entries(problem, plan.partitions, plan.meta_groups, trees).set_index("switch")
+    needed = count_entries(problem, plan.partitions, plan.meta_groups, trees, plan.overflow)
+    needed = needed.set_index("switch")
     stated = plan.entries.set_index("switch")["entries"].reindex(needed.index)
     wrong = np.flatnonzero((stated != needed["entries"]).to_numpy())
     if len(wrong) or len(plan.entries) != len(needed):

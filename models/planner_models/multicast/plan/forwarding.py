@@ -10,7 +10,7 @@ restores the group's own address and drops packets without local members.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -18,13 +18,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Ints, distinct
+from planner.arrays import Bools, Ints
+from planner_models.multicast.plan.overflow import Domains, Overflow
 from planner_models.multicast.plan.plan import Channels
-from planner_models.multicast.plan.switch_groups import (
-    group_assignment,
-    groups_at_aggregations,
-    groups_at_edges,
-)
+from planner_models.multicast.plan.switch_groups import StoredPairs, group_assignment, stored_pairs
 from planner_models.multicast.problem.failures import WorkingLinks, find_working_links
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import Distribution, Wiring, find_rows
@@ -41,11 +38,15 @@ class ForwardingTables:
               row, or -1 - its number for a shared entry
     local     switch, group, address that switches above write for that switch, one row a group that
               shares an entry there
+    software  ports by (switch, group) that the processor of the switch forwards
+    flooded   ports by (switch, group) of packets that a switch floods where it has no entry
     """
 
     wiring: Wiring
     rules: pd.DataFrame
     local: pd.DataFrame
+    software: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    flooded: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def entries(self) -> Ints:
         """Return the rows of each switch's table, shape (switches,)."""
@@ -68,20 +69,14 @@ class ForwardingTables:
 def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     """Return the forwarding tables of the plan."""
     wires, names = problem.wiring, problem.group_names
-    partition, copies = group_assignment(problem, plan.partitions)
-    below = problem.below
-    pods_of = np.diff(below.start)
-    bits = np.uint64(1) << below.edge.astype(np.uint64)
-    of_pods = np.bitwise_or.reduceat(bits, below.start[:-1])
-    at_edge = groups_at_edges(problem, copies > 0)
-    parts = [(len(wires.cores) + len(wires.aggregations) + at_edge.switch, at_edge.group, at_edge.ports)]
-    for ra in distinct(copies[copies > 0]).tolist():
-        held = problem.distribution(ra)
-        across = np.flatnonzero((copies == ra) & (pods_of > 1))
-        which, core = np.nonzero(held.core.T[partition[across]])
-        parts.append((core, across[which], of_pods[across[which]]))
-        above = groups_at_aggregations(problem, partition, held, copies == ra)
-        parts.append((len(wires.cores) + above.switch, above.group, above.ports))
+    stored = stored_pairs(problem, *group_assignment(problem, plan.partitions))
+    pairs = plan.overflow_pairs(problem)
+    software: dict[tuple[int, int], int] = {}
+    flooded: dict[tuple[int, int], int] = {}
+    has_entry = np.ones(len(stored.switch), dtype=bool)
+    if pairs is not None:
+        software, flooded, has_entry = _forward_without_entries(problem, stored, pairs)
+    parts = [(stored.switch[has_entry], stored.group[has_entry], stored.ports[has_entry])]
     trees = plan.header_trees(problem)
     if trees is not None:
         parts.append(trees.table_entries())
@@ -108,7 +103,37 @@ def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     start = np.flatnonzero(new[: len(switch)])
     merged = np.bitwise_or.reduceat(ports, start) if len(start) else ports
     rules = pd.DataFrame({"switch": switch[start], "address": address[start], "ports": merged})
-    return ForwardingTables(wiring=wires, rules=rules, local=local)
+    return ForwardingTables(wiring=wires, rules=rules, local=local, software=software, flooded=flooded)
+
+
+def _forward_without_entries(
+    problem: Multicast, stored: StoredPairs, pairs: Overflow
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], Bools]:
+    """Return the ports of processors, those of flooding switches, and which stored pairs have an entry.
+
+    Of a flooded group, the second has all switches that its packets may reach without an entry.
+    """
+    count, wires = len(problem.groups), problem.wiring
+    has_entry = ~np.isin(stored.switch * count + stored.group, pairs.switch * count + pairs.group)
+    floods = set(pairs.group[pairs.floods].tolist())
+    slow = set(zip(pairs.switch[~pairs.floods].tolist(), pairs.group[~pairs.floods].tolist(), strict=True))
+    columns = (stored.switch.tolist(), stored.group.tolist(), stored.ports.tolist())
+    software = {(s, g): ports for s, g, ports in zip(*columns, strict=True) if (s, g) in slow}
+    domains, flooded = Domains.of(problem), {}
+    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    edges_of, pods_of = np.diff(problem.spread.start), np.diff(problem.below.start)
+    for group in floods:
+        hosts = domains.masks[domains.of_group[group]]
+        below = {first + e: int(mask) for e, mask in enumerate(hosts.tolist()) if mask}
+        pods = dict.fromkeys(range(wires.pods), 0)
+        for edge in np.flatnonzero(hosts).tolist():
+            pods[int(wires.edge_pod[edge])] |= 1 << int(wires.edge_in_pod[edge])
+        if edges_of[group] > 1:  # packets of others do not leave the edge switch, or the pod
+            below |= {cores + a: pods[pod] for a, pod in enumerate(wires.aggregation_pod.tolist())}
+        if pods_of[group] > 1:
+            below |= dict.fromkeys(range(cores), sum(1 << pod for pod, mask in pods.items() if mask))
+        flooded |= {(switch, group): ports for switch, ports in below.items()}
+    return software, flooded, has_entry
 
 
 # --- a packet -----------------------------------------------------------------------------
@@ -174,9 +199,13 @@ class _Packet:
     delivery: Delivery = field(default_factory=Delivery)
 
     def entry(self, switch: int) -> list[int]:
-        """Return the ports of the entry that the packet matches, after rewriting above; none: dropped."""
+        """Return the ports of the entry that the packet matches, after rewriting above; none: dropped.
+
+        Without an entry, those of the switch's processor, or all that it floods to.
+        """
         address = self.tables.rewritten.get((switch, self.group), self.group)
-        ports = self.tables.table.get((switch, address), 0)
+        tables, key = self.tables, (switch, self.group)
+        ports = tables.table.get((switch, address), tables.software.get(key, tables.flooded.get(key, 0)))
         return [bit for bit in range(64) if ports >> bit & 1]
 
     def ports(self, edge: int) -> list[int]:

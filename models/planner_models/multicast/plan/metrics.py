@@ -16,6 +16,7 @@ from planner_models.multicast.plan.forwarding import compare_plans, compile_tabl
 from planner_models.multicast.plan.headers import IN_TABLE
 from planner_models.multicast.plan.link_traffic import Trees, measure_headers, nothing
 from planner_models.multicast.plan.meta_groups import Masks
+from planner_models.multicast.plan.overflow import Overflow
 from planner_models.multicast.plan.plan import Channels, count_entries
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,
@@ -38,12 +39,20 @@ METRICS: Final = (
         "traffic that hosts send and receive: groups with entries are sent once, others (also those that a "
         "full table refuses) once a member",
     ),
-    less("lost_mbps", "Mbit/s", "traffic that members miss while switches reroute around failures"),
+    less(
+        "lost_mbps",
+        "Mbit/s",
+        "traffic that members miss while switches reroute around failures, or that their processors drop",
+    ),
     Metric(name="groups_with_entries", unit="groups", better="more", about="groups with table entries"),
     less("groups_by_unicast", "groups", "groups sent to each member by unicast"),
     Metric(
         name="groups_by_header", unit="groups", better="more", about="groups whose packets carry their tree"
     ),
+    less("groups_flooded", "groups", "groups that a switch without an entry for them floods"),
+    less("groups_by_processor", "groups", "groups that the processor of a switch forwards, without an entry"),
+    less("processor_mbps_max", "Mbit/s", "traffic that the busiest processor of a switch has to forward"),
+    less("overloaded_processors", "switches", "switches whose processor drops a part of this"),
     less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
     less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
     less(
@@ -123,7 +132,9 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
     at_hosts = float(rate[stored].sum()) + float(offered.sum() + extra.sum())
     links_used = np.where(stored, trees.table_links, trees.unicast_links).astype(float)
     links_used[by_header] = headers.links[by_header]
-    shared = float(extra.sum() + more.sum())
+    pairs = plan.overflow_pairs(problem)
+    flooding = None if pairs is None else pairs.flood()
+    shared = float(extra.sum() + more.sum()) + (0.0 if flooding is None else flooding.to_pods_mbps)
     lower, copies = float(rate @ trees.least_links), float(rate @ links_used) + shared
     header_mbps = float(rate @ headers.header_share)
     return {
@@ -131,6 +142,7 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
         "groups_with_entries": float(stored.sum()),
         "groups_by_unicast": float(by_unicast.sum()),
         "groups_by_header": float(by_header.sum()),
+        **_measure_overflow(pairs),
         "overhead_mbps": float(extra.sum()) + to_others,
         "overhead_share": _share(
             extra.sum() + to_others, offered.sum() + float(rate[by_header] @ members[by_header])
@@ -145,7 +157,7 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
         **{f"{layer}_entries_max": by_layer.max().get(layer) for layer in LAYERS},
         **{f"{layer}_entries_mean": by_layer.mean().get(layer) for layer in LAYERS},
         "edge_multiport_entries": float(count_several_ports(problem, plan, at_edges).max()),
-        **_with_failures(problem, plan),
+        **_with_failures(problem, plan, pairs),
         "rules_changed": None if previous is None else float(_count_changed(plan, previous)),
         "entries_changed": None if previous is None else _count_changed_entries(problem, plan, previous),
     }
@@ -157,7 +169,8 @@ def find_refused_groups(problem: Multicast, plan: Channels) -> Bools:
     An entry of its own has its group's number, a shared one its meta-group's.
     """
     refused = np.zeros(len(problem.groups), dtype=bool)
-    needed = count_entries(problem, plan.partitions, plan.meta_groups)["entries"].to_numpy()
+    needed = count_entries(problem, plan.partitions, plan.meta_groups, overflow=plan.overflow)
+    needed = needed["entries"].to_numpy()
     over = np.flatnonzero(needed > problem.free_entries)
     if not len(over):
         return refused
@@ -182,19 +195,49 @@ def without_groups(problem: Multicast, plan: Channels, groups: Bools) -> Channel
         frame[~groups[find_rows(problem.group_names, frame["group"])]].reset_index(drop=True)
         for frame in (plan.partitions, plan.meta_groups)
     )
-    entries = count_entries(problem, partitions, shared, plan.header_trees(problem))
-    return replace(plan, partitions=partitions, meta_groups=shared, entries=entries)
+    overflow = plan.overflow
+    if overflow is not None:
+        stay = ~groups[find_rows(problem.group_names, overflow["group"])]
+        overflow = overflow[stay].reset_index(drop=True)
+    entries = count_entries(problem, partitions, shared, plan.header_trees(problem), overflow)
+    return replace(plan, partitions=partitions, meta_groups=shared, entries=entries, overflow=overflow)
 
 
-def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None]:
-    """Return the metrics of rerouting and rebuilding; None where nothing has failed."""
+def _measure_overflow(pairs: Overflow | None) -> dict[str, float | None]:
+    """Return the metrics of groups that switches forward without an entry."""
+    if pairs is None:
+        names = ("groups_flooded", "groups_by_processor", "processor_mbps_max", "overloaded_processors")
+        return dict.fromkeys(names, 0.0)
+    return {
+        "groups_flooded": float(len(distinct(pairs.group[pairs.floods]))),
+        "groups_by_processor": float(len(distinct(pairs.group[~pairs.floods]))),
+        "processor_mbps_max": float(pairs.processor_mbps.max()),
+        "overloaded_processors": float((pairs.dropped > 0).sum()),
+    }
+
+
+def member_lost_mbps(problem: Multicast, plan: Channels, missed: Bools | None = None) -> Floats:
+    """Return the traffic that each member misses, (members,), Mbit/s: by failures, and by processors.
+
+    missed  (members,) those without packets through failures; default: none
+    """
+    pairs = plan.overflow_pairs(problem)
+    lost = np.zeros(len(problem.group_of)) if pairs is None else pairs.member_losses()
+    if missed is not None:
+        lost = np.where(missed, 1.0, lost)
+    return np.asarray(lost * problem.rate_mbps[problem.group_of])
+
+
+def _with_failures(problem: Multicast, plan: Channels, pairs: Overflow | None) -> dict[str, float | None]:
+    """Return the metrics of rerouting and rebuilding, None where nothing has failed, and the lost traffic."""
     names = ("lost_mbps", "unreachable_share", "route_stretch", "rebuilt_roots", "rebuilt_entries")
     if not problem.has_failures:
-        return dict.fromkeys(names) | {"lost_mbps": 0.0}
+        lost = 0.0 if pairs is None else float(member_lost_mbps(problem, plan).sum())
+        return dict.fromkeys(names) | {"lost_mbps": lost}
     state = failures.working_links(problem)
     reached = rerouting.reroute_groups(problem, plan, state)
     missed = rerouting.find_missed_members(problem, plan, state, rerouted=reached)
-    lost = float(problem.rate_mbps[problem.group_of[missed]].sum())
+    lost = float(member_lost_mbps(problem, plan, missed).sum())
     if not len(plan.partitions):
         return dict.fromkeys(names) | {"lost_mbps": lost}
     trees = rerouting.repair_trees(problem, plan, state, exact=False).table
@@ -233,9 +276,12 @@ def _count_changed(plan: Channels, previous: Channels) -> int:
 
 
 def _count_changed_entries(problem: Multicast, plan: Channels, previous: Channels) -> float | None:
-    """Return the entries added and removed; None where the previous plan has other partitions or headers."""
+    """Return the entries added and removed.
+
+    None where the previous plan has other partitions, headers, or groups that switches forward without entry.
+    """
     copies = set(previous.partitions["copies"].astype(int)) | {problem.aggregation_copies}
-    if previous.headers is not None or len(copies) > 1:
+    if previous.headers is not None or previous.overflow is not None or len(copies) > 1:
         return None
     before = adaptation.adapt_plan(problem, previous)
     return float(compare_plans(problem, plan, before)[["add", "remove"]].to_numpy().sum())
@@ -309,10 +355,12 @@ def host_links_mbps(
     extra = shared.ports[shared.entry] & ~stored.ports[shared.pair]
     rates, switch = problem.rate_mbps[stored.group], stored.switch
     shape = (problem.edge_count, problem.ports)
-    return (
-        sum_by_port(np.zeros(shape), switch, rates, stored.ports),
-        sum_by_port(np.zeros(shape), switch[shared.pair], rates[shared.pair], extra),
-    )
+    useful = sum_by_port(np.zeros(shape), switch, rates, stored.ports)
+    others = sum_by_port(np.zeros(shape), switch[shared.pair], rates[shared.pair], extra)
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        flooding = pairs.flood()
+        others = sum_by_port(others, flooding.edge, flooding.rate_mbps, flooding.ports)
+    return useful, others
 
 
 @run_small_in_python(max_elements=10_000)
@@ -350,6 +398,8 @@ def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]
         pair, entry, _, ports = find_shared_entries(problem, plan, stored)
         more = np.bitwise_count(ports[entry] & ~stored.ports[pair])
         extra += np.bincount(switch[pair], rates[pair] * more, minlength=len(extra))
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        extra += pairs.flood().to_edges_mbps.sum(axis=1)
     return useful, extra
 
 

@@ -14,6 +14,7 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
 from planner_models.multicast.plan.headers import HEADER_RULES, HEADERS, HeaderTrees, read_trees
+from planner_models.multicast.plan.overflow import OVERFLOW, Overflow, require_overflow
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods, rank_keys
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.schema import MOST_ENTRIES
@@ -54,18 +55,22 @@ ENTRIES: Final = Table(
     },
     key=("switch",),
 )
-PLAN_TABLES: Final = (PARTITIONS, META_GROUPS, ENTRIES, HEADERS, HEADER_RULES)
+PLAN_TABLES: Final = (PARTITIONS, META_GROUPS, ENTRIES, HEADERS, HEADER_RULES, OVERFLOW)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Channels:
-    """A plan: the tables partitions, meta_groups and entries, and those of headers where there are any."""
+    """A plan: the tables partitions, meta_groups and entries, and those of headers where there are any.
+
+    overflow  groups that full tables have no entry for, and which switches forward all the same; None: none
+    """
 
     partitions: pd.DataFrame
     meta_groups: pd.DataFrame
     entries: pd.DataFrame
     headers: pd.DataFrame | None = None
     header_rules: pd.DataFrame | None = None
+    overflow: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables by name."""
@@ -77,6 +82,12 @@ class Channels:
         if self.headers is None or self.header_rules is None:
             return None
         return read_trees(problem, self.headers, self.header_rules)
+
+    def overflow_pairs(self, problem: Multicast) -> Overflow | None:
+        """Return the groups that switches forward without an entry; None where there are none."""
+        if self.overflow is None or not len(self.overflow):
+            return None
+        return Overflow.of(problem, self.partitions, self.overflow)
 
 
 def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Channels:
@@ -101,13 +112,22 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
     if "headers" in tables:
         headers = validate(HEADERS, tables["headers"], where="plan: headers")
         rules = validate(HEADER_RULES, tables["header_rules"], where="plan: header_rules")
+    overflow = tables.get("overflow")
+    if overflow is not None:
+        overflow = validate(OVERFLOW, overflow, where="plan: overflow")
+        require_overflow(problem, partitions, overflow)
     if "entries" in tables:
         entries = validate(ENTRIES, tables["entries"], where="plan: entries")
     else:
         trees = None if headers is None or rules is None else read_trees(problem, headers, rules)
-        entries = count_entries(problem, partitions, shared, trees)
+        entries = count_entries(problem, partitions, shared, trees, overflow)
     return Channels(
-        partitions=partitions, meta_groups=shared, entries=entries, headers=headers, header_rules=rules
+        partitions=partitions,
+        meta_groups=shared,
+        entries=entries,
+        headers=headers,
+        header_rules=rules,
+        overflow=overflow,
     )
 
 
@@ -161,12 +181,14 @@ def count_entries(
     partitions: pd.DataFrame,
     meta_groups: pd.DataFrame,
     trees: HeaderTrees | None = None,
+    overflow: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return the table `entries`, counted switch by switch from the partitions of switches.
 
     A core holds the groups of its partition that span several pods; an aggregation switch those of
     its partitions with members in its pod, unless all of them are at one edge switch and in no other pod.
     Where groups share entries, these are counted instead. Groups that headers carry, `trees`, may take some.
+    Those in the table `overflow` have none at its switches.
     """
     partition, copies = group_assignment(problem, partitions)
     wires = problem.wiring
@@ -197,6 +219,8 @@ def count_entries(
         count = np.where(used > 0, used, count)
     if trees is not None:
         count = count + trees.entries()
+    if overflow is not None:
+        count = count - np.bincount(find_rows(wires.switches, overflow["switch"]), minlength=len(count))
     return list_switches(problem).assign(entries=count.astype(float))
 
 
@@ -221,12 +245,14 @@ def build_plan(
     meta_groups: pd.DataFrame | None = None,
     headers: pd.DataFrame | None = None,
     header_rules: pd.DataFrame | None = None,
+    overflow: pd.DataFrame | None = None,
 ) -> Channels:
     """Return the plan whose groups `selected` (G,) have entries, with `copies` of each partition in a pod.
 
     partition    (G,) partition of each group; default: in turn
     meta_groups  the table of shared entries; default: none is shared
     headers, header_rules  groups that headers carry; default: none
+    overflow     groups that switches forward without an entry; default: none
     """
     partition = round_robin_partitions(problem, copies) if partition is None else partition
     shared = empty_meta_groups() if meta_groups is None else meta_groups
@@ -235,11 +261,12 @@ def build_plan(
         {"group": names, "partition": partition[selected].astype(float), "copies": float(copies)}
     )
     trees = None if headers is None or header_rules is None else read_trees(problem, headers, header_rules)
-    entries = count_entries(problem, partitions, shared, trees)
+    entries = count_entries(problem, partitions, shared, trees, overflow)
     return Channels(
         partitions=partitions,
         meta_groups=shared,
         entries=entries,
         headers=headers,
         header_rules=header_rules,
+        overflow=overflow,
     )

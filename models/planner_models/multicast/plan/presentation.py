@@ -86,6 +86,8 @@ def draw_tables(problem: Multicast, plan: Channels) -> NetworkMap:
     title = f"Table fill of switches: {stored} entries"
     if plan.headers is not None:  # which share entries where they are too short
         title += f" of their own, {len(plan.headers):,} have headers"
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        title += f", {len(distinct(pairs.group)):,} of them not everywhere"
     drawn = has_links(wires)
     return fabric_map(
         problem,
@@ -104,13 +106,13 @@ def plan_entries(problem: Multicast, plan: Channels) -> Floats:
 
 
 def lost_at_edges(problem: Multicast, plan: Channels) -> Floats:
-    """Return the traffic that members at each edge switch miss through failures, (edge switches,), Mbit/s."""
-    lost = np.zeros(problem.edge_count)
-    if problem.has_failures:
-        missed = find_missed_members(problem, plan, working_links(problem))
-        edge = problem.edge_of_host[problem.host_of[missed]]
-        lost += np.bincount(edge, problem.rate_mbps[problem.group_of[missed]], minlength=len(lost))
-    return lost
+    """Return the traffic that members at each edge switch miss, (edge switches,), Mbit/s."""
+    if not problem.has_failures and plan.overflow is None:
+        return np.zeros(problem.edge_count)
+    missed = find_missed_members(problem, plan, working_links(problem)) if problem.has_failures else None
+    lost = metrics.member_lost_mbps(problem, plan, missed)
+    edge = problem.edge_of_host[problem.host_of]
+    return np.bincount(edge, lost, minlength=problem.edge_count).astype(float)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -214,6 +216,8 @@ def edge_link_loads(problem: Multicast, plan: Channels) -> Floats:
             sums = np.bincount(switch[uses], rate[uses], minlength=len(load))
             sends = np.flatnonzero(sums)
             load[sends, first[sends] + port] += sums[sends]
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        load += pairs.flood().to_edges_mbps
     return load
 
 
@@ -284,11 +288,12 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
         Fact(label="Entries of this plan", value=entries, unit="entries"),
         Fact(label="Entries of others", value=occupied, unit="entries"),
         Fact(label="Table size", value=size, unit="entries"),
-        Fact(label="Groups with an entry", value=float(len(own_groups)), unit="groups"),
+        Fact(label="Groups that it forwards", value=float(len(own_groups)), unit="groups"),
         Fact(label="Traffic sent down", value=float(traffic.sum()), unit="Mbit/s"),
         Fact(label="Host traffic that a larger table may save, at most", value=saved, unit="Mbit/s"),
         Fact(label="Layer", value=layer),
     ]
+    facts += _report_overflow(problem, plan, row)
     if layer == "edge":
         extra = metrics.host_links_mbps(problem, plan)[1][switch_row].sum()
         facts.append(Fact(label="Overhead to hosts", value=float(extra), unit="Mbit/s"))
@@ -313,6 +318,23 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
         facts=tuple(facts),
         sections=(Section(title="Groups that use it", frame=users, units=units, note=note),),
     )
+
+
+def _report_overflow(problem: Multicast, plan: Channels, switch: int) -> list[Fact]:
+    """Report the groups that a switch has no entry for, and the load of its processor."""
+    pairs = plan.overflow_pairs(problem)
+    if pairs is None:
+        return []
+    here = pairs.switch == switch
+    facts = [Fact(label="Groups that it floods", value=float((here & pairs.floods).sum()), unit="groups")]
+    if not pairs.floods.all():
+        count, load = float((here & ~pairs.floods).sum()), float(pairs.processor_mbps[switch])
+        facts += [
+            Fact(label="Groups that its processor forwards", value=count, unit="groups"),
+            Fact(label="Load of its processor", value=load, unit="Mbit/s"),
+            Fact(label="Dropped by its processor", value=load * float(pairs.dropped[switch]), unit="Mbit/s"),
+        ]
+    return facts
 
 
 def describe_group(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
@@ -354,7 +376,12 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
 def _way(problem: Multicast, plan: Channels, group: int, *, has_entries: bool) -> str:
     """Return the form in which a group is sent, as text."""
     if has_entries:
-        return "with table entries"
+        pairs = plan.overflow_pairs(problem)
+        here = np.zeros(0, dtype=bool) if pairs is None else pairs.group == group
+        if pairs is None or not here.any():
+            return "with table entries"
+        way = "flooded" if pairs.floods[here].all() else "forwarded by the processors"
+        return f"with table entries; {way} at {counted(int(here.sum()), 'switches')} without one"
     names = [] if plan.headers is None else plan.headers["group"].astype(str).tolist()
     return "by a header in its packets" if str(problem.group_names[group]) in names else "by unicast"
 

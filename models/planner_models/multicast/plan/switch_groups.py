@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Ints, distinct
 from planner.contract.studies import Section
 from planner.errors import InputError
 from planner_models.multicast.problem.churn import draw_events
@@ -105,6 +105,42 @@ def groups_in_pods(problem: Multicast) -> tuple[Ints, Ints, NDArray[np.uint64]]:
     group = np.repeat(np.arange(len(pods_of)), pods_of)
     here = (np.bitwise_count(below.ports) > 1) | (pods_of[group] > 1)
     return group[here], below.edge[here].astype(np.int64), below.ports[here]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredPairs:
+    """Switches and the groups that need an entry there, (n,) each, in all layers.
+
+    switch  row of `wiring.switches`
+    group   row of the group
+    ports   ports below with members, as bits: pods of a core, edge switches of the pod, hosts
+    """
+
+    switch: Ints
+    group: Ints
+    ports: NDArray[np.uint64]
+
+
+def stored_pairs(problem: Multicast, partition: Ints, copies: Ints) -> StoredPairs:
+    """Return the pairs of switch and group that need an entry, where none is shared.
+
+    partition, copies  (G,) of each group; 0 copies for groups without entries
+    """
+    wires, below = problem.wiring, problem.below
+    pods_of = np.diff(below.start)
+    bits = np.uint64(1) << below.edge.astype(np.uint64)
+    of_pods = np.bitwise_or.reduceat(bits, below.start[:-1])
+    at_edge = groups_at_edges(problem, copies > 0)
+    parts = [(len(wires.cores) + len(wires.aggregations) + at_edge.switch, at_edge.group, at_edge.ports)]
+    for ra in distinct(copies[copies > 0]).tolist():
+        held = problem.distribution(ra)
+        across = np.flatnonzero((copies == ra) & (pods_of > 1))
+        which, core = np.nonzero(held.core.T[partition[across]])
+        parts.append((core, across[which], of_pods[across[which]]))
+        above = groups_at_aggregations(problem, partition, held, copies == ra)
+        parts.append((len(wires.cores) + above.switch, above.group, above.ports))
+    switch, group, ports = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return StoredPairs(switch=switch, group=group, ports=ports)
 
 
 def group_assignment(problem: Multicast, partitions: pd.DataFrame) -> tuple[Ints, Ints]:

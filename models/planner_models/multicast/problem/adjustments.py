@@ -14,6 +14,7 @@ from planner.contract.parameters import spread
 from planner.errors import InputError, did_you_mean
 from planner_models.multicast.problem.failures import draw_failures
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.schema import MOST_MBPS
 from planner_models.multicast.problem.topology import LAYERS, find_rows
 
 MAX_ENTRIES: Final = 1_000_000_000
@@ -34,6 +35,13 @@ class Adjustments:
     ] = None
     edge_entries: Annotated[
         Entries, Field(description="entries of every edge switch; none: table_size, or as given")
+    ] = None
+    processor_mbps: Annotated[
+        Annotated[float, Field(ge=0, le=MOST_MBPS, allow_inf_nan=False)] | None,
+        Field(
+            description="traffic of groups without an entry that the processor of every switch forwards, "
+            "Mbit/s; none: as given, else 100"
+        ),
     ] = None
     failed_aggregations: Annotated[
         int, Field(ge=0, description="aggregation switches that fail, besides those in table failed")
@@ -86,6 +94,9 @@ def adjust(
     problem = resize_tables(
         problem, {layer: adjustments.table_size if size is None else size for layer, size in sizes}
     )
+    if adjustments.processor_mbps is not None:
+        fabric = problem.fabric.assign(processor_mbps=adjustments.processor_mbps)
+        problem = problem.with_entries(fabric, problem.switches)
     problem = scale_rates(scale_tables(problem, adjustments.entry_factors), adjustments.rate_factors)
     _require("fail_switches", adjustments.fail_switches, problem.wiring.switches, "switch")
     drawn = draw_failures(

@@ -18,7 +18,7 @@ from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.multicast.problem import address_allocation, topology, validation
 from planner_models.multicast.problem.equations import Layout
-from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.multicast.problem.schema import OPTIONAL_TABLES, PROCESSOR_MBPS, TABLES
 from planner_models.multicast.problem.topology import (
     LAYERS,
     Distribution,
@@ -332,6 +332,13 @@ class Multicast:
                 size[row] = self.switches["entries"].to_numpy()
             occupied[row] = self.switches["occupied"].to_numpy()
         return size, occupied
+
+    @property
+    def processor_mbps(self) -> float:
+        """Traffic of groups without an entry that the processor of each switch forwards."""
+        if "processor_mbps" not in self.fabric:
+            return PROCESSOR_MBPS
+        return float(self.fabric["processor_mbps"].iloc[0])
 
     def free(self, layer: str) -> Ints:
         """Return the free table entries of each switch of the layer, pod by pod."""

@@ -9,6 +9,7 @@ from planner.contract.table import Column, Table, label, number
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
 MOST_ENTRIES: Final = 1e9
+PROCESSOR_MBPS: Final = 100.0  # some 8,000 packets of 1,500 bytes a second; an assumption of ours
 
 
 def _count(
@@ -38,6 +39,13 @@ FABRIC: Final = Table(
         "core_entries": _count("table entries of a core switch"),
         "aggregation_entries": _count("table entries of an aggregation switch"),
         "edge_entries": _count("table entries of an edge switch"),
+        "processor_mbps": number(
+            "traffic of groups without an entry that the processor of a switch forwards, Mbit/s; default: "
+            "100",
+            at_least=0,
+            at_most=MOST_MBPS,
+            optional=True,
+        ),
     },
 )
 SWITCHES: Final = Table(
