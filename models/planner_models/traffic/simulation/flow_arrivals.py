@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import SHOWN_ROWS, shorten_faults
 from planner.errors import InputError
 from planner.io.text_files import read_text
@@ -19,6 +19,8 @@ from planner_models.flowrecords.flows import read_flow_sizes
 from planner_models.traffic.problem.problem import Traffic
 
 MBIT_PER_BYTE: Final = 8e-6  # Mbit of a byte
+UDP_NAME: Final = "udp"
+"""Name of the control of a sender that has none, and sends at a constant rate."""
 DRAW_BLOCK: Final = 256  # random numbers drawn at once
 
 
@@ -49,7 +51,31 @@ class Poisson:
             raise InputError(f"load is {self.load}, must be greater than 0")
 
 
-Arrivals = ClosedLoop | Poisson
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ListedFlows:
+    """Flows with given starts, in their order; each array has an entry for each flow, (F,).
+
+    demand      rows of the problem's demands
+    size_bytes  more than 0
+    control     name of the sender's congestion control, `UDP_NAME`, or "" for that of the simulation
+    rate_mbps   of flows of UDP; NaN for that of the simulation
+    is_whole    whether the packets of a flow take one path, even where a plan divides its demand
+    """
+
+    start_s: Floats
+    demand: Ints
+    size_bytes: Floats
+    control: NDArray[Any]
+    rate_mbps: Floats
+    is_whole: Bools
+
+    def stream(self) -> Iterator[tuple[float, int, float]]:
+        """Yield time, demand and size in bytes of each flow, then one that never starts."""
+        yield from zip(self.start_s.tolist(), self.demand.tolist(), self.size_bytes.tolist(), strict=True)
+        yield math.inf, 0, 0.0
+
+
+Arrivals = ClosedLoop | Poisson | ListedFlows
 ONE_FLOW_PER_SOURCE: Final = ClosedLoop()
 
 

@@ -153,9 +153,13 @@ class FlowNetwork:
         self._routes = self._first_routes
         self._started = np.zeros(len(problem.demands), dtype=np.int64)
         self._arrivals = arrivals
-        if isinstance(arrivals, Poisson):
-            self._poisson = flow_arrivals.poisson_flows(problem, sizes, arrivals.load, seed)
-            self._next = next(self._poisson)
+        if not isinstance(arrivals, ClosedLoop):
+            self._coming = (
+                flow_arrivals.poisson_flows(problem, sizes, arrivals.load, seed)
+                if isinstance(arrivals, Poisson)
+                else arrivals.stream()
+            )
+            self._next = next(self._coming)
         else:
             self._next = (math.inf, 0, 0.0)
             self._closed_loop = {
@@ -190,7 +194,7 @@ class FlowNetwork:
                 self._end(left_s <= first_s * (1 + 1e-12))
             while self._next[0] <= self._now:
                 self._begin(self._next[1], self._next[2])
-                self._next = next(self._poisson)
+                self._next = next(self._coming)
             self._progress.append((self._now, self._sent))
             if self._now >= until_s and self._rates_at_s > self._now:
                 return

@@ -31,7 +31,7 @@ from planner_models.graphs.distances import find_distances
 from planner_models.packets.hops.network import BITS_PER_BYTE, PacketSettings
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE
+from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, UDP_NAME
 from planner_models.traffic.simulation.flow_network import FlowDynamics
 from planner_models.traffic.simulation.flow_scheduler import (
     ControlTiming,
@@ -41,7 +41,6 @@ from planner_models.traffic.simulation.flow_scheduler import (
 )
 from planner_models.traffic.simulation.packet_network import (
     MIXED,
-    UDP_NAME,
     US_PER_MS,
     US_PER_S,
     LinkFailure,

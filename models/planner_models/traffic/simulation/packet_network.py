@@ -44,7 +44,12 @@ from planner_models.traffic.problem.failures import remove_failed
 from planner_models.traffic.problem.network_elements import ElementNames
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation import flow_arrivals
-from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, Poisson
+from planner_models.traffic.simulation.flow_arrivals import (
+    MBIT_PER_BYTE,
+    UDP_NAME,
+    ListedFlows,
+    Poisson,
+)
 from planner_models.traffic.simulation.flow_network import FlowDynamics
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters
 from planner_models.traffic.simulation.planned_routes import PlannedRoutes, SourceRoutes, links_of
@@ -57,7 +62,6 @@ PROGRESS_STEPS: Final = 200
 LISTED_FLOWS: Final = 256  # of a source, drawn at once
 MIXED: Final = ("reno", "cubic", "dctcp", "bbr")
 """Controls that flows have in turn where `control` is "mixed"."""
-UDP_NAME: Final = "udp"
 
 PACKET_FLOWS: Final = Table(
     name="flows",
@@ -182,6 +186,15 @@ class PacketRouteUpdate:
     decision: Decision[Routing]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Senders:
+    """Senders of flows, each (F,): control, rate of UDP in Mbit/s, and whether the flow is never split."""
+
+    control: Ints
+    rate_mbps: Floats
+    is_whole: Bools
+
+
 class PacketExecution:
     """A network whose flows arrive, send packets, are rerouted, and end."""
 
@@ -208,6 +221,7 @@ class PacketExecution:
         self._is_udp = problem.in_classes(senders.udp_classes, "udp_classes")
         self._failure, self._down = failure, failure.find_down(problem)
         self._demands: list[int] = []
+        self._whole: list[bool] = []
         self._plan: PlannedRoutes | None = None
         self._is_planned = False  # whether flows to come have its routes too
         self._update_s, self._tables = update_s, InstalledTables(problem, dynamics.seed)
@@ -267,6 +281,10 @@ class PacketExecution:
                 self._settings,
                 ends=hosts,
                 seed=seed,
+            )
+        if isinstance(arrivals, ListedFlows):
+            return build_network(
+                self._access.links, self._make_listed(arrivals), self._settings, ends=hosts, seed=seed
             )
         sources = np.unique(problem.source[problem.rate_mbps > 0]).tolist()
         self._streams = {
@@ -370,6 +388,10 @@ class PacketExecution:
     def _demand_of(self, flows: Ints) -> Ints:
         return np.array(self._demands, np.int64)[flows]
 
+    def _modes_of(self, flows: Ints) -> Ints:
+        """Return how flows are forwarded: by a hash those that are never split."""
+        return np.where(np.array(self._whole, bool)[flows], HASH, self._mode)
+
     def _flows_to_come(self) -> Ints:
         """Return the flows that have not ended."""
         return np.flatnonzero(self._network.flows.end_ticks < 0)
@@ -397,8 +419,7 @@ class PacketExecution:
         share.resize((share.shape[0], len(self._access.links.tail)))
         # of demands whose flows are rerouted the tables are made; flows of others take shortest paths
         network.set_routes(share, np.unique(row[row >= 0]), flows, row)
-        is_udp = network.flows.control[flows] == UDP
-        network.flows.mode[flows] = np.where(is_udp, HASH, self._mode)
+        network.flows.mode[flows] = self._modes_of(flows)
 
     @property
     def _is_staged(self) -> bool:
@@ -422,8 +443,7 @@ class PacketExecution:
         share.resize((share.shape[0], len(self._access.links.tail)))
         demand, network = self._demand_of(flows), self._network
         network.set_routes(share, np.unique(demand), flows, demand, may_loop=True)
-        is_udp = network.flows.control[flows] == UDP
-        network.flows.mode[flows] = np.where(is_udp, HASH, self._mode)
+        network.flows.mode[flows] = self._modes_of(flows)
 
     def _cut_links(self) -> None:
         """Cut the links that fail."""
@@ -486,24 +506,56 @@ class PacketExecution:
         return self._make_flows(demand, size, start_s * US_PER_S, np.full(len(size), -1))
 
     def _make_flows(self, demand: Ints, size: Floats, start_us: Floats, list_of: Ints) -> FlowList:
-        """Return flows of some demands; of every 1 / `udp_share` one is of UDP, evenly spread."""
-        count, first = len(demand), len(self._demands)
-        self._demands += demand.tolist()
-        number = np.arange(first, first + count)
+        """Return flows of some demands, with the senders of the simulation."""
+        return self._add_flows(demand, size, start_us, list_of, self._choose_senders(demand))
+
+    def _make_listed(self, listed: ListedFlows) -> FlowList:
+        """Return the flows of a list; senders that it leaves open are those of the simulation."""
+        drawn = self._choose_senders(listed.demand)
+        numbers = {name: CONTROLS.index(name) for name in MIXED} | {UDP_NAME: UDP}
+        named = np.array([numbers.get(name, -1) for name in listed.control.tolist()], np.int64)
+        control = np.where(named >= 0, named, drawn.control)
+        mbps = np.where(np.isnan(listed.rate_mbps), self._senders.udp_mbps, listed.rate_mbps)
+        senders = _Senders(
+            control=control,
+            rate_mbps=np.where(control == UDP, mbps, 0.0),
+            is_whole=listed.is_whole | (control == UDP),
+        )
+        of_no_list = np.full(len(control), -1)
+        return self._add_flows(
+            listed.demand, listed.size_bytes, listed.start_s * US_PER_S, of_no_list, senders
+        )
+
+    def _choose_senders(self, demand: Ints) -> _Senders:
+        """Return the senders of the next flows; of every 1 / `udp_share` one is of UDP, evenly spread."""
+        first = len(self._demands)
+        number = np.arange(first, first + len(demand))
         share = self._senders.udp_share
         udp_before = np.floor(number * share).astype(np.int64)
         is_udp = (np.floor((number + 1) * share) > udp_before) | self._is_udp[demand]
         names = MIXED if self._senders.control == "mixed" else (self._senders.control,)
         control = np.array([CONTROLS.index(name) for name in names])[(number - udp_before) % len(names)]
+        return _Senders(
+            control=np.where(is_udp, UDP, control),
+            rate_mbps=np.where(is_udp, self._senders.udp_mbps, 0.0),
+            is_whole=is_udp,
+        )
+
+    def _add_flows(
+        self, demand: Ints, size: Floats, start_us: Floats, list_of: Ints, senders: _Senders
+    ) -> FlowList:
+        """Return flows of some demands, and note the demand of each, and which are never split."""
+        self._demands += demand.tolist()
+        self._whole += senders.is_whole.tolist()
         return FlowList(
             start_us=start_us,
             source=self._access.host_of[self._problem.source[demand]],
             target=self._access.host_of[self._problem.target[demand]],
             packets=np.maximum(np.ceil(size / self._settings.packet_bytes), 1).astype(np.int64),
-            control=np.where(is_udp, UDP, control),
-            mode=np.where(is_udp, HASH, self._mode),
+            control=senders.control,
+            mode=np.where(senders.is_whole, HASH, self._mode),
             list_of=list_of,
-            rate_mbps=np.where(is_udp, self._senders.udp_mbps, 0.0),
+            rate_mbps=senders.rate_mbps,
         )
 
     # --- records ----------------------------------------------------------------------------

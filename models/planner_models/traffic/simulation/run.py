@@ -16,6 +16,7 @@ from planner.errors import InputError
 from planner_models.packets.hops.network import PacketSettings
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_arrivals import (
+    Arrivals,
     ClosedLoop,
     Lognormal,
     Poisson,
@@ -26,6 +27,7 @@ from planner_models.traffic.simulation.flow_arrivals import read as read_sizes
 from planner_models.traffic.simulation.flow_level_simulation import simulate
 from planner_models.traffic.simulation.flow_network import FlowDynamics, FlowSettings, LinkFrames
 from planner_models.traffic.simulation.flow_scheduler import ControlTiming, Scheduler
+from planner_models.traffic.simulation.listed_flows import read_flows
 from planner_models.traffic.simulation.packet_level_simulation import (
     PACKET_METRICS,
     Model,
@@ -83,19 +85,36 @@ class OfferedFlows:
         Path | None,
         Field(description="flow records, unsampled, whose flows have the sizes, in place of lognormal ones"),
     ] = None
+    flows: Annotated[
+        Path | None,
+        Field(
+            description="table source, target, class?, start_s, size_bytes, control?, rate_mbps?, may_split? "
+            "of flows, in place of random ones"
+        ),
+    ] = None
     size_steps: Annotated[
         Literal["linear", "log"],
         Field(description="sizes: what is linear between two lines, the size or its logarithm"),
     ] = "linear"
 
-    def dynamics(self, settings: FlowSettings) -> FlowDynamics:
-        """Return the flows with their sizes and arrivals."""
-        poisson, loop = Poisson(load=self.load), ClosedLoop(flows_per_source=self.flows_per_source)
-        return FlowDynamics(
-            sizes=self.read_sizes(),
-            arrivals=poisson if self.arrivals == "poisson" else loop,
-            **vars(settings),
-        )
+    def dynamics(
+        self, settings: FlowSettings, problem: Traffic, until_s: float, *, by_packets: bool = False
+    ) -> FlowDynamics:
+        """Return the flows with their sizes and arrivals; InputError where two are given."""
+        sizes = self.read_sizes()
+        arrivals: Arrivals = ClosedLoop(flows_per_source=self.flows_per_source)
+        if self.arrivals == "poisson":
+            arrivals = Poisson(load=self.load)
+        if self.flows is not None:
+            of_random = [
+                name
+                for name, value in vars(OfferedFlows()).items()
+                if name != "flows" and getattr(self, name) != value
+            ]
+            if of_random:
+                raise InputError(f"flows is a file, which excludes {', '.join(of_random)}")
+            arrivals = read_flows(self.flows, problem, until_s, by_packets=by_packets)
+        return FlowDynamics(sizes=sizes, arrivals=arrivals, **vars(settings))
 
     def read_sizes(self) -> SizeDistribution:
         """Return the distribution of sizes; InputError where two are given."""
@@ -157,13 +176,14 @@ def run(
             warm_up_s=warm_up_s,
             frames=frames,
         )
-        return simulate_packets(problem, by_packets, scheduler=scheduler, dynamics=offered.dynamics(settings))
+        dynamics = offered.dynamics(settings, problem, until_s, by_packets=True)
+        return simulate_packets(problem, by_packets, scheduler=scheduler, dynamics=dynamics)
     recorder = FrameRecorder(until_s, is_on=frames)
     record = simulate(
         problem,
         until_s=until_s,
         frames=LinkFrames(problem, recorder) if frames else None,
-        **vars(offered.dynamics(settings)),
+        **vars(offered.dynamics(settings, problem, until_s)),
         **vars(scheduler),
         **vars(timing),
     )

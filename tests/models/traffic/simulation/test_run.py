@@ -18,7 +18,7 @@ from planner_models.traffic import SYSTEM
 from planner_models.traffic.problem import generators
 from planner_models.traffic.simulation import run as simulation
 from planner_models.traffic.simulation.flow_arrivals import read as read_sizes
-from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS, FlowSettings
+from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS
 from planner_models.traffic.simulation.packet_level_simulation import PACKET_METRICS
 
 
@@ -94,13 +94,13 @@ def test_sizes_are_those_of_a_file(tmp_path: Path) -> None:
     """The largest distance of the distributions is below the 1% limit of Kolmogorov and Smirnov."""
     path = tmp_path / "sizes.txt"
     path.write_text("1000 0\n10000 0.5\n1000000 0.9\n10000000 1\n")
-    sizes = simulation.OfferedFlows(sizes=path).dynamics(FlowSettings()).sizes
+    sizes = simulation.OfferedFlows(sizes=path).read_sizes()
     drawn = np.sort(sizes.sample(np.random.default_rng(3), 5_000))
     expected = np.array([read_sizes(path).share_below(size) for size in drawn])
     steps = np.arange(len(drawn) + 1) / len(drawn)
     distance = max(np.abs(expected - steps[1:]).max(), np.abs(expected - steps[:-1]).max())
     assert distance < 1.63 / np.sqrt(len(drawn))
     with pytest.raises(InputError, match="sizes is a file, which excludes median_bytes and sigma"):
-        simulation.OfferedFlows(sizes=path, sigma=1.0).dynamics(FlowSettings())
+        simulation.OfferedFlows(sizes=path, sigma=1.0).read_sizes()
     with pytest.raises(InputError, match="sizes is a file, which excludes size_records"):
-        simulation.OfferedFlows(sizes=path, size_records=path).dynamics(FlowSettings())
+        simulation.OfferedFlows(sizes=path, size_records=path).read_sizes()
