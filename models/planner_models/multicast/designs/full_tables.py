@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.formatting import number
 from planner.options import Options
@@ -22,8 +22,8 @@ from planner_models.multicast.designs.partitioned import METRIC
 from planner_models.multicast.plan.overflow import (
     FLOOD,
     SLOW_PATH,
-    Domains,
     Overflow,
+    flooded_mbps,
     passing_shares,
     select_entries,
 )
@@ -55,7 +55,7 @@ def flood_without_entry(
     The bound is the host traffic of the best entries in each table, which `value` chooses.
     """
     copies, partition, stored = _store_everywhere(problem)
-    extra = flooded_mbps(problem, partition, np.full(len(partition), copies), stored)
+    extra = flooded_mbps(problem, partition, np.full(len(partition), copies), stored.switch, stored.group)
     by_value = select_entries(problem, stored, extra)
     selected = by_value if choose == "value" else select_entries(problem, stored, np.zeros(len(extra)))
     served = float(problem.rate_mbps @ (1 + problem.member_counts))
@@ -87,35 +87,6 @@ def forward_by_processor(
         return Decision(plan=None, proof=infeasible(*reasons, metric=METRIC, bound_scope=WITH_PROCESSORS))
     served = float(problem.rate_mbps @ (1 + problem.member_counts))
     return Decision(plan=plan, proof=feasible(served, metric=METRIC))
-
-
-def flooded_mbps(problem: Multicast, partition: Ints, copies: Ints, stored: StoredPairs) -> Floats:
-    """Return the traffic to hosts that are no members if a switch floods a group, (n,) pairs, Mbit/s.
-
-    An edge switch floods its other hosts of the tenant; an aggregation switch those of the edge switches of
-    its pod without members; a core those of the pods without members.
-
-    partition, copies  (G,) of each group
-    """
-    wires = problem.wiring
-    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
-    domains = Domains.of(problem)
-    hosts = np.bitwise_count(domains.masks).astype(np.int64)
-    starts = np.searchsorted(wires.edge_pod, np.arange(wires.pods))
-    in_pods = np.add.reduceat(hosts, starts, axis=1)  # (D, pods)
-    edge, group, _ = problem.at_edge
-    covered = np.zeros((len(problem.groups), wires.pods), dtype=np.int64)  # at edge switches with members
-    np.add.at(covered, (group, wires.edge_pod[edge]), hosts[domains.of_group[group], edge])
-    of_group = np.where(problem.edges_in_pod == 0, in_pods[domains.of_group], 0).sum(axis=1)
-    switch, group = stored.switch, stored.group
-    count = of_group[group]
-    at_edge, above = switch >= first, (switch >= cores) & (switch < first)
-    masks = domains.at(group[at_edge], switch[at_edge] - first) & ~stored.ports[at_edge]
-    count[at_edge] = np.bitwise_count(masks)
-    pod, of = wires.aggregation_pod[switch[above] - cores], group[above]
-    count[above] = in_pods[domains.of_group[of], pod] - covered[of, pod]
-    share = passing_shares(problem, partition, copies, switch, group)
-    return np.asarray(problem.rate_mbps[group] * share * count)
 
 
 def _store_everywhere(problem: Multicast) -> tuple[int, Ints, StoredPairs]:

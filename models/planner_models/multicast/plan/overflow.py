@@ -277,6 +277,34 @@ def passing_shares(problem: Multicast, partition: Ints, copies: Ints, switch: In
     return share
 
 
+def flooded_mbps(problem: Multicast, partition: Ints, copies: Ints, switch: Ints, group: Ints) -> Floats:
+    """Return the traffic to hosts that are no members if a switch floods a group, (n,) pairs, Mbit/s.
+
+    An edge switch floods its other hosts of the tenant; an aggregation switch those of the edge switches of
+    its pod without members; a core those of the pods without members.
+
+    partition, copies  (G,) of each group
+    """
+    wires = problem.wiring
+    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    domains = Domains.of(problem)
+    hosts = np.bitwise_count(domains.masks).astype(np.int64)
+    starts = np.searchsorted(wires.edge_pod, np.arange(wires.pods))
+    in_pods = np.add.reduceat(hosts, starts, axis=1)  # (D, pods)
+    edge, of, _ = problem.at_edge
+    covered = np.zeros((len(problem.groups), wires.pods), dtype=np.int64)  # at edge switches with members
+    np.add.at(covered, (of, wires.edge_pod[edge]), hosts[domains.of_group[of], edge])
+    of_group = np.where(problem.edges_in_pod == 0, in_pods[domains.of_group], 0).sum(axis=1)
+    count = of_group[group]
+    at_edge, above = switch >= first, (switch >= cores) & (switch < first)
+    of, edge = group[at_edge], switch[at_edge] - first
+    count[at_edge] = np.bitwise_count(domains.at(of, edge) & ~member_ports(problem, of, edge))
+    pod, of = wires.aggregation_pod[switch[above] - cores], group[above]
+    count[above] = in_pods[domains.of_group[of], pod] - covered[of, pod]
+    share = passing_shares(problem, partition, copies, switch, group)
+    return np.asarray(problem.rate_mbps[group] * share * count)
+
+
 def require_overflow(problem: Multicast, partitions: pd.DataFrame, overflow: pd.DataFrame) -> None:
     """Raise PlanRejected for an unknown switch or group, one twice, or a group that is not at the switch."""
     pairs = Overflow.of(problem, partitions, overflow)

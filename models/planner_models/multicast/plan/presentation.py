@@ -22,6 +22,7 @@ from planner.options import Options
 from planner_models.multicast.plan import metrics, table_limits
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.metrics import find_shared_entries
+from planner_models.multicast.plan.overflow import flooded_mbps
 from planner_models.multicast.plan.plan import Channels, round_robin_partitions
 from planner_models.multicast.plan.rerouting import find_missed_members
 from planner_models.multicast.plan.switch_groups import (
@@ -411,7 +412,8 @@ def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:
 def saved_by_tables(problem: Multicast, plan: Channels) -> Floats:
     """Return the host traffic that an unlimited table of each switch saves at most, (switches,), Mbit/s.
 
-    That of the groups by unicast that need an entry there, and the overhead of shared entries there.
+    That of the groups by unicast that need an entry there, the overhead of shared entries there, and what it
+    floods.
     """
     partition, copies = group_assignment(problem, plan.partitions)
     stored = copies > 0
@@ -424,7 +426,11 @@ def saved_by_tables(problem: Multicast, plan: Channels) -> Floats:
     )
     in_order = [entries[layer] for layer in problem.wiring.layer_names]
     saved = np.concatenate([(uses @ by_unicast)[row] for uses, row in in_order])
-    saved[-problem.edge_count :] += metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
+    if (pairs := plan.overflow_pairs(problem)) is not None:
+        extra = flooded_mbps(problem, pairs.partition, pairs.copies, pairs.switch, pairs.group)
+        saved += np.bincount(pairs.switch, extra * pairs.floods, minlength=len(saved))
+    else:
+        saved[-problem.edge_count :] += metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
     return np.asarray(saved, dtype=np.float64)
 
 
