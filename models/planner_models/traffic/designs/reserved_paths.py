@@ -83,6 +83,10 @@ class Reservations:
         """Return the bandwidth of each link that reservations of a priority and stronger ones leave, (E,)."""
         return np.asarray(self.problem.capacity_mbps - self.used[: priority + 1].sum(axis=0))
 
+    def available_on(self, link: int, priority: int) -> float:
+        """Return the same for one link."""
+        return float(self.problem.capacity_mbps[link] - self.used[: priority + 1, link].sum())
+
     def admit(self, demand: int, path: Path) -> list[int]:
         """Reserve a path; return the reservations that it preempts."""
         hold, rate = self.hold[demand], self.rate_mbps[demand]

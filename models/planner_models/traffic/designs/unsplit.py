@@ -47,6 +47,8 @@ OWN_FLOW: Final = 1e-3
 """Factor of the weight of links that a demand takes in the relaxation."""
 MAX_PASSES: Final = 3
 """Passes of exchanges over the demands that are left out."""
+MIN_PASS_GAIN: Final = 2e-4
+"""Of the admitted traffic, that a pass has to add to a level for another one to follow."""
 MAX_PATHS: Final = 6
 """Candidate paths of a demand in the selection."""
 MAX_TIGHTENED: Final = 5_000
@@ -242,7 +244,8 @@ class _Search:
                 if self.deadline.is_over:
                     return
                 self._exchange_for(demand)
-            if self.value <= before:
+            gain = max(now - then for now, then in zip(self.value, before, strict=True))
+            if gain <= MIN_PASS_GAIN * self.admitted_mbps:
                 return
 
     def _exchange_for(self, demand: int) -> None:
@@ -273,20 +276,23 @@ class _Search:
 
     def _clear(self, link: int, demand: int, moved: dict[int, Path]) -> None:
         """Remove reservations from a link until a demand fits: of weaker levels, and the smallest that do."""
-        lack = self.rate[demand] * FITS - self.reservations.available(0)[link]
-        others = [row for row in self.reservations.on_link[link] if self.level[row] >= self.level[demand]]
-        while lack > 0 and others:
-            enough = [row for row in others if self.rate[row] >= lack]
-            other = min(enough, key=self._by_rate) if enough else max(others, key=self._by_rate)
+        lack = self.rate[demand] * FITS - self.reservations.available_on(link, 0)
+        if lack <= 0:
+            return
+        others = np.fromiter(self.reservations.on_link[link], dtype=np.int64)
+        others = others[self.level[others] >= self.level[demand]]
+        while lack > 0 and len(others):
+            rates = self.rate[others]
+            enough = rates >= lack
+            # the smallest that is enough, else the largest; of equal ones the first
+            index = int(np.argmin(np.where(enough, rates, np.inf)) if enough.any() else np.argmax(rates))
+            other = int(others[index])
             path = self.reservations.path[other]
             assert path is not None
             moved[other] = path
             self.reservations.remove(other)
-            others.remove(other)
+            others = np.delete(others, index)
             lack -= self.rate[other]
-
-    def _by_rate(self, demand: int) -> float:
-        return float(self.rate[demand])
 
     def _undo(self, moved: dict[int, Path], new: list[int]) -> None:
         """Remove the new reservations, and reserve those that were removed as before."""
