@@ -119,7 +119,8 @@ def _forward_without_entries(
     slow = set(zip(pairs.switch[~pairs.floods].tolist(), pairs.group[~pairs.floods].tolist(), strict=True))
     columns = (stored.switch.tolist(), stored.group.tolist(), stored.ports.tolist())
     software = {(s, g): ports for s, g, ports in zip(*columns, strict=True) if (s, g) in slow}
-    domains, flooded = Domains.of(problem), {}
+    domains = Domains.of(problem)
+    flooded: dict[tuple[int, int], int] = {}
     cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
     edges_of, pods_of = np.diff(problem.spread.start), np.diff(problem.below.start)
     for group in floods:

@@ -184,10 +184,8 @@ class Overflow:
         switch, group, rate = (np.concatenate(column) for column in zip(flooding, entering, strict=True))
         to_edges = np.zeros((len(wires.aggregations), problem.edge_count))
         pod = wires.aggregation_pod[switch]
-        start, size = (
-            np.searchsorted(wires.edge_pod, pod),
-            np.bincount(wires.edge_pod, minlength=wires.pods)[pod],
-        )
+        start = np.searchsorted(wires.edge_pod, pod)
+        size = np.bincount(wires.edge_pod, minlength=wires.pods)[pod]
         for number in range(int(wires.edge_in_pod.max()) + 1):
             edge = np.minimum(start + number, problem.edge_count - 1)
             hosts = domains.at(group, edge)
@@ -208,7 +206,7 @@ class Overflow:
         """
         problem, wires = self.problem, self.problem.wiring
         groups, position = np.unique(group, return_inverse=True)
-        flooded = np.bincount(position.ravel(), rate, minlength=len(groups))
+        flooded = np.bincount(position.ravel(), rate, minlength=len(groups)).astype(float)
         starts = np.searchsorted(wires.edge_pod, np.arange(wires.pods))
         has_hosts = np.bitwise_or.reduceat(domains.masks, starts, axis=1) > 0
         row, pod = np.nonzero(has_hosts[domains.of_group[groups]] & (problem.edges_in_pod[groups] == 0))
