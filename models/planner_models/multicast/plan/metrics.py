@@ -169,8 +169,8 @@ def find_refused_groups(problem: Multicast, plan: Channels) -> Bools:
     An entry of its own has its group's number, a shared one its meta-group's.
     """
     refused = np.zeros(len(problem.groups), dtype=bool)
-    needed = count_entries(problem, plan.partitions, plan.meta_groups, overflow=plan.overflow)
-    needed = needed["entries"].to_numpy()
+    table = count_entries(problem, plan.partitions, plan.meta_groups, overflow=plan.overflow)
+    needed = table["entries"].to_numpy()
     over = np.flatnonzero(needed > problem.free_entries)
     if not len(over):
         return refused
