@@ -72,6 +72,7 @@ from planner_models.membership.problem.generators import PRESETS, small
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.readers.sources import SOURCES
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.membership.published import TARGETS
 from planner_models.membership.simulation.study import SIMULATION
 
 SYSTEM = System(
@@ -112,6 +113,7 @@ SYSTEM = System(
         practice_name="members as they are",
         trade_off=("price", "down_s_per_month"),
         failures=FAILURES,
+        targets=TARGETS,
         simulation=SIMULATION,
     ),
 )
