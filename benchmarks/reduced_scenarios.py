@@ -46,6 +46,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "membership/regions_etcd": {},
     "membership/three_zones": {},
     "membership/epochs": {},
+    "membership/coordination": {},
     "membership/etcd_cluster": {},
     "membership/rack_40x20": {},
     "membership/split_brain": {},

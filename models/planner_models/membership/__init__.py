@@ -22,7 +22,7 @@ timeout. `leases`, `kill_host` and `short_timeouts` have f+1 members only. With 
 says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; `fenced` blocks
 its traffic at switches first (Albatross), with rules by process, application or epoch; `fenced_planned`
 searches places, granularities and bits of epochs. With `short_timeouts` two members may lead, and the time is
-counted.
+counted. `omniscient` places none: it is a bound for all rules, with failures known as they happen.
 
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
 until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an
@@ -56,10 +56,14 @@ targets)` where managers cannot watch all, and with `fences(switch, port, by, ru
 
 from __future__ import annotations
 
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner.contract.units import DAY_S
 from planner_models.membership import designs, plan, problem
 from planner_models.membership.designs import DESIGNS
 from planner_models.membership.designs.formulation import formulation
+from planner_models.membership.designs.omniscient import SCOPE
 from planner_models.membership.designs.what_if import explain
 from planner_models.membership.plan.check import check
 from planner_models.membership.plan.failures import FAILURES
@@ -74,6 +78,37 @@ from planner_models.membership.problem.readers.sources import SOURCES
 from planner_models.membership.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.membership.published import TARGETS
 from planner_models.membership.simulation.study import SIMULATION
+
+COORDINATION = Coordination(
+    scenario="membership/coordination",
+    performance="down_s_per_month",
+    cost="commit_ms",
+    bound_scope=SCOPE,
+    instances=({"problem.regions": 4}, {"problem.providers": 1, "problem.faults": 1}),
+    degradations=(
+        Degradation(
+            kind="age",
+            parameter="age_s",
+            values=(0.0, DAY_S, 30 * DAY_S, 360 * DAY_S),
+            unit="s",
+            about="age of the measured rates of failures",
+            seeds=5,
+        ),
+        Degradation(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.35, 0.7, 1.4),
+            about="standard deviation of the logarithm of each measured rate of failures",
+            seeds=5,
+        ),
+        Degradation(
+            kind="granularity",
+            parameter="coarse",
+            values=(0.0, 1.0, 2.0),
+            about="failures of each site, means of kinds of sites, failures of hosts alone",
+        ),
+    ),
+)
 
 SYSTEM = System(
     name="membership",
@@ -114,6 +149,7 @@ SYSTEM = System(
         trade_off=("price", "down_s_per_month"),
         failures=FAILURES,
         targets=TARGETS,
+        coordination=COORDINATION,
         simulation=SIMULATION,
     ),
 )

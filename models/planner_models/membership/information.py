@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
-from planner.contract.degradation import Noise, Seed, add_noise
+from planner.contract.degradation import Noise, Seed, add_noise, drift
 from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner.contract.units import DAY_S
 from planner_models.membership.plan.check import read_plan
 from planner_models.membership.plan.plan import MembershipPlan
 from planner_models.membership.problem.problem import Membership
 from planner_models.membership.problem.schema import KINDS, MAX_RATE
 
-Grain = Annotated[
-    Literal["site", "kind", "nothing"],
+Coarse = Annotated[
+    float,
     Field(
-        description="site: failures of each site; kind: mean of its kind; nothing: failures of hosts alone"
+        ge=0,
+        le=2,
+        description="below 1: failures of each site; below 2: means of kinds of sites; 2: of hosts alone",
     ),
 ]
+AgeS = Annotated[float, Field(ge=0, description="age of the measured rates of failures, s")]
+RATE_MEMORY_S: Final = 90 * DAY_S
+"""Time in which the autocorrelation of a site's rate of failures falls to 1/e: assumed."""
+RATE_SPREAD: Final = 0.5
+"""Standard deviation of the logarithm of a site's rate over time: assumed."""
 
 
 def observe(
@@ -30,24 +38,27 @@ def observe(
     lost_heartbeats: Annotated[
         float, Field(ge=0, lt=1, description="share of heartbeats that are lost more than is known")
     ] = 0.0,
-    grain: Grain = "site",
+    coarse: Coarse = 0.0,
+    age_s: AgeS = 0.0,
     seed: Seed = 0,
 ) -> Membership:
     """Return the problem with failures as a control plane estimates them.
 
-    noise  every rate of failures is multiplied by a lognormal factor of median 1
-    grain  rates are the mean of their kind, or those of hosts alone are known
+    noise   every rate of failures is multiplied by a lognormal factor of median 1
+    coarse  1: rates are the mean of their kind; 2: those of hosts alone are known
+    age_s   rates have drifted since
     """
     changed = problem
-    if noise or grain != "site":
+    if noise or age_s or coarse >= 1:
         rate = problem.sites["fails_per_month"].to_numpy(float)
-        if grain == "kind":
-            mean = np.array([rate[problem.kind == kind].mean() for kind in problem.kind.tolist()])
-            rate = mean
-        elif grain == "nothing":
+        random = np.random.default_rng(seed)
+        rate = drift(rate, age=age_s, memory=RATE_MEMORY_S, spread=RATE_SPREAD, rng=random)
+        rate = add_noise(rate, noise, random)
+        if coarse >= 2:
             rate = np.where(problem.kind == KINDS.index("host"), rate, 0.0)
-        noisy = add_noise(rate, noise, np.random.default_rng(seed))
-        changed = replace(changed, sites=problem.sites.assign(fails_per_month=np.minimum(noisy, MAX_RATE)))
+        elif coarse >= 1:
+            rate = np.array([rate[problem.kind == kind].mean() for kind in problem.kind.tolist()])
+        changed = replace(changed, sites=problem.sites.assign(fails_per_month=np.minimum(rate, MAX_RATE)))
     if lost_heartbeats and changed.delays is not None:
         loss = changed.delays["loss"].to_numpy(float) if "loss" in changed.delays else 0.0
         known_loss = np.maximum(0.0, 1 - (1 - np.asarray(loss)) / (1 - lost_heartbeats))

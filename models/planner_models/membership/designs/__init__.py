@@ -7,7 +7,7 @@ from typing import Final
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.membership import information
-from planner_models.membership.designs import fenced, planned, raft, reported
+from planner_models.membership.designs import fenced, omniscient, planned, raft, reported
 
 DESIGNS: Final = (
     Design(
@@ -73,5 +73,14 @@ DESIGNS: Final = (
         mechanism=Mechanism.REACTION,
         source="Leners et al. 2015, 7.1 (RAMCloud before Albatross)",
         signalling=no_signalling,
+    ),
+    Design(
+        name="omniscient",
+        title="All failures known",
+        decide=omniscient.bound_all,
+        mechanism=Mechanism.TRANSPARENCY,
+        source="a relaxation: no detection, no quorum",
+        messages="every failure as it happens; no members are placed",
+        is_bound=True,
     ),
 )

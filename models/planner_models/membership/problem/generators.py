@@ -64,6 +64,9 @@ def regions(
         float | None,
         Field(gt=0, le=1e6, description="longest time until a quorum decides, ms; default: none"),
     ] = None,
+    managers: Annotated[
+        int, Field(ge=0, le=31, description="managers that decide who is up, for designs with reports")
+    ] = 0,
     seed: Seed = 0,
 ) -> Membership:
     """Build regions in random places of a square of 4,000 km, with zones and hosts, and one service."""
@@ -88,7 +91,7 @@ def regions(
             "loss": loss,
         }
     )
-    service = service_row(faults=float(faults))
+    service = service_row(faults=float(faults), managers=float(managers) or np.nan)
     if commit_ms is not None:
         service["most_commit_ms"] = commit_ms
     return Membership(sites=pd.DataFrame(rows), delays=delays, services=pd.DataFrame([service]))
