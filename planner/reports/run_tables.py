@@ -32,6 +32,7 @@ class DesignFigures:
     gap_metric  label of the metric that the gap is of, where it is none that plans are ranked by
     gap_scope   the plans that search and gap cover, where not all (`Proof.bound_scope`)
     may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
+    broken      metrics of constraints that no plan may violate at any gain, where this one does: shown as bad
     shares      of the bound of each reference metric; None for unknown
     earlier     metrics of the plan before, where changes since then are shown
     """
@@ -47,6 +48,7 @@ class DesignFigures:
     compile_s: float | None = None
     metrics: Mapping[str, float | None]
     may_be_best: bool = True
+    broken: frozenset[str] = frozenset()
     shares: Sequence[float | None] = ()
     earlier: Mapping[str, float | None] = field(default_factory=dict)
 
@@ -69,10 +71,19 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
             metrics=run.metrics,
             may_be_best=not run.constraints.violated
             and sum(run.constraints.lost.values()) <= smallest + 1e-6 * abs(smallest),
+            broken=broken_metrics(run),
             shares=result.shares_of_bounds(run),
         )
         for run in result.runs
     ]
+
+
+def broken_metrics(run: Run) -> frozenset[str]:
+    """Return the metrics of constraints that no plan may violate at any gain, and this plan violates."""
+    required = run.system.plan.headline.required
+    return frozenset(
+        required[violation.limit] for violation in run.constraints.violated if violation.limit in required
+    )
 
 
 def _other_gap_metric(run: Run) -> str:
@@ -145,7 +156,10 @@ def _metric_row(metric: Metric, designs: Sequence[DesignFigures]) -> list[Text |
     unit, text = scale_of(metric.name, values, metric.unit)
     marked = mark_best(metric, values, text, [design.may_be_best for design in designs])
     cells = [
-        Text(cell.text + change(value, design.earlier.get(metric.name), text), cell.kind)
+        Text(
+            cell.text + change(value, design.earlier.get(metric.name), text),
+            "bad" if metric.name in design.broken else cell.kind,
+        )
         for cell, value, design in zip(marked, values, designs, strict=True)
     ]
     return [metric.label, better(metric, unit), *cells]

@@ -68,12 +68,28 @@ def _say_causes(problem: Membership, item: ServicePlan) -> str:
     parts = evaluate(problem, item.service, item.placement)
     cause = max(CAUSES, key=lambda name: float(getattr(parts, name)))
     share = float(getattr(parts, cause)) / max(parts.total, 1e-300)
+    sites = _say_kind(problem, item) if cause == "no_quorum" else ""
     return (
         f"{item.service.name} has {say_places(problem, item.placement)} and is down "
-        f"{number(parts.total)} s a month, {percent(min(share, 1.0))} of it by {CAUSE_WORDS[cause]}."
+        f"{number(parts.total)} s a month, {percent(min(share, 1.0))} of it by {CAUSE_WORDS[cause]}{sites}."
         if parts.total > 0
         else f"{item.service.name} has {say_places(problem, item.placement)} and is never down."
     )
+
+
+def _say_kind(problem: Membership, item: ServicePlan) -> str:
+    """Return the kind of site whose failures most often leave no quorum, with its name where it is one."""
+    seconds = seconds_by_kind(problem, item)
+    if not any(seconds.values()):
+        return ""
+    kind = max(seconds, key=lambda name: seconds[name])
+    names = [
+        problem.site_names[site]
+        for site in _sites_of(problem, item)
+        if KINDS[int(problem.kind[site])] == kind
+    ]
+    which = f"of {kind} '{names[0]}'" if len(names) == 1 else f"of {kind}s"
+    return f", which failures {which} cause most often"
 
 
 def _say_majority(item: ServicePlan) -> str:
@@ -90,13 +106,13 @@ def _say_majority(item: ServicePlan) -> str:
 def _say_sites(problem: Membership, item: ServicePlan) -> list[str]:
     """Return the sites without which there is no quorum."""
     names = [
-        problem.site_names[site]
+        f"{KINDS[int(problem.kind[site])]} '{problem.site_names[site]}'"
         for site in _sites_of(problem, item)
         if next_leader(problem, item, site) is None
     ]
     if not names:
         return ["Every single site may fail: a quorum remains."]
-    shown = ", ".join(f"'{name}'" for name in names[:4]) + (", ..." if len(names) > 4 else "")
+    shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
     return [f"No quorum remains while {shown} {'is' if len(names) == 1 else 'are each'} down."]
 
 

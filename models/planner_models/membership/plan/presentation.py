@@ -12,6 +12,7 @@ import pandas as pd
 from planner.contract.drawing import Curve, Drawing
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
+from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.membership.plan.check import ServicePlan, read_plan
 from planner_models.membership.plan.evaluation import (
@@ -174,4 +175,60 @@ SITES: Final = ElementKind[Membership](
     ),
     describe=describe_site,
 )
-ELEMENTS: Final = (SITES,)
+
+
+def name_services(problem: Membership) -> Sequence[str]:
+    """Return the names of all services."""
+    return [item.name for item in problem.service_list]
+
+
+def describe_service(
+    problem: Membership,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return the members of a service, its seconds down, and the sites of its members."""
+    SERVICES.require(problem, name)
+    item = next(item for item in read_plan(problem, decided.plan) if item.service.name == name)
+    placement = item.placement
+    facts = (
+        Fact(label="Members", value=counted(placement.size, "members")),
+        Fact(label="Managers", value=counted(sum(placement.managers.values()), "managers")),
+        Fact(
+            label="Down in a month",
+            value=amount(evaluate(problem, item.service, placement).total, "s"),
+        ),
+    )
+    roles = (("member", placement.members), ("manager", placement.managers))
+    rows = [
+        (problem.site_names[site], role, float(count))
+        for role, counts in roles
+        for site, count in sorted(counts.items())
+    ]
+    frame = pd.DataFrame(rows, columns=["site", "role", "members_here"])
+    return ElementReport(facts=facts, sections=(Section(title="Sites of the service", frame=frame),))
+
+
+SERVICES: Final = ElementKind[Membership](
+    name="service",
+    names=name_services,
+    actions=(
+        Action(
+            name="Tolerate one more failure",
+            state="with one more failure tolerated",
+            parameter="more_faults",
+            value=1,
+            role="upgrade",
+        ),
+        Action(
+            name="Add two managers",
+            state="with two managers more",
+            parameter="more_managers",
+            value=2,
+            role="upgrade",
+        ),
+    ),
+    describe=describe_service,
+)
+ELEMENTS: Final = (SITES, SERVICES)

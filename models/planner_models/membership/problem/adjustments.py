@@ -36,15 +36,24 @@ def adjust(
         dict[str, Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)]],
         Field(description="kinds of failure detectors, and their timeout in ms"),
     ] = {},  # noqa: B006 - never changed
+    more_faults: Annotated[
+        dict[str, Annotated[int, Field(ge=0, le=15)]],
+        Field(description="services, and the failures that they tolerate beside theirs, with more members"),
+    ] = {},  # noqa: B006 - never changed
+    more_managers: Annotated[
+        dict[str, Annotated[int, Field(ge=0, le=31)]],
+        Field(description="services, and the managers that decide beside theirs who is up"),
+    ] = {},  # noqa: B006 - never changed
     target_scale: Annotated[
         Positive, Field(description="processes that managers watch are multiplied by this")
     ] = 1.0,
 ) -> Membership:
-    """Return the problem with other failures, delays, hosts or timeouts.
+    """Return the problem with other failures, delays, hosts, timeouts, members or managers.
 
-    raises  InputError for kinds and sites that are none
+    raises  InputError for kinds, sites and services that are none
     """
     sites = _scale_failures(problem, rate, rate_sites)
+    services = _scale_targets(problem, target_scale)
     if lost:
         sites = sites.assign(state=_mark_lost(problem, lost))
     if more_hosts:
@@ -52,7 +61,7 @@ def adjust(
     changes: dict[str, Any] = {
         "sites": sites,
         "delays": _scale_delays(problem, rtt),
-        "services": _scale_targets(problem, target_scale),
+        "services": _enlarge_services(problem, services, more_faults, more_managers),
         "watchers": _set_timeouts(problem, timeout) if timeout else problem.watchers,
     }
     changes = {name: frame for name, frame in changes.items() if frame is not getattr(problem, name)}
@@ -82,6 +91,34 @@ def _scale_targets(problem: Membership, factor: float) -> pd.DataFrame:
         return problem.services
     targets = [float(item.targets or item.size) for item in problem.service_list]
     return problem.services.assign(targets=np.round(np.array(targets) * factor))
+
+
+def _enlarge_services(
+    problem: Membership, services: pd.DataFrame, more_faults: dict[str, int], more_managers: dict[str, int]
+) -> pd.DataFrame:
+    """Return the services with more failures that they tolerate, and more managers.
+
+    A number of members that is given grows by two for each failure, by three where members may lie.
+    """
+    names = [item.name for item in problem.service_list]
+    faults = [
+        f"{parameter}: there is no service '{name}'" + did_you_mean(name, names)
+        for parameter, changes in (("more_faults", more_faults), ("more_managers", more_managers))
+        for name in changes
+        if name not in names
+    ]
+    if faults:
+        raise InputError(*faults)
+    if more_faults:
+        added = np.array([more_faults.get(name, 0) for name in names], dtype=float)
+        services = services.assign(faults=services["faults"].to_numpy(float) + added)
+        if "members" in services:
+            each = np.array([3.0 if item.is_byzantine else 2.0 for item in problem.service_list])
+            services = services.assign(members=services["members"].to_numpy(float) + each * added)
+    if more_managers:
+        managers = [float(item.managers + more_managers.get(item.name, 0)) for item in problem.service_list]
+        services = services.assign(managers=managers)
+    return services
 
 
 def _scale_failures(

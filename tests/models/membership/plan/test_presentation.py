@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+import planner
 from planner.contract.drawing import Curve, NetworkMap
+from planner.reports.document import Text
+from planner.reports.run_tables import figures_of, metrics_table
 from planner_models.membership.designs import planned, raft
 from planner_models.membership.plan.check import read_plan
 from planner_models.membership.plan.metrics import say_details, say_places
@@ -63,3 +66,23 @@ def test_failures_of_providers_and_regions_are_told_apart() -> None:
     seconds = seconds_by_kind(problem, read_plan(problem, plan)[0])
     assert seconds["region"] == pytest.approx(288, rel=0.02)
     assert seconds["provider"] == pytest.approx(30, rel=0.02)
+
+
+def test_two_leaders_are_bad_in_the_table_and_none_are_not() -> None:
+    result = planner.compare("membership/split_brain", designs=["raft", "short_timeouts"])
+    figures = figures_of(result)
+    table = metrics_table(figures, [result.system.metric("two_leaders_s"), result.system.metric("price")])
+    rows = {str(row[0]): row[2:] for row in table.rows}
+    kinds = {
+        name: [cell.kind if isinstance(cell, Text) else "" for cell in cells] for name, cells in rows.items()
+    }
+    assert kinds["Two leaders"] == ["", "bad"]
+    assert kinds["Price"][1] == ""
+
+
+def test_the_explanation_names_the_provider_that_fails_most_often() -> None:
+    problem = regions(regions=3)
+    explanation = planner.explain(problem, design="planned")
+    text = " ".join(explanation.summary())
+    assert "which failures of provider 'provider 1' cause most often" in text
+    assert "while provider 'provider 1' is down" in text

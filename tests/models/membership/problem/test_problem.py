@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from planner.errors import InputError
 from planner_models.membership import Membership
+from planner_models.membership.problem.adjustments import adjust
 from planner_models.membership.problem.generators import small
 
 
@@ -85,3 +87,13 @@ def test_delays_are_those_of_the_nearest_sites_that_have_a_row() -> None:
     rtt = problem.delay_matrix.rtt_ms
     assert rtt[numbers["east a"], numbers["east b"]] == 1.0
     assert rtt[numbers["west a"], numbers["east b"]] == rtt[numbers["east b"], numbers["west a"]] == 65.0
+
+
+def test_services_tolerate_more_failures_with_more_members_and_managers() -> None:
+    problem = adjust(small(), more_faults={"store": 1}, more_managers={"store": 2})
+    (service,) = problem.service_list
+    assert (service.faults, service.size, service.pair, service.managers) == (2, 5, 3, 5)
+    given = replace(small(), services=small().services.assign(members=3.0))
+    assert adjust(given, more_faults={"store": 1}).service_list[0].size == 5
+    with pytest.raises(InputError, match="more_faults: there is no service 'stor'"):
+        adjust(small(), more_faults={"stor": 1})
