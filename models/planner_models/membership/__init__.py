@@ -18,11 +18,12 @@ branch and bound over leaders and timeouts, with dynamic programming over the nu
 least price decides. `formulation` has every combination of failures as a scenario.
 
 Designs: `raft` leaves members where they are, or spreads them over the zones of a region, with the usual
-timeout. `leases`, `kill_host` and `short_timeouts` have f+1 members only. With leases a majority of managers
-says who is up; `kill_host` stops the host of a suspected member first, which a cut prevents; `fenced` blocks
-its traffic at switches first (Albatross), with rules by process, application or epoch; `fenced_planned`
-searches places, granularities and bits of epochs. With `short_timeouts` two members may lead, and the time is
-counted. `omniscient` places none: it is a bound for all rules, with failures known as they happen.
+timeout; `phi_accrual` fits the timeout to the intervals of heartbeats. `leases`, `kill_host` and
+`short_timeouts` have f+1 members only. With leases a majority of managers says who is up; `kill_host` stops
+the host of a suspected member first, which a cut prevents; `fenced` blocks its traffic at switches first
+(Albatross), with rules by process, application or epoch; `fenced_planned` searches places, granularities
+and bits of epochs. With `short_timeouts` two members may lead, and the time is counted. `omniscient` places
+none: it is a bound for all rules, with failures known as they happen.
 
 Failures of hosts stop processes; those of larger sites cut them off. A service is down while no quorum is up,
 until a failure of the leader is suspected, and until the next one has taken over. A cut of a rack takes an

@@ -30,6 +30,15 @@ DESIGNS: Final = (
         signalling=information.signal_votes,
     ),
     Design(
+        name="phi_accrual",
+        title="Phi-accrual detection",
+        decide=raft.plan_phi,
+        mechanism=Mechanism.REACTION,
+        source="Hayashibara et al. 2004; Akka: defaults (1 s, phi 8, pauses of 3 s)",
+        messages="heartbeats, requests for votes, and votes",
+        signalling=information.signal_votes,
+    ),
+    Design(
         name="leases",
         title="Leasing by managers",
         decide=reported.plan_leases,
