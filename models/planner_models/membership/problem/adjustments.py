@@ -93,6 +93,18 @@ def _scale_targets(problem: Membership, factor: float) -> pd.DataFrame:
     return problem.services.assign(targets=np.round(np.array(targets) * factor))
 
 
+def _require_services(names: list[str], changes: dict[str, dict[str, int]]) -> None:
+    """Raise InputError for names in changes, by parameter, that are none of services."""
+    faults = [
+        f"{parameter}: there is no service '{name}'" + did_you_mean(name, names)
+        for parameter, by_service in changes.items()
+        for name in by_service
+        if name not in names
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
 def _enlarge_services(
     problem: Membership, services: pd.DataFrame, more_faults: dict[str, int], more_managers: dict[str, int]
 ) -> pd.DataFrame:
@@ -101,14 +113,7 @@ def _enlarge_services(
     A number of members that is given grows by two for each failure, by three where members may lie.
     """
     names = [item.name for item in problem.service_list]
-    faults = [
-        f"{parameter}: there is no service '{name}'" + did_you_mean(name, names)
-        for parameter, changes in (("more_faults", more_faults), ("more_managers", more_managers))
-        for name in changes
-        if name not in names
-    ]
-    if faults:
-        raise InputError(*faults)
+    _require_services(names, {"more_faults": more_faults, "more_managers": more_managers})
     if more_faults:
         added = np.array([more_faults.get(name, 0) for name in names], dtype=float)
         services = services.assign(faults=services["faults"].to_numpy(float) + added)
