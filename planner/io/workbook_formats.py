@@ -1,4 +1,4 @@
-"""Formats of a workbook that change its view: hidden sheets, rows and columns, cells in percent.
+"""Formats of a workbook that change its view: hidden sheets, rows and columns, cells in percent, formulas.
 
 Runs in the child process of `workbook_child`. Parts without any such mark are searched as bytes only.
 
@@ -15,11 +15,14 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 Formats = dict[str, dict[str, Any]]
-"""By sheet: `hidden` (bool), `rows` and `columns` hidden (from 1), `percent` (rows by column, from 1)."""
+"""By sheet: `hidden` (bool), `rows` and `columns` hidden (from 1), `percent` (rows by column, from 1), and
+`typed` (bool): whether cells of an xlsx sheet may be formulas or errors."""
 
 BLOCK: Final = 1 << 20
 PERCENT_FORMATS: Final = frozenset({9, 10})
 """Numbers of the built-in formats 0% and 0.00%."""
+TYPED: Final = rb"""<(?:\w+:)?f[\s/>]|\st\s*=\s*["']e["']|\A(?:\xff\xfe|\xfe\xff)"""
+"""A formula or an error of an xlsx sheet, or its beginning in UTF-16, in which no search finds either."""
 MAX_REPEATED: Final = 10_000
 """Repeated cells and rows of an OpenDocument sheet that are listed; more are empty ones."""
 
@@ -79,9 +82,11 @@ def _of_xlsx(parts: zipfile.ZipFile) -> Formats:
             "rows": [],
             "columns": [],
             "percent": {},
+            "typed": True,
         }
         member = targets.get(attributes.get("id"))
         if member in parts.namelist():
+            formats["typed"] = _mentions(parts, member, TYPED)
             _read_sheet(parts, member, percent, formats)
         formats_of[attributes.get("name", "")] = formats
     return formats_of

@@ -57,6 +57,8 @@ HEADER_ROWS: Final = 4
 """Rows by which a header is told from other rows: its own, and those below."""
 BLOCK: Final = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Z]{1,3}):(?P<last>[A-Z]{1,3})")
 """Some columns of a sheet, as spreadsheet programs write it."""
+MAX_KNOWN_CELLS: Final = 100_000
+"""Cells of a workbook that stay in memory after it is read: a few MB."""
 MAX_SECTIONS: Final = 50
 """Tables that one sheet may have, one below the other."""
 MAX_UNPACKED: Final = 1 << 30
@@ -242,17 +244,40 @@ def sheet_names_of(path: Path) -> tuple[str, ...]:
     return _known_sheets(path, _stamp(path))
 
 
-@functools.lru_cache(maxsize=1)
-def _known_cells(path: Path, stamp: tuple[int, int]) -> dict[str, list[list[Any]]]:  # noqa: ARG001
-    cells: dict[str, list[list[Any]]] = _ask_child(path, "read", *sheet_names_of(path))
-    return cells
+class _LastWorkbook:
+    """Answers of the child process on the last workbook, until the file changes."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Path, tuple[int, int]] | None = None
+        self._answers: dict[tuple[str, ...], Any] = {}
+
+    def ask(self, path: Path, command: str, *words: str) -> Any:
+        """Return the answer of the child process, from memory where it has given it already."""
+        key = path, _stamp(path)
+        if key != self._key:
+            self._key, self._answers = key, {}
+        answers = self._answers
+        if (command, *words) not in answers:
+            answers[command, *words] = _ask_child(path, command, *words)
+        return answers[command, *words]
+
+    def forget_many(self) -> None:
+        """Free the cells where they are many; few may stay, which are often read again at once."""
+        sheets = [
+            rows for words, answer in self._answers.items() if words[0] == "read" for rows in answer.values()
+        ]
+        if sum(len(rows) * len(rows[0]) for rows in sheets if rows) > MAX_KNOWN_CELLS:
+            self._key, self._answers = None, {}
+
+
+_last_workbook: Final = _LastWorkbook()
 
 
 def _cells(path: Path, sheet: str) -> list[list[Any]]:
     name, columns = _columns_of(path, sheet)
     if name not in sheet_names_of(path):
         raise InputError(f"{path.name}: has no sheet '{sheet}'" + did_you_mean(sheet, sheet_names_of(path)))
-    rows = _known_cells(path, _stamp(path))[name]
+    rows = _last_workbook.ask(path, "read", *sheet_names_of(path))[name]
     return rows if columns is None else [row[columns.start : columns.stop] for row in rows]
 
 
@@ -314,17 +339,17 @@ def _used_columns(rows: Sequence[Sequence[Any]]) -> Iterator[range]:
             yield range(columns[0], columns[-1] + 1)
 
 
-@functools.lru_cache(maxsize=1)
-def _known_formats(path: Path, stamp: tuple[int, int]) -> dict[str, dict[str, Any]]:  # noqa: ARG001
-    formats: dict[str, dict[str, Any]] = _ask_child(path, "formats")
-    return formats
-
-
 def _formats(path: Path, sheet: str) -> dict[str, Any]:
     """Return the hidden parts of a sheet, and the cells in percent; see `workbook_formats`."""
     name, columns = _columns_of(path, sheet)
-    plain_formats: dict[str, Any] = {"hidden": False, "rows": [], "columns": [], "percent": {}}
-    formats = {**plain_formats, **_known_formats(path, _stamp(path)).get(name, {})}
+    plain_formats: dict[str, Any] = {
+        "hidden": False,
+        "rows": [],
+        "columns": [],
+        "percent": {},
+        "typed": True,
+    }
+    formats = {**plain_formats, **_last_workbook.ask(path, "formats").get(name, {})}
     if columns is None:
         return formats
     hidden = [column - columns.start for column in formats["columns"] if column - 1 in columns]
@@ -335,9 +360,8 @@ def _formats(path: Path, sheet: str) -> dict[str, Any]:
 
 
 def forget_workbooks() -> None:
-    """Free the cells of the last workbook."""
-    _known_cells.cache_clear()
-    _known_formats.cache_clear()
+    """Free the cells of the last workbook where they are many."""
+    _last_workbook.forget_many()
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -505,12 +529,12 @@ def _formula_faults(
         return []
     names_of_numbers = [names[ours] for ours in table.columns if ours in names]
     cells = _missing_cells(frame, names_of_numbers, first_row)
-    if not cells:
+    if not cells or not _formats(path, sheet)["typed"]:
         return []
     base, columns = _columns_of(path, sheet)
     offset = 0 if columns is None else columns.start
     words = [str(number) for row, column, _ in cells for number in (row, column + offset)]
-    asked: dict[tuple[int, int], str] = _ask_child(path, "cells", base, *words)
+    asked: dict[tuple[int, int], str] = _last_workbook.ask(path, "cells", base, *words)
     typed = {(row, column - offset): text for (row, column), text in asked.items()}
     return [
         f"{where} row {row}: {name} is the formula {typed[row, column][:40]} without a value; calculate and "
