@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -465,14 +466,16 @@ def _find_column(
     """
     in_words = name.replace("%", " percent ")
     spellings = {plain(name), plain(in_words), plain(without_currency(name))}
-    same = [ours for ours in table.columns if plain(ours) in spellings]
+    by_name = _columns_by_plain_name(tuple(table.columns))
+    same = [ours for spelling in spellings for ours in by_name.get(spelling, ())]
     if len(same) == 1:
         # the case of letters may tell another unit: `Capacity (MBps)` is in bytes
         factor = _percent_factor(table, same[0], in_words) * _mapped_factor(table, same[0], name)
         return (same[0], factor), []
-    shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
-    if len(shares) == 1 and table.columns[shares[0]].share:
-        return (shares[0], Fraction(1, 100)), []
+    if plain(in_words).endswith("percent"):
+        shares = by_name.get(plain(in_words).removesuffix("percent"), ())
+        if len(shares) == 1 and table.columns[shares[0]].share:
+            return (shares[0], Fraction(1, 100)), []
     return _find_column_in_unit(table, name, stems_of, where)
 
 
@@ -480,24 +483,39 @@ def _find_column_in_unit(
     table: Table, name: str, stems_of: Mapping[str, Collection[str]], where: str
 ) -> tuple[tuple[str, Fraction] | None, list[str]]:
     """Return the first column of ours that a name is in another unit, as `_find_column` does."""
-    for ours in table.columns:
-        unit = unit_of(ours)[1]
-        fitting = _fitting_units(name, ours, stems_of[ours])
+    for ours, stem, unit in _columns_in_units(tuple(table.columns)):
+        fitting = _fitting_units(name, stem, unit, stems_of[ours])
         if len(fitting) > 1:
             readings = " or ".join(candidate.symbol for candidate in fitting)
             return None, [f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"]
-        if fitting and unit is not None:
+        if fitting:
             return (ours, _factor(table, ours, fitting[0], unit)), []
     return None, []
 
 
-def _fitting_units(name: str, ours: str, stems: Collection[str]) -> list[Unit]:
+@lru_cache(maxsize=1_000)
+def _columns_by_plain_name(columns: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return names of columns by these names without case and punctuation."""
+    by_name: dict[str, list[str]] = {}
+    for ours in columns:
+        by_name.setdefault(plain(ours), []).append(ours)
+    return by_name
+
+
+@lru_cache(maxsize=1_000)
+def _columns_in_units(columns: tuple[str, ...]) -> list[tuple[str, str, Unit]]:
+    """Return the columns with a unit and a word beside it, each with both."""
+    split = [(ours, *unit_of(ours)) for ours in columns]
+    return [(ours, stem, unit) for ours, stem, unit in split if stem and unit is not None]
+
+
+def _fitting_units(name: str, stem: str, unit: Unit, stems: Collection[str]) -> list[Unit]:
     """Return the units that a name is in if it is one of our columns, more than one where it is unclear.
 
-    stems  names of our column without unit, case and punctuation
+    stem, unit  of our column
+    stems       names of our column without unit, case and punctuation
     """
-    stem, unit = unit_of(ours)
-    if unit is None or not stem or not stems:
+    if not stems:
         return []
     for given_stem, units in (*split_unit(name), *split_prefix(name, unit.dimension)):
         fitting = select_dimension(units, unit.dimension)
