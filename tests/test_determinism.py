@@ -59,8 +59,8 @@ def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: in
 @pytest.mark.parametrize(
     "ways",
     [
-        [(0, 1), (1, 2), (2, 1)],
-        pytest.param([(0, 1), (0, 2), (1, 1), (2, 2)], marks=pytest.mark.exhaustive),
+        [(0, 1), (1, 2)],
+        pytest.param([(0, 1), (0, 2), (1, 1), (2, 1), (2, 2)], marks=pytest.mark.exhaustive),
     ],
     ids=["few", "others"],
 )
@@ -79,7 +79,7 @@ def test_answers_do_not_depend_on_hashes_and_threads(
     "scenario",
     [
         pytest.param(
-            scenario, id=scenario[0], marks=[] if scenario[0] in COMPILING else [pytest.mark.exhaustive]
+            scenario, id=scenario[0], marks=[] if scenario[0] in COMPILING[:1] else [pytest.mark.exhaustive]
         )
         for scenario in SCENARIOS
     ],

@@ -49,6 +49,7 @@ LONG = (
     "capacity",
     "cdnrouting",
     "coflows",
+    "congestion",
     "consolidation",
     "contracts",
     "fairshare",
@@ -56,13 +57,17 @@ LONG = (
     "geostore",
     "membership",
     "multicast",
+    "overload",
     "rotors",
     "routers",
+    "routes",
     "through_time",
     "topology",
     "updates",
 )
-"""Pages of single systems, whose commands take long: the exhaustive tests run them."""
+"""Pages whose commands take long, most of them of single systems: the exhaustive tests run them.
+
+The other pages run each command of the tool."""
 DRAWN = ("capacity", "circuits", "traffic", "updates")
 """Systems whose section of the gallery each slow run draws again; the exhaustive tests draw all."""
 SEARCHES = {

@@ -76,6 +76,12 @@ def runs_of(name: str, changes: Mapping[str, Any], designs: int, time_limit_s: f
     return [evaluate(scenario.system, problem, entry, options=options) for entry in selected]
 
 
+FIRST: Final = frozenset(
+    name
+    for system in system_names()
+    for name in [name for name in CHANGES if name.startswith(f"{system}/") and name not in SEVERAL][:2]
+)
+"""Two scenarios of each system beside those of `SEVERAL`; the exhaustive tests show all."""
 SEVERAL_CASES: Final = [*((name, SMALL[name]) for name in SEVERAL), *OVERLOADED.items()]
 
 
@@ -88,7 +94,14 @@ def test_headlines_and_labels_are_those_of_the_tables(name: str, changes: dict[s
             check_amounts(run)
 
 
-@pytest.mark.parametrize("name", [name for name in CHANGES if name not in SEVERAL])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FIRST else [pytest.mark.exhaustive])
+        for name in CHANGES
+        if name not in SEVERAL
+    ],
+)
 def test_the_first_design_of_every_scenario_shows_what_its_tables_say(name: str) -> None:
     for run in runs_of(name, CHANGES[name], 1, SHORT_TIME_LIMIT_S):
         assert run.plan is not None or "no plan" in run.verdict

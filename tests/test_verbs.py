@@ -154,8 +154,15 @@ DURATIONS: dict[str, dict[str, Any]] = {
 
 
 LONG_TO_COMPILE = ("fairshare", "flowtables")  # their simulations
-SWEPT = ("brokering", "circuits", "contracts", "multicast", "traffic", "updates")
-"""Systems whose sweep starts workers in each slow run; reading tables back is tested for all systems."""
+SWEPT = ("multicast", "traffic")
+"""Systems whose sweep starts workers in each slow run; a conformance test sweeps each system."""
+LONG_TO_ASK = ("capacity", "coflows", "contracts", "flowtables")
+"""Systems whose studies take long; conformance tests ask each system for each study."""
+
+
+ASKED = [
+    pytest.param(name, marks=[pytest.mark.exhaustive] if name in LONG_TO_ASK else []) for name in SYSTEMS
+]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +182,7 @@ def test_simulate_takes_a_problem(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", ASKED)
 def test_explain_takes_a_problem(name: str) -> None:
     if find_system(name).studies.what_if is None:
         pytest.skip("this system has no explanations")
@@ -186,7 +193,7 @@ def test_explain_takes_a_problem(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", ASKED)
 def test_failures_takes_a_problem(name: str) -> None:
     if not any(kind.with_role("failure") for kind in find_system(name).problem.elements):
         with pytest.raises(InputError, match="declares no elements that can fail"):
@@ -200,7 +207,7 @@ def test_failures_takes_a_problem(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", ASKED)
 def test_upgrades_takes_a_problem(name: str) -> None:
     buys = find_system(name).studies.budget is not None
     if not buys and not any(kind.with_role("upgrade") for kind in find_system(name).problem.elements):

@@ -45,7 +45,7 @@ def test_the_order_of_table_2_2_for_big_flows_shows_in_a_twentieth_of_its_time()
     assert carried["adu_resize"] < carried["packet_40"] <= carried["packet_80"] * 1.02
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_full_run_gives_the_values_that_ship() -> None:
     """One of Table 2.2's eleven columns, over the whole four seconds.
 

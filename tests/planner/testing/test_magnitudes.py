@@ -15,7 +15,15 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_magnitudes
-from planner.testing.magnitudes import FACTORS, SEEDS, other_magnitudes, scale_amounts, spread_amounts
+from planner.testing.cases import run_cases
+from planner.testing.magnitudes import (
+    FACTORS,
+    SEEDS,
+    magnitude_cases,
+    other_magnitudes,
+    scale_amounts,
+    spread_amounts,
+)
 from planner_models.contracts.plan.plan import Loads
 from planner_models.contracts.problem.problem import Month
 from tests.fuzzing.bases import bases
@@ -35,16 +43,25 @@ MUST_FIT = ("consolidation",)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    "is_last", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["first seed", "last seed"]
+)
+@pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[pytest.mark.exhaustive] if name == "coflows" else [])  # takes a minute
         for name in system_names()
     ],
 )
-def test_plans_keep_limits_and_bounds_at_all_magnitudes(name: str) -> None:
+def test_plans_keep_limits_and_bounds_at_all_magnitudes(name: str, is_last: bool) -> None:
+    """The problem of the last seed, which is one more of 15 decades, is for the exhaustive tests."""
     base = next(base for base in bases() if base.system.name == name)
     options = Options(threads=1, seed=1, time_limit_s=5.0)
-    check_magnitudes(base.system, problems=[base.problem], columns=COLUMNS.get(name, ()), options=options)
+    cases = magnitude_cases(
+        base.system, problems=[base.problem], columns=COLUMNS.get(name, ()), options=options
+    )
+    selected = [case for case in cases if (f"seed {SEEDS[-1]}: " in case.name) == is_last]
+    assert selected
+    run_cases(f"system '{name}'", selected)
 
 
 @pytest.mark.parametrize("name", system_names())

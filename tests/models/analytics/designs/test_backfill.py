@@ -113,7 +113,12 @@ def best_of_all(problem: Analytics) -> float:
 
 @pytest.mark.parametrize("combine", ["coarsest", "sum", "worst"])
 @pytest.mark.parametrize(
-    "bytes_later", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1_200, 2_600, 3_400))]
+    "bytes_later",
+    [
+        2_000,
+        pytest.param(1_200, marks=pytest.mark.slow),
+        *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (2_600, 3_400)),
+    ],
 )
 def test_foreseen_prices_bound_all_plans_of_two_intervals(combine: str, bytes_later: float) -> None:
     """Where the second interval carries little more than its own data, waiting competes with it."""

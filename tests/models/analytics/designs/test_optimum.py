@@ -91,7 +91,7 @@ def test_the_optimum_of_three_sites_queries_and_levels_is_that_of_all_choices(pr
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(problems())
 def test_no_design_beats_the_bound_and_plans_keep_what_they_claim(problem: Analytics) -> None:
     bound = optimum.plan(problem).proof.bound

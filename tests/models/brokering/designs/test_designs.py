@@ -12,7 +12,7 @@ from planner_models.brokering.problem.generators import world
 
 @pytest.mark.slow
 def test_every_design_names_its_metrics() -> None:
-    problem = world(clients=300, places=30, seed=5)
+    problem = world(clients=100, places=10, seed=5)
     names = {metric.name for metric in SYSTEM.metrics}
     for design in SYSTEM.designs:
         run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))

@@ -224,7 +224,7 @@ def test_the_bound_by_ports_is_a_bound(problem: Circuits) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(problem=larger_problems(racks=(8, 16, 32, 64)))
 def test_no_design_serves_more_than_the_optimum_on_larger_problems(problem: Circuits) -> None:
     require_best(problem)

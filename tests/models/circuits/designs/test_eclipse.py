@@ -41,7 +41,7 @@ def test_solstice_of_many_racks_is_as_good_as_the_plain_one() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problem=problems(max_racks=5, plain=False))
 def test_solstice_never_serves_less_over_more_switches(problem: Circuits) -> None:
     rates = []
@@ -82,7 +82,7 @@ def test_a_pair_has_circuits_of_as_many_switches_as_its_demand_needs(
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(problem=problems(max_racks=4, plain=False))
 def test_eclipse_in_least_time_never_serves_less_over_more_switches(problem: Circuits) -> None:
     endless = replace(problem, switch=problem.switch.drop(columns="window_us", errors="ignore"))

@@ -228,7 +228,7 @@ def test_no_loads_within_the_limit_add_more_than_the_cover(problem: Month, perce
         assert added <= cover_of(region, gain, is_free, window) + 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("seed", "percent"), [pytest.param(0, 0.0, marks=pytest.mark.exhaustive), (4, 10.0)])
 def test_a_week_of_hours_is_planned_near_its_bound(seed: int, percent: float) -> None:
     problem = generators.month(days=7, window_minutes=60, seed=seed)

@@ -29,7 +29,7 @@ def test_every_design_keeps_the_rules(problem: FlowTables) -> None:
     require_rules_kept(problem)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @given(switches(most_rules=12))
 @settings(max_examples=40, deadline=None)
 def test_every_design_keeps_many_rules(problem: FlowTables) -> None:

@@ -72,7 +72,7 @@ def test_compiled_rules_do_what_their_parts_do(program: tuple[pd.DataFrame, pd.D
     require_same_actions(program, every_header()[::13])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @given(programs())
 @settings(max_examples=40, deadline=None)
 def test_compiled_rules_do_what_their_parts_do_for_many(program: tuple[pd.DataFrame, pd.DataFrame]) -> None:

@@ -64,7 +64,7 @@ def test_no_plan_changes_more_entries_than_allowed(seed: int, events: int) -> No
     require_limit(change_members(problem, events, seed), previous, (0, 3, 20))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_plan_changes_more_entries_than_allowed_in_many_problems() -> None:
     for seed in range(5000, 5020):
         problem = draw_problem(seed)
@@ -160,7 +160,7 @@ def test_plans_around_failures_keep_the_limit_and_lose_no_more(seed: int) -> Non
     assert losses[-1] <= losses[0] * (1 + 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plans_around_failures_keep_the_limit_in_many_problems() -> None:
     for seed in range(7000, 7012):
         problem = draw_problem(seed)

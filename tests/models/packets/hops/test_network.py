@@ -454,7 +454,7 @@ def test_the_network_equals_its_twin_event_by_event(case: dict[str, Any]) -> Non
     check_twin(case, events=800)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=150, deadline=None)
 @given(cases())
 def test_long_runs_equal_those_of_the_twin_event_by_event(case: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ def test_the_printed_model_sheds_the_same(problem: Brokering, scale: float) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(markets(max_clients=4), st.sampled_from([0.2, 0.6, 1.0]))
 def test_no_design_beats_the_optimum_or_its_bound(problem: Brokering, scale: float) -> None:
     problem = adjust(problem, capacity_scale=scale)
@@ -176,7 +176,7 @@ def test_every_backend_has_the_same_optimum(backend: str, problem: Brokering) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(markets(max_clients=5))
 def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
     for design in SYSTEM.designs:

@@ -42,6 +42,7 @@ def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
     assert measure(one, decision.plan, None)["service_minus_cost"] == pytest.approx(decision.proof.objective)
 
 
+@pytest.mark.slow
 @given(problems(rules=True), st.sampled_from([1e-6, 1e-3]))
 @settings(max_examples=12)
 def test_without_time_there_is_still_a_plan_and_a_bound(one: LiveVideo, limit_s: float) -> None:

@@ -239,7 +239,7 @@ REGION = ("Koeln", "Duesseldorf", "Essen", "Dortmund", "Wesel", "Aachen", "Biele
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["region", "customer", "carbon"])
+@pytest.mark.parametrize("kind", ["region", pytest.param("customer", marks=pytest.mark.exhaustive), "carbon"])
 def test_constraints_on_germany50_in_two_expressions(kind: str) -> None:
     problem = generators.germany50().scale_demands(1.2)
     names = problem.nodes["node"].tolist()
@@ -286,7 +286,7 @@ def test_constraints_on_germany50_in_two_expressions(kind: str) -> None:
         assert run.price("region") * 100 == pytest.approx(gain, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_paths_of_each_demand_on_germany50() -> None:
     """The plan is one of the formal model, and attains the bound that the relaxation of that gives."""
     problem = generators.germany50().scale_demands(1.5)
