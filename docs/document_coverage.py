@@ -36,7 +36,7 @@ class Document:
     """A source document, or a chapter of one.
 
     key      short name, to which items refer
-    systems  systems whose published values are of this document
+    targets  targets whose published values are of this document: SYSTEM for all of a system, or SYSTEM/TARGET
     judged   date on which its items were judged, such as 2026-11-30
     version  version of planner that they were judged with
     """
@@ -44,7 +44,7 @@ class Document:
     key: str
     title: str
     reference: str
-    systems: tuple[str, ...]
+    targets: tuple[str, ...]
     judged: str
     version: str
 
@@ -71,7 +71,7 @@ class Item:
 def read_documents() -> dict[str, Document]:
     """Return the documents by key, in the order of the page."""
     return {
-        row["key"]: Document(**{**row, "systems": _split(row["systems"])}) for row in _rows("documents.csv")
+        row["key"]: Document(**{**row, "targets": _split(row["targets"])}) for row in _rows("documents.csv")
     }
 
 
@@ -143,7 +143,7 @@ def _overview(documents: Mapping[str, Document], items: Sequence[Item]) -> list[
     rows = []
     for key, document in documents.items():
         statuses = Counter(item.status for item in items if item.document == key)
-        rows.append((document.title, statuses, verdicts(_targets(document.systems))))
+        rows.append((document.title, statuses, verdicts(targets_of(document))))
     total: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for _title, statuses, counts in rows:
         total[0].update(statuses)
@@ -157,8 +157,9 @@ def _overview(documents: Mapping[str, Document], items: Sequence[Item]) -> list[
     )
 
 
-def _targets(systems: Sequence[str]) -> list[str]:
-    return [name for name in load_shipped() if name.partition("/")[0] in systems]
+def targets_of(document: Document) -> list[str]:
+    """Return the names of all targets of a document."""
+    return [name for name in load_shipped() if {name, name.partition("/")[0]} & set(document.targets)]
 
 
 def _row(item: Item) -> tuple[str, ...]:
