@@ -23,6 +23,9 @@ from typing import Any, Final
 
 from planner_dashboard import visitors
 
+COLLECT_S: Final = 5.0
+"""Time between two collections of garbage, each of a tenth of a second. Streamlit would collect after every
+run of a page, also of the part of it that looks at a job several times a second."""
 SWITCH_INTERVAL_S: Final = 1e-4
 """While modules load, the interpreter switches to the threads that serve files after this time."""
 NAMES: Final = "PLANNER_DASHBOARD_NAMES"
@@ -39,6 +42,7 @@ def main() -> None:
 
     confine()
     threading.Thread(target=_load, name="load", daemon=True).start()
+    threading.Thread(target=_collect_garbage, name="collect garbage", daemon=True).start()
     cli.main(prog_name="streamlit")
 
 
@@ -158,10 +162,28 @@ def _load() -> None:
         question.form_fields(question.unchanged_scenario(question.FIRST_SCENARIO))
     finally:
         sys.setswitchinterval(usual)
-    # streamlit collects garbage after every run of a page: it need not visit permanent objects
-    gc.freeze()
+    gc.freeze()  # collections of garbage need not visit permanent objects
     if os.environ.get(warming.WARM):
         warming.warm_workers(session.workers())
+
+
+def _collect_garbage() -> None:
+    """Collect garbage repeatedly, which also cancels the jobs of ended sessions."""
+    count = 0
+    while True:
+        time.sleep(COLLECT_S)
+        count = collect_if_active(count)
+
+
+def collect_if_active(count: int) -> int:
+    """Collect all garbage unless hardly any object was made since the last time; return the new count.
+
+    count  number of Python's collections of young objects then, each after hundreds of new ones
+    """
+    new_count = int(gc.get_stats()[0]["collections"])
+    if new_count != count:
+        gc.collect()
+    return new_count
 
 
 class HostNames:

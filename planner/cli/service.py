@@ -229,6 +229,7 @@ def _server_command(app: Path, host: str, port: int, *, browser: bool) -> list[s
         *("--client.showErrorDetails", "none"),
         *("--logger.level", "error"),
         *("--server.fileWatcherType", "none"),
+        *("--runner.postScriptGC", "false"),  # the server collects garbage by itself
         *(word for name, value in THEME.items() for word in (f"--theme.{name}", value)),
     ]
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import http.client
 import os
 import socket
-from collections.abc import Iterator
+import weakref
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks import browser as dashboard
 from planner_dashboard import visitors
-from planner_dashboard.server import HostNames, is_own_name
+from planner_dashboard.server import HostNames, collect_if_active, is_own_name
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dashboard.run_server(tmp_path_factory.mktemp("server"), "--workers", "1", "--no-warm") as server:
-        yield urlsplit(server.url).netloc
+@pytest.fixture
+def host(address: str) -> str:
+    return urlsplit(address).netloc
 
 
 @pytest.mark.parametrize("path", ["/", "/_stcore/health", "/nowhere.js", "/sweeps"])
@@ -160,3 +159,27 @@ def test_requests_under_the_own_name_are_served() -> None:
     assert answers("http", b"localhost:8501") == ["served"]
     assert answers("websocket", b"127.0.0.1:8501") == ["served"]
     assert answers("lifespan") == ["served"]
+
+
+class Session:
+    """An object that refers to itself, as those of a session do."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_collected_unless_the_server_is_idle() -> None:
+    """A job is cancelled when nothing refers to it, which only a collection finds for a session."""
+    gc.disable()
+    try:
+        ended = weakref.ref(Session())
+        count = collect_if_active(-1)
+        assert ended() is None
+        ended = weakref.ref(Session())
+        assert collect_if_active(count) == count
+        assert ended() is not None
+        gc.collect(0)
+        assert collect_if_active(count) > count
+        assert ended() is None
+    finally:
+        gc.enable()
