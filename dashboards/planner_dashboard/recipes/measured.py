@@ -15,7 +15,7 @@ from planner.coordination import measured_examples, measurement
 from planner.coordination.measured_examples import Example
 from planner.coordination.measurement import Curves, Measurement
 from planner.reports import study_pages
-from planner.reports.document import Part
+from planner.reports.document import Page, Part
 from planner.scenarios.catalogue import find_system
 from planner_dashboard import rendering, session, worker
 from planner_dashboard.recipes import examples
@@ -35,8 +35,7 @@ def show_designs() -> None:
     selected = _choose_systems(designs)
     if selected:
         _show_origin(designs[designs["system"].isin(selected)])
-        measured = [_select_system(name, designs, curves).titled().measured for name in selected]
-        section = study_pages.coordination_page(measured).parts[0]
+        section = _page_of(selected, "", designs, curves).parts[0]
         (figure,) = section.charts
         card = st.container()
         with st.container(key="wide chart"):
@@ -93,11 +92,10 @@ def show_curves() -> None:
     selected = _choose_systems(rows)
     if selected:
         _show_origin(rows[rows["system"].isin(selected)])
-        measurements = [_select_system(name, designs, rows).titled() for name in selected]
-        page = study_pages.coordination_page([curve.measured for curve in measurements], measurements)
+        page = _page_of(selected, kind or kinds[0], designs, rows)
         clicked, card = None, st.container()
         for section in page.parts[1:]:
-            panel_click = _show_panels(section, [curve.name for curve in measurements])
+            panel_click = _show_panels(section, [_title(name) for name in selected])
             clicked = clicked or panel_click
         with card:
             _show_example("curve", measured_examples.of_curves(rows[rows["system"].isin(selected)]), clicked)
@@ -163,6 +161,29 @@ def _choose_systems(frame: pd.DataFrame) -> list[str]:
         "Systems", names, selection_mode="multi", default=names, format_func=_title, key="chosen systems"
     )
     return [name for name in names if name in selected]
+
+
+def _page_of(systems: Sequence[str], kind: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Page:
+    """Return the page of the measurements of systems, with curves of a kind; "" for none.
+
+    The page of measurements that ship is the same for all sessions and runs.
+    """
+    if not _session_measurements().keys() & set(systems):
+        return _shipped_page(tuple(systems), kind)
+    return _make_page(systems, kind, designs, curves)
+
+
+@lru_cache(maxsize=8)
+def _shipped_page(systems: tuple[str, ...], kind: str) -> Page:
+    designs, curves = _load_shipped()
+    rows = curves[curves["kind"] == kind] if kind else curves
+    return _make_page(systems, kind, designs, rows)
+
+
+def _make_page(systems: Sequence[str], kind: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Page:
+    measurements = [_select_system(name, designs, curves).titled() for name in systems]
+    measured = [curve.measured for curve in measurements]
+    return study_pages.coordination_page(measured, measurements if kind else ())
 
 
 def _title(system: str) -> str:
