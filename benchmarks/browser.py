@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,8 @@ ANSWERED: Final = """() => {
         && !text.includes('solving,') && !text.includes('waiting for a free worker,');
 }"""
 """Script: true when a page shows the answer for the settings of its forms."""
+POLL_MS: Final = 50
+"""Time between two looks at a page; Playwright would look at each frame, and so let the page draw frames."""
 IDLE_SCRIPT_MS: Final = 300
 IDLE_SCRIPT: Final = """shortest => {
     const app = document.querySelector('[data-testid="stApp"]');
@@ -54,6 +56,11 @@ IDLE_SCRIPT: Final = """shortest => {
 WIDTHS: Final = (1440, 390)
 SCHEMES: Final = ("light", "dark")
 """Views of a page: on a desk and on a phone, light and dark."""
+VIEWS: Final = tuple(itertools.product(WIDTHS, SCHEMES))
+BY_PROCESSOR: Final = ("--disable-gpu", "--disable-gpu-rasterization")
+"""Options of Chromium: pages are painted without a process for graphics, and there is no WebGL."""
+BY_SOFTWARE_GL: Final = ("--use-gl=angle", "--use-angle=swiftshader")
+"""Options of Chromium: a graphics processor is imitated, with WebGL; the slowest case."""
 ATTEMPTS: Final = 20
 """Times that a text is typed before a choice counts as missing."""
 
@@ -86,12 +93,12 @@ class Server:
         return total
 
 
-def wait_until_warm(server: Server) -> None:
+def wait_until_warm(server: Server, idle_s: float = IDLE_S) -> None:
     """Wait until the server has compiled or loaded its kernels: until it has had no work for a while."""
     while True:
         before = sum(server.seconds())
-        time.sleep(IDLE_S)
-        if sum(server.seconds()) - before < IDLE_WORK * IDLE_S:
+        time.sleep(idle_s)
+        if sum(server.seconds()) - before < IDLE_WORK * idle_s:
             return
 
 
@@ -136,27 +143,36 @@ def run_server(folder: Path, *options: str, python: str = sys.executable) -> Ite
 
 
 @contextlib.contextmanager
-def run_browser() -> Iterator[Any]:
-    """Run a headless browser for a block."""
+def run_browser(options: Sequence[str] = BY_PROCESSOR) -> Iterator[Any]:
+    """Run a headless browser for a block.
+
+    options  BY_PROCESSOR, or BY_SOFTWARE_GL for charts in WebGL
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as run:
-        # rendering without a graphics processor: the slowest case
-        browser = run.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader"]
-        )
+        browser = run.chromium.launch(executable_path=chromium(), args=["--no-sandbox", *options])
         yield browser
         browser.close()
 
 
-def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
-    """Return a page of a new visitor, without animations, which would be drawn by the processor."""
-    context = browser.new_context(
+def new_context(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
+    """Return the context of a new visitor, without animations, which would be drawn by the processor."""
+    return browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=scheme,
         accept_downloads=True,
         reduced_motion="reduce",
     )
+
+
+def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
+    """Return a page of a new visitor; its context is closed with `page.context.close()`."""
+    return page_of(new_context(browser, width=width, height=height, scheme=scheme))
+
+
+def page_of(context: Any) -> Any:
+    """Return a new page of a context, with the time limit of all pages."""
     page = context.new_page()
     page.set_default_timeout(TIME_LIMIT_MS)
     return page
@@ -182,7 +198,7 @@ def fits(page: Any) -> bool:
 
 def wait_for_answer(page: Any) -> None:
     """Wait until the page shows the answer for its settings."""
-    page.wait_for_function(ANSWERED)
+    page.wait_for_function(ANSWERED, polling=POLL_MS)
 
 
 def wait_for_script(page: Any) -> None:
@@ -191,7 +207,7 @@ def wait_for_script(page: Any) -> None:
     Streamlit may lose events of a page whose script starts, as it does shortly after a change.
     """
     page.evaluate("delete window.scriptEnded")
-    page.wait_for_function(IDLE_SCRIPT, arg=IDLE_SCRIPT_MS)
+    page.wait_for_function(IDLE_SCRIPT, arg=IDLE_SCRIPT_MS, polling=POLL_MS)
 
 
 def press(page: Any, button: str, *, exact: bool = False, role: str = "button") -> None:
@@ -282,15 +298,18 @@ def wait_for_drawing(page: Any) -> None:
     # parts below the visible one may wait until they are scrolled to
     page.wait_for_function(
         """() => [...document.querySelectorAll('[data-testid=stSkeleton]')].every(
-            one => one.getBoundingClientRect().top > window.innerHeight)"""
+            one => one.getBoundingClientRect().top > window.innerHeight)""",
+        polling=POLL_MS,
     )
     page.wait_for_timeout(1000)
 
 
-def save_views(page: Any, folder: Path, name: str) -> Iterator[tuple[str, bool]]:
-    """Save a page as on a desk and on a phone, light and dark; yield each view and whether it fits."""
+def save_views(
+    page: Any, folder: Path, name: str, views: Sequence[tuple[int, str]] = VIEWS
+) -> Iterator[tuple[str, bool]]:
+    """Save a page in views of a width and a colour scheme; yield each view and whether the page fits it."""
     size = page.viewport_size
-    for width, scheme in itertools.product(WIDTHS, SCHEMES):
+    for width, scheme in views:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": size["height"]})
         wait_for_script(page)

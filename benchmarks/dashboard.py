@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 import planner
 from benchmarks.browser import (
+    BY_SOFTWARE_GL,
     Server,
     act,
     chromium,
@@ -99,7 +100,7 @@ def time_first_page(folder: Path, times: int, python: str, name: str) -> None:
     """Time the answer of the first page since the start of a new server, and that of a warm server."""
     cold: tuple[list[float], list[float]] = ([], [])
     warm: tuple[list[float], list[float]] = ([], [])
-    with run_browser() as browser:
+    with run_browser(BY_SOFTWARE_GL) as browser:
         for _ in range(times):
             with run_server(folder, "--workers", "2", python=python) as server:
                 for walls, taken in (cold, warm):
@@ -312,7 +313,7 @@ def main() -> None:
         home = Path(spare)
         for name, python in versions.items():
             time_first_page(home, times, python, name)
-        browser = stack.enter_context(run_browser())
+        browser = stack.enter_context(run_browser(BY_SOFTWARE_GL))
         for name, python in versions.items():
             with run_server(home, "--workers", "2", python=python) as server:
                 wait_until_warm(server)

@@ -57,7 +57,7 @@ def main(names: list[str]) -> None:
         raise SystemExit("\n".join(find_outdated()) or 0)
     FOLDER.mkdir(parents=True, exist_ok=True)
     selected = names or [*STORIES, *PAGES]
-    with tempfile.TemporaryDirectory() as spare, browser.run_browser() as running:
+    with tempfile.TemporaryDirectory() as spare, browser.run_browser(browser.BY_SOFTWARE_GL) as running:
         home = Path(spare)
         sweep = ("sweep", "traffic/abilene", "--set", "problem.scale=0.5,1,1.5,2,3,4,6", "--out", "results")
         subprocess.run([sys.executable, "-m", "planner", *sweep], cwd=home, check=True, capture_output=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +31,22 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pages.Server]:
-    """Start the dashboard by its command."""
-    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2", "--no-warm") as running:
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the dashboard's store."""
+    folder = tmp_path_factory.mktemp("server") / "store"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(store: Path) -> Iterator[pages.Server]:
+    """Start the dashboard by its command, one for all tests: each visitor has answers of its own."""
+    with pages.run_server(store.parent, "--store", str(store), "--workers", "2", "--no-warm") as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(server: pages.Server) -> str:
     """Return the address of the dashboard."""
     return server.url
@@ -49,16 +58,23 @@ def browser() -> Iterator[Any]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Any:
+    """Return a context for the pages of a module: they share the files of the server, compiled once."""
+    return pages.new_context(browser)
+
+
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
+def page(context: Any) -> Iterator[Any]:
     """Open a page of a new visitor; check that it needs no other server and writes to no console."""
-    opened = pages.new_page(browser)
+    context.clear_cookies()
+    opened = pages.page_of(context)
     outside: list[str] = []
     lines: list[str] = []
     opened.on("request", lambda call: outside.append(call.url) if "127.0.0.1" not in call.url else None)
     opened.on("console", lambda line: lines.append(line.text))
     opened.on("pageerror", lambda error: lines.append(str(error)))
     yield opened
-    opened.context.close()
+    opened.close()
     assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
     assert not lines, "the console stays empty"

@@ -219,13 +219,17 @@ def test_a_visitor_takes_the_worker_of_a_spare_job() -> None:
 # --- several visitors ---------------------------------------------------------------------
 
 
-def spin(pid_file: str, seconds: float) -> int:
-    """Compute, as a solver that looks at no signal, and write the number of the process first."""
+def spin(pid_file: str, seconds: float, rest_s: float = 0.0) -> int:
+    """Compute, as a solver that looks at no signal, and write the number of the process first.
+
+    rest_s  time without work between two steps, for a question that only has to last
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     Path(pid_file).write_text(str(os.getpid()))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        pass
+        if rest_s:
+            time.sleep(rest_s)
     return os.getpid()
 
 
@@ -253,7 +257,7 @@ def pool() -> Iterator[Workers]:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_cancel_ends_the_process_of_one_visitor_and_no_other(pool: Workers, tmp_path: Path) -> None:
     current = pool.submit(spin, str(tmp_path / "mine"), 600.0)
-    theirs = pool.submit(spin, str(tmp_path / "theirs"), 6.0)
+    theirs = pool.submit(spin, str(tmp_path / "theirs"), 6.0, 0.05)
     process, other = wait_for_process(tmp_path / "mine"), wait_for_process(tmp_path / "theirs")
     current.cancel()
     wait_until(lambda: not is_running(process), 10.0)
@@ -266,7 +270,7 @@ def test_cancel_ends_the_process_of_one_visitor_and_no_other(pool: Workers, tmp_
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_killed_worker_takes_its_own_question_only(pool: Workers, tmp_path: Path) -> None:
     current = pool.submit(spin, str(tmp_path / "mine"), 600.0)
-    theirs = pool.submit(spin, str(tmp_path / "theirs"), 2.0)
+    theirs = pool.submit(spin, str(tmp_path / "theirs"), 2.0, 0.05)
     os.kill(wait_for_process(tmp_path / "mine"), signal.SIGKILL)
     wait_until(lambda: not current.is_pending, 10.0)
     with pytest.raises(InputError, match="the worker ran out of memory, or was ended"):

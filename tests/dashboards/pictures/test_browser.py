@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.browser import TIME_LIMIT_MS, chromium, run_browser
 from benchmarks.common import free_port
-from benchmarks.dashboard import chromium, run_browser
 from tests.dashboards.pictures.page import MARKUP
 
 pytestmark = [
@@ -57,20 +57,30 @@ def browser() -> Iterator[Any]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def contexts(browser: Any) -> dict[tuple[tuple[str, Any], ...], Any]:
+    """Return the contexts by their options: their pages share the files of the server, compiled once."""
+    return {}
+
+
 @pytest.fixture
-def open_page(address: str, browser: Any) -> Iterator[Open]:
+def open_page(address: str, browser: Any, contexts: dict[tuple[tuple[str, Any], ...], Any]) -> Iterator[Open]:
     """Open a picture in a page of its own; no page may write to the console or ask another server."""
     said: list[str] = []
     asked: list[str] = []
-    contexts = []
+    opened = []
 
     def open_picture(
         picture: str = "network", *, width: int = 1280, scheme: str = "light", **more: Any
     ) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme, **more)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(30_000)
+        options = tuple(sorted(more.items()))
+        if options not in contexts:
+            contexts[options] = browser.new_context(viewport={"width": width, "height": 1000}, **more)
+        page = contexts[options].new_page()
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": 1000})
+        page.emulate_media(color_scheme=scheme)
+        page.set_default_timeout(TIME_LIMIT_MS)
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
@@ -79,8 +89,8 @@ def open_page(address: str, browser: Any) -> Iterator[Open]:
         return page
 
     yield open_picture
-    for context in contexts:
-        context.close()
+    for page in opened:
+        page.close()
     assert said == []
     assert [url for url in asked if not url.startswith((address, "blob:", "data:"))] == []
 

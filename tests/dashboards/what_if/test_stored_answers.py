@@ -31,6 +31,7 @@ def test_an_address_opens_the_stored_answer(
 
     def open_again(visitor: Any) -> None:
         visitor.goto("about:blank")
+        pages.wait_until_warm(server, idle_s=1.0)
         _, before = server.seconds()
         visitor.goto(link)
         visitor.get_by_text("stored answer of").wait_for()
