@@ -162,8 +162,6 @@ def test_every_target_is_named(coverage: ModuleType) -> None:
 def test_documents_have_the_published_values(coverage: ModuleType) -> None:
     documents = coverage.read_documents().values()
     named = [name for document in documents for name in coverage.targets_of(document)]
-        name for document in coverage.read_documents().values() for name in coverage.targets_of(document)
-    ]
     assert sorted(named) == sorted(f"{system.name}/{target.name}" for system, target in find_targets())
 
 
