@@ -35,6 +35,8 @@ TABLE = Table(
 HEADER = ["window", "node", "rate_mbps"]
 ROWS = [[1, "a", 10.0], [2, "a", 20.5], [3, "a", 30.0]]
 RATES = [10.0, 20.5, 30.0]
+SLOW_MACHINE_S = 30.0
+"""CPU seconds that no machine needs, and that work which grows as the square of the input exceeds by far."""
 
 
 def read(path: Path, **layout: Any) -> tuple[pd.DataFrame, list[str]]:
@@ -114,7 +116,7 @@ def test_long_cells_of_numbers_are_refused_in_linear_time(tmp_path: Path, cell: 
     begin = time.process_time()
     with pytest.raises(InputError, match=r"x.csv row 3: rate_mbps is ") as error:
         read(tmp_path / "x.csv")
-    assert time.process_time() - begin < 3
+    assert time.process_time() - begin < SLOW_MACHINE_S
     assert max(map(len, error.value.faults)) < 500
 
 
@@ -123,7 +125,7 @@ def test_empty_rows_before_a_far_cell_take_little_time(tmp_path: Path) -> None:
     begin = time.process_time()
     with pytest.raises(InputError) as error:
         read(path)
-    assert time.process_time() - begin < 3
+    assert time.process_time() - begin < SLOW_MACHINE_S
     assert error.value.faults == (
         "x.xlsx row 1048576: rate_mbps is empty",
         "x.xlsx row 1048576: window is empty",
