@@ -33,6 +33,7 @@ COLOURS: Final = 200
 """Of a picture's palette, which makes it small."""
 TALL: Final = 1250
 """Most pixels of a picture; what stands below is not shown."""
+TO_TOP: Final = "document.querySelectorAll('[data-testid=stMain]').forEach(part => part.scrollTo(0, 0))"
 IDLE_ROUNDS: Final = 4
 """Seconds without work after which a page has its answer."""
 STORIES: Final = {
@@ -129,6 +130,7 @@ def _saver(page: Any) -> Callable[[str], None]:
         browser.wait_for_drawing(page)
         size = page.viewport_size
         page.set_viewport_size({"width": size["width"], "height": TALL})
+        page.evaluate(TO_TOP)  # the press of a button may have scrolled down to it
         browser.wait_for_drawing(page)
         picture = Image.open(io.BytesIO(page.screenshot()))
         page.set_viewport_size(size)
