@@ -50,13 +50,17 @@ def allowed_ports(problem: Multicast, plan: Channels, group: int) -> set[tuple[i
     return result
 
 
+WITH_ENTRIES = [design for design in PLANNING if design.name not in ("flooding", "slow_path")]
+"""Designs whose groups all have entries: the others flood, or lose what processors cannot forward."""
+
+
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(TREES),
     st.integers(0, 99),
     st.sampled_from(["near", "random"]),
-    st.sampled_from(PLANNING),
+    st.sampled_from(WITH_ENTRIES),
     st.integers(0, 10**6),
 )
 def test_every_member_gets_a_packet_exactly_once(
