@@ -19,8 +19,8 @@ from planner.io.table_files import read_table
 from planner_models.graphs.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.simulation.flow_arrivals import UDP_NAME, ListedFlows
+from planner_models.traffic.simulation.packet_network import MIXED
 
-CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", UDP_NAME)
 LISTED: Final = Table(
     name="flows",
     about="a flow that starts at a time, between the ends of a demand",
@@ -32,7 +32,7 @@ LISTED: Final = Table(
         "size_bytes": number("bytes to send", more_than=0),
         "control": choice(
             "congestion control of the sender; udp: none, at a constant rate; blank: as the simulation says",
-            CONTROLS,
+            (*MIXED, UDP_NAME),
             optional=True,
             may_be_blank=True,
         ),
@@ -100,7 +100,7 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray[Any, np.dtype[np.floa
 
 
 def _keys(frame: pd.DataFrame, problem: Traffic) -> list[tuple[str, ...]]:
-    """Return what names the demand of each row."""
+    """Return the source, the target and, with classes, the class of each row."""
     columns = (frame[name].astype(str).tolist() for name in problem.demand_key)
     return list(zip(*columns, strict=True))
 
@@ -115,7 +115,7 @@ def _demands_of(frame: pd.DataFrame, problem: Traffic) -> Ints:
 
 
 def _find_faults(frame: pd.DataFrame, problem: Traffic, where: str) -> Iterator[str]:
-    """Yield what is wrong with rows, each in one line."""
+    """Yield the faults of rows, each in one line."""
     if problem.has_classes and "class" not in frame:
         yield f"{where}: has no column class, but demands have classes"
         return
@@ -144,7 +144,7 @@ def _find_faults(frame: pd.DataFrame, problem: Traffic, where: str) -> Iterator[
 def _find_end_fault(
     key: tuple[str, ...], nodes: Mapping[str, Any], row_of: Mapping[tuple[str, ...], int]
 ) -> str:
-    """Return what is wrong with the ends and the class of a flow, "" where nothing is."""
+    """Return the fault of the ends and the class of a flow, "" for none."""
     for name in key[:2]:
         if name not in nodes:
             return f"'{name}' is no node" + did_you_mean(name, list(nodes))
@@ -155,7 +155,7 @@ def _find_end_fault(
 
 
 def _find_sender_fault(control: str, split: str, rate_mbps: float, *, most_mbps: float, source: str) -> str:
-    """Return what is wrong with the sender of a flow, "" where nothing is.
+    """Return the fault of the sender of a flow, "" for none.
 
     most_mbps  rate of all links on which its source sends
     """
