@@ -59,8 +59,7 @@ def _open_kept(visitor: Any, address: str, number: str, verdict: str) -> None:
     visitor.get_by_role("link", name="Results").click()
     pages.press(visitor, "Kept answers", role="tab")
     visitor.get_by_text("Busy <b>day</b>").first.wait_for()
-    links = visitor.get_by_role("link", name="Open")
-    assert any(re.search(rf"\?result={number}$", link.get_attribute("href")) for link in links.all())
+    visitor.get_by_role("link", name="Open").and_(visitor.locator(f'[href$="?result={number}"]')).wait_for()
     visitor.context.close()
 
 

@@ -24,6 +24,9 @@ PLANNING = (
     ),
 )
 
+WITH_ENTRIES = tuple(design for design in PLANNING if design.name not in ("flooding", "slow_path"))
+"""Designs whose groups all have entries: the others flood, or lose what processors cannot forward."""
+
 
 def tree(
     *,

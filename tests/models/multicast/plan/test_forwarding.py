@@ -16,7 +16,7 @@ from planner_models.multicast.designs import partitioned, partitioned_aggregated
 from planner_models.multicast.plan import forwarding, rerouting
 from planner_models.multicast.plan.forwarding import _Packet
 from planner_models.multicast.problem import failures
-from tests.models.multicast.fabrics import PLANNING, fat, fat_of_kind, tree
+from tests.models.multicast.fabrics import PLANNING, WITH_ENTRIES, fat, fat_of_kind, tree
 
 TREES = [("ab", 4, 1), ("ab", 4, 2), ("ab", 8, 2), ("standard", 8, 2), ("portland", 8, 2), ("portland", 8, 1)]
 
@@ -48,10 +48,6 @@ def allowed_ports(problem: Multicast, plan: Channels, group: int) -> set[tuple[i
                 if member_port[0] == edge
             }
     return result
-
-
-WITH_ENTRIES = [design for design in PLANNING if design.name not in ("flooding", "slow_path")]
-"""Designs whose groups all have entries: the others flood, or lose what processors cannot forward."""
 
 
 @pytest.mark.slow
@@ -141,7 +137,7 @@ def reachable_pods(
     st.integers(0, 99),
     st.integers(0, 12),
     st.booleans(),
-    st.sampled_from(PLANNING),
+    st.sampled_from(WITH_ENTRIES),
 )
 def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
     shape: tuple[str, int, int], seed: int, count: int, links: bool, design: Any
@@ -245,7 +241,7 @@ def test_a_failed_link_within_a_pod_is_bypassed_with_two_more_links() -> None:
     st.integers(2, 4),
     st.integers(2, 4),
     st.integers(0, 99),
-    st.sampled_from(PLANNING),
+    st.sampled_from(WITH_ENTRIES),
     st.integers(0, 4),
 )
 def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(

@@ -15,7 +15,7 @@ from planner_models.multicast import SYSTEM, Channels, Multicast, check, measure
 from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
 from planner_models.multicast.plan import metrics
 from planner_models.multicast.problem import topology
-from tests.models.multicast.fabrics import PLANNING, fat, with_tables
+from tests.models.multicast.fabrics import WITH_ENTRIES, fat, with_tables
 
 
 def deliver_packet(
@@ -52,7 +52,7 @@ def deliver_packet(
 
 @pytest.mark.slow
 @settings(max_examples=6, deadline=None)
-@given(st.integers(0, 99), st.sampled_from([(4, 1), (8, 2)]), st.sampled_from(PLANNING[:-1]))
+@given(st.integers(0, 99), st.sampled_from([(4, 1), (8, 2)]), st.sampled_from(WITH_ENTRIES[:-1]))
 def test_packets_reach_every_member_once_and_overhead_is_what_others_get(
     seed: int, tree: tuple[int, int], design: Any
 ) -> None:
