@@ -129,6 +129,18 @@ class _Master:
     backend: str
 
 
+def _with_rows(matrix: sp.csr_array, more: sp.csr_array) -> sp.csr_array:
+    """Return a matrix with more rows at its end; `vstack` checks and copies each block more often."""
+    return sp.csr_array(
+        (
+            np.concatenate([matrix.data, more.data]),
+            np.concatenate([matrix.indices, more.indices]),
+            np.concatenate([matrix.indptr, matrix.indptr[-1] + more.indptr[1:]]),
+        ),
+        shape=(matrix.shape[0] + more.shape[0], matrix.shape[1]),
+    )
+
+
 class _Search:
     """One search: its columns, tangents, incumbent and bound."""
 
@@ -172,8 +184,7 @@ class _Search:
         load.sum_duplicates()
         pool.owner = np.concatenate([pool.owner, owner])
         pool.source = np.concatenate([pool.source, source])
-        pool.key = sp.csr_array(sp.vstack([pool.key, key], format="csr"))
-        pool.load = sp.csr_array(sp.vstack([pool.load, load], format="csr"))
+        pool.key, pool.load = _with_rows(pool.key, key), _with_rows(pool.load, load)
         pool.tree += trees
         pool.idle = np.concatenate([pool.idle, np.zeros(len(owner), dtype=np.int64)])
         self.weight = np.concatenate([self.weight, np.zeros(len(owner))])
@@ -265,7 +276,9 @@ class _Search:
         self.weight = self.weight + step * change
 
     def _load(self, weight: Floats) -> Floats:
-        return np.asarray(np.maximum(self.pool.load.T @ weight, 0.0))
+        rows = self.pool.load
+        amount = rows.data * np.repeat(weight, np.diff(rows.indptr))
+        return np.maximum(np.bincount(rows.indices, weights=amount, minlength=self.links), 0.0)
 
     def _value(self, load: Floats) -> float:
         return float(self.problem.cost.value(load).sum())

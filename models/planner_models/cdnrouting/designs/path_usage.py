@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner_models.cdnrouting.plan.flow_problem import Kinds
 
 
@@ -26,28 +26,22 @@ class PathUsage:
 
     @classmethod
     def of(cls, kinds: Kinds, ratios: sp.coo_array) -> PathUsage:
-        """Return the links that traffic takes under splits, (T, E), by a linear system for each target."""
+        """Return the links that traffic takes under splits, (T, E), by one linear system."""
         problem = kinds.problem
-        network, clusters = problem.network, len(problem.clusters)
-        starts = problem.source_share.toarray()
-        background = np.zeros(len(network.tail))
-        by_target: list[sp.csr_array] = []
+        clusters, links = len(problem.clusters), len(problem.network.tail)
         row_of = sp.csr_array(ratios)
-        is_end = np.bincount(kinds.target_share.indices, minlength=len(network.targets)) > 0
-        for target in range(len(network.targets)):
-            link = row_of.indices[row_of.indptr[target] : row_of.indptr[target + 1]]
-            share = row_of.data[row_of.indptr[target] : row_of.indptr[target + 1]]
-            supply = [problem.background[target]]
-            if is_end[target]:
-                supply += list(starts)
-            amount = _passing(kinds, target, link, share, np.array(supply).T)
-            on_link = np.zeros((amount.shape[1], len(network.tail)))
-            on_link[:, link] = (share[:, None] * amount[network.tail[link]]).T
-            background += on_link[0]
-            by_target.append(sp.csr_array(on_link[1:] if is_end[target] else (clusters, len(network.tail))))
-        stacked = sp.csr_array(sp.vstack(by_target, format="csr"))  # (T * S, E)
+        target = np.repeat(np.arange(row_of.shape[0]), np.diff(row_of.indptr))
+        on_link = _pass_links(kinds, target, row_of.indices.astype(np.int64), row_of.data)
+        background = np.asarray(
+            np.bincount(row_of.indices, weights=on_link[:, 0], minlength=links), dtype=np.float64
+        )
+        entry, source = np.nonzero(on_link[:, 1:])
+        by_target = sp.csr_array(
+            (on_link[entry, source + 1], (target[entry] * clusters + source, row_of.indices[entry])),
+            shape=(row_of.shape[0] * clusters, links),
+        )
         pick = sp.csr_array(sp.kron(kinds.target_share, sp.eye_array(clusters), format="csr"))
-        return cls(kinds=kinds, usage=sp.csr_array(pick @ stacked), background=background)
+        return cls(kinds=kinds, usage=sp.csr_array(pick @ by_target), background=background)
 
     def load(self, assigned: Floats) -> Floats:
         """Return the CDN's load of each link, (E,), of the (K, S) traffic of kinds."""
@@ -58,17 +52,33 @@ class PathUsage:
         return np.asarray(self.usage @ delay).reshape(self.kinds.allowed.shape)
 
 
-def _passing(kinds: Kinds, target: int, link: Floats, share: Floats, supply: Floats) -> Floats:
-    """Return the traffic that passes each node towards a target, (N, C), of C supplies, (N, C)."""
-    network = kinds.problem.network
-    count = len(network.nodes)
-    supply = supply.copy()
-    supply[network.targets[target]] = 0.0
-    has_way = np.zeros(count, dtype=bool)
-    has_way[network.tail[link]] = True
+def _pass_links(kinds: Kinds, target: Ints, link: Ints, share: Floats) -> Floats:
+    """Return what passes each entry of the splits, (nnz, 1 + S): background, Mbit/s, and a unit of a cluster.
+
+    One sparse system has the balance of all nodes for all targets: what passes a node is what starts there
+    and what the splits send to it. Traffic that starts at a node without a way to the target does not pass.
+    """
+    problem = kinds.problem
+    network = problem.network
+    nodes, targets = len(network.nodes), len(network.targets)
+    starts = problem.source_share.toarray()
+    is_end = np.bincount(kinds.target_share.indices, minlength=targets) > 0
+    by_target = np.empty((targets, nodes, 1 + len(starts)))
+    by_target[:, :, 0] = problem.background
+    by_target[:, :, 1:] = starts.T * is_end[:, None, None]
+    by_target[np.arange(targets), network.targets] = 0.0
+    tail, head = target * nodes + network.tail[link], target * nodes + network.head[link]
+    supply = by_target.reshape(targets * nodes, -1)
+    has_way = np.zeros(len(supply), dtype=bool)
+    has_way[tail] = True
     supply[~has_way] = 0.0
-    if not len(link):
-        return np.zeros((count, supply.shape[1]))
-    moves = sp.coo_array((share, (network.head[link], network.tail[link])), shape=(count, count))
-    system = sp.csc_array(sp.eye_array(count) - moves)
-    return np.asarray(splu(system).solve(supply))
+    every = np.arange(len(supply))
+    balance = sp.csc_array(
+        (
+            np.concatenate([np.ones(len(supply)), -share]),
+            (np.concatenate([every, head]), np.concatenate([every, tail])),
+        ),
+        shape=(len(supply), len(supply)),
+    )
+    passing = np.asarray(splu(balance).solve(supply))
+    return np.asarray(share[:, None] * passing[tail])
