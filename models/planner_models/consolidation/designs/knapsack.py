@@ -9,14 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import kernel_without_allocation, run_small_in_python
 
 GAIN = 1e-12
 """Values that differ by less are equal."""
 
 
-@run_small_in_python(max_elements=4_000, max_s=0.3)
-@njit(cache=True, nogil=True)
 def fill_table(table: Floats, shape: Ints, sizes: Ints, values: Floats) -> None:
     """Fill a table with the largest value of any number of items within each state, in place.
 
@@ -25,11 +23,15 @@ def fill_table(table: Floats, shape: Ints, sizes: Ints, values: Floats) -> None:
     sizes   (I, D) of the items, each above 0 somewhere
     values  (I,) of the items
     """
+    stride = np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
+    _fill(table, shape, stride, np.zeros(len(shape), dtype=np.int64), sizes, values)
+
+
+@run_small_in_python(max_elements=4_000, max_s=0.3)
+@kernel_without_allocation
+def _fill(table: Floats, shape: Ints, stride: Ints, state: Ints, sizes: Ints, values: Floats) -> None:
+    """Fill a table, with the (D,) strides of its axes and room for the digits of a state."""
     dimensions = len(shape)
-    stride = np.ones(dimensions, dtype=np.int64)
-    for axis in range(dimensions - 2, -1, -1):
-        stride[axis] = stride[axis + 1] * shape[axis + 1]
-    state = np.zeros(dimensions, dtype=np.int64)
     width = shape[dimensions - 1]
     for item in range(len(values)):
         size, value = sizes[item], values[item]
@@ -59,7 +61,7 @@ def fill_table(table: Floats, shape: Ints, sizes: Ints, values: Floats) -> None:
 
 
 @run_small_in_python(max_elements=4_000, max_s=0.3)
-@njit(cache=True, nogil=True)
+@kernel_without_allocation
 def join_nodes(
     tables: tuple[Floats, Floats], outer: Ints, bases: Ints, order: Ints, shared: tuple[Ints, Ints, Ints]
 ) -> tuple[float, int, int, int]:
@@ -100,17 +102,25 @@ def join_nodes(
     return best, best_outer, best_used, best_first
 
 
-@run_small_in_python(max_elements=40_000, max_s=0.3)
-@njit(cache=True, nogil=True)
 def trace_items(table: Floats, state: int, sizes: Ints, steps: Ints, values: Floats) -> Ints:
     """Return the number of each item in the largest value of a state, (I,).
 
     table   (states,) from `fill_table`
     sizes   (I,) steps in the table that the items take
     steps   (I, D) of the items, then the digits of the state
+    returns -1 of all where no items have the value of a state
     """
     number = np.zeros(len(values), dtype=np.int64)
-    digits = steps[len(values)].copy()
+    is_traced = _trace(number, steps[len(values)].copy(), table, state, sizes, steps, values)
+    return number if is_traced else np.full(len(values), -1, dtype=np.int64)
+
+
+@run_small_in_python(max_elements=40_000, max_s=0.3)
+@kernel_without_allocation
+def _trace(
+    number: Ints, digits: Ints, table: Floats, state: int, sizes: Ints, steps: Ints, values: Floats
+) -> bool:
+    """Count the items, in `number`, that make the value of a state, of `digits`; return whether some do."""
     while table[state] > GAIN:
         found = -1
         tolerance = 1e-9 * max(1.0, abs(table[state]))
@@ -122,9 +132,9 @@ def trace_items(table: Floats, state: int, sizes: Ints, steps: Ints, values: Flo
                 found = item
                 break
         if found < 0:
-            number[:] = -1
-            return number
+            return False
         number[found] += 1
         state -= sizes[found]
-        digits -= steps[found]
-    return number
+        for axis in range(len(digits)):
+            digits[axis] -= steps[found, axis]
+    return True

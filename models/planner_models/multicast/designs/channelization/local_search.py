@@ -10,14 +10,14 @@ at the end merge.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import njit, run_small_in_python
+from planner.compiled import kernel_without_allocation, njit, run_small_in_python
 from planner.errors import InputError
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
@@ -61,15 +61,17 @@ def search_assignment(
     rank = len(merges) // 10  # a low estimate; outside of compiled code, as a partition takes long to compile
     if not len(merges) or (entry_price := float(np.partition(merges, rank)[rank])) <= 0:
         return meta
-    assignment, slots = meta.copy(), table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
+    slots = table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
     windows = max(MIN_WINDOWS, -(-slots // MAX_WINDOW))
     width = _whole_lanes(-(-slots // windows))
     visits = nth * max(
         MIN_VISITS_PER_SET * len(sets), min(MAX_VISITS_PER_SET * len(sets), MAX_JOINS // width)
     )
-    shape = table_size, slots, windows, width
-    _anneal(sets, narrow_sets(sets), weights, assignment, near, shape, visits, entry_price, nth, QUANTILES)
-    assignment = np.unique(assignment, return_inverse=True)[1].astype(np.int64)
+    masks, meta_of = narrow_sets(sets), meta.astype(np.uint32)
+    fields = _make_fields(len(sets), slots, windows, width, masks.dtype)
+    shape, alike = (table_size, windows, width), near.astype(np.uint32)
+    _anneal(sets, masks, weights, meta_of, alike, fields, shape, visits, entry_price, nth, QUANTILES)
+    assignment = np.unique(meta_of, return_inverse=True)[1].astype(np.int64)
     unions, loads = _union_loads(sets, weights, assignment, max(int(assignment.max()) + 1, table_size))
     if len(unions) > table_size:
         merged = merge_pairs(unions, loads, table_size)
@@ -169,46 +171,95 @@ def _find_bits(bits: NDArray[np.int32], value: np.int32) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
-def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, exponential):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    """Move sets, in `meta`, by simulated annealing, with about a table of meta-groups in use.
+class _Fields(NamedTuple):
+    """Arrays that annealing changes: meta-groups, and their costs by windows, in single precision.
+
+    counts           (slots, digits) sets that want each port, as `_count_set` has them
+    union, single    (slots,) ports, and ports that a single set wants
+    load, members    (slots,) traffic and number of sets
+    unused           (slots,) meta-groups without sets
+    unions, sizes, loads  (windows * width,) the same of all windows; unused meta-groups have no price
+    prices, bits     (width,) costs of joining in a window, and the same memory as integers
+    limit, limit_bits  (1,) the same of the limit of acceptance
+    """
+
+    counts: NDArray[np.uint64]
+    union: NDArray[np.uint64]
+    single: NDArray[np.uint64]
+    load: Floats
+    members: Ints
+    unused: Ints
+    unions: NDArray[Any]
+    sizes: NDArray[np.float32]
+    loads: NDArray[np.float32]
+    prices: NDArray[np.float32]
+    bits: NDArray[np.int32]
+    limit: NDArray[np.float32]
+    limit_bits: NDArray[np.int32]
+
+
+def _make_fields(sets: int, slots: int, windows: int, width: int, kind: np.dtype[Any]) -> _Fields:
+    """Return the arrays, without sets; compiled code would take seconds longer to compile with them."""
+    prices, limit = np.empty(width, dtype=np.float32), np.empty(1, dtype=np.float32)
+    return _Fields(
+        counts=np.zeros((slots, sets.bit_length()), dtype=np.uint64),
+        union=np.zeros(slots, dtype=np.uint64),
+        single=np.zeros(slots, dtype=np.uint64),
+        load=np.zeros(slots),
+        members=np.zeros(slots, dtype=np.int64),
+        unused=np.empty(slots, dtype=np.int64),
+        unions=np.zeros(windows * width, dtype=kind),
+        sizes=np.zeros(windows * width, dtype=np.float32),
+        loads=np.full(windows * width, INFINITE_PRICE, dtype=np.float32),
+        prices=prices,
+        bits=prices.view(np.int32),
+        limit=limit,
+        limit_bits=limit.view(np.int32),
+    )
+
+
+@kernel_without_allocation
+def _anneal(  # noqa: C901 - one compiled loop
+    sets: Any,
+    masks: Any,
+    weights: Any,
+    meta_of: Any,
+    alike: Any,
+    fields: Any,
+    shape: tuple[int, int, int],
+    visits: int,
+    entry_price: float,
+    seed: int,
+    exponential: Any,
+) -> None:
+    """Move sets, in `meta_of`, by simulated annealing, with about a table of meta-groups in use.
 
     Each set in turn may move to the cheapest of a few meta-groups with similar sets, of a window of
     consecutive ones at a random place, and a new one.
 
     masks        the sets, of 32 bits where these hold all ports
-    shape        table and slots, number of windows and meta-groups of each
+    meta_of, alike  unsigned, as each access by a signed index tests whether that is negative
+    shape        table, number of windows and meta-groups of each
     entry_price  traffic that one meta-group fewer may cost; adapts to the number in use
     exponential  (4096,) quantiles of the exponential distribution
     """
-    n, like = near.shape
-    table, slots, windows, width = shape
-    digits = 1
-    while (1 << digits) <= n:
-        digits += 1
-    counts = np.zeros((slots, digits), dtype=np.uint64)
-    union, single = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint64)
-    load, members = np.zeros(slots), np.zeros(slots, dtype=np.int64)
+    n, like = alike.shape
+    table, windows, width = shape
+    counts, union, single, load, members, unused, unions, sizes, loads, prices, bits, limit, limit_bits = (
+        fields
+    )
+    slots, free = len(union), 0
     for index in range(n):
-        m = meta[index]
+        m = meta_of[index]
         union[m], single[m] = _count_set(counts[m], sets[index], True)
         load[m] += weights[index]
         members[m] += 1
-    # the same of single precision, for windows; unused meta-groups have no price
-    unions, sizes = np.zeros(windows * width, dtype=masks.dtype), np.zeros(windows * width, dtype=np.float32)
-    loads = np.full(windows * width, INFINITE_PRICE)
-    prices = np.empty(width, dtype=np.float32)
-    limit = np.empty(1, dtype=np.float32)
-    bits, limit_bits = prices.view(np.int32), limit.view(np.int32)
-    unused, free = np.empty(slots, dtype=np.int64), 0
     for m in range(slots):
         if members[m] == 0:
             unused[free] = m
             free += 1
         else:
             unions[m], sizes[m], loads[m] = union[m], count_bits(union[m]), load[m]
-    # unsigned, as each access by a signed index tests whether that is negative
-    meta_of, alike = meta.astype(np.uint32), near.astype(np.uint32)
     wide, few = np.uint64(like), np.uint64(min(CANDIDATES_PER_VISIT, like))
     temperature, state = INITIAL_TEMPERATURE * entry_price, np.uint64(seed)
     cooling_rate = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (64.0 / max(visits, 64))
@@ -267,7 +318,6 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
         members[b] += 1
         unions[b], sizes[b], loads[b] = union[b], count_bits(union[b]), load[b]
         meta_of[i] = b
-    meta[:] = meta_of
 
 
 MAX_PASSES: Final = 30
