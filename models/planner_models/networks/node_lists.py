@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -16,16 +16,21 @@ from planner.io.json_texts import parse_json
 _ARROW: Final = re.compile(r"->|→|>")
 
 
+def parse_list(text: str) -> list[Any] | None:
+    """Return the elements of a JSON list; None for any other text."""
+    try:
+        content = parse_json("list", text)
+    except InputError:
+        return None
+    return content if isinstance(content, list) else None
+
+
 def parse_nodes(text: str) -> list[str]:
     """Return the names in `A > B > C`, `A -> B -> C` or `["A", "B", "C"]`."""
     text = text.strip()
-    if text.startswith("["):
-        try:
-            names = parse_json("path", text)
-        except InputError:  # a name may begin with a bracket
-            names = None
-        if isinstance(names, list) and all(isinstance(name, str | int | float) for name in names):
-            return [str(name) for name in names]
+    names = parse_list(text)  # None also for a name that begins with a bracket
+    if names is not None and all(isinstance(name, str | int | float) for name in names):
+        return [str(name) for name in names]
     return [name.strip() for name in _ARROW.split(text)]
 
 

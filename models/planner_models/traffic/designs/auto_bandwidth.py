@@ -10,7 +10,6 @@ Between adjustments all traffic is sent, whether it is reserved or not.
 from __future__ import annotations
 
 import itertools
-import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,6 +23,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import feasible
 from planner_models.flows.path_flow_program import CandidatePaths, route_table
+from planner_models.networks.node_lists import parse_list, parse_nodes
 from planner_models.traffic.designs.reserved_paths import (
     FITS,
     Path,
@@ -192,8 +192,8 @@ def _read_present(problem: Traffic, plan: Routing | None) -> _Present:
 
 def _find_links(record: Mapping[Any, Any], link_of: Mapping[tuple[str, str, int], int]) -> Path | None:
     """Return the links of a route of a plan; None where one of them is lost."""
-    nodes = json.loads(record["path"])
-    numbers = json.loads(record.get("parallel") or "[]") or [1] * (len(nodes) - 1)
+    nodes = parse_nodes(record["path"])
+    numbers = parse_list(record.get("parallel") or "[]") or [1] * (len(nodes) - 1)
     links = [
         link_of.get((*hop, int(number)))
         for hop, number in zip(itertools.pairwise(nodes), numbers, strict=True)

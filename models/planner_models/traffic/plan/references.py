@@ -5,7 +5,6 @@ Routes have nodes, links, and a flow on these.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Ints
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
-from planner_models.networks.node_lists import parse_nodes
+from planner_models.networks.node_lists import parse_list, parse_nodes
 from planner_models.traffic.plan.segments import segment_shares
 from planner_models.traffic.problem.problem import Traffic
 
@@ -157,19 +156,12 @@ def is_by_segments(routes: pd.DataFrame) -> Bools:
 
 
 def _parse_parallels(text: str, row: int, hops: int) -> list[int]:
-    numbers = _parse_json(text)
-    if not isinstance(numbers, list) or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
+    numbers = parse_list(text)
+    if numbers is None or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
         raise PlanRejected(
             f"routes row {row + 1}: parallel is '{abbreviate(text)}', must be a JSON list of {hops} numbers"
         )
     return numbers
-
-
-def _parse_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # no JSON, numbers of thousands of digits, nested too deep
-        return None
 
 
 def _parse_path(text: str, row: int) -> list[str]:

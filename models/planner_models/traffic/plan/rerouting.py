@@ -11,7 +11,6 @@ Under a fixed plan traffic on failed links is lost, and other traffic stays as i
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,6 +29,7 @@ from planner.formatting import amount_or_number, counted, few
 from planner.options import Options
 from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.graphs.indexing import sum_by_index
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.traffic.plan.classes import divide_served
 from planner_models.traffic.plan.delivery import pass_links
 from planner_models.traffic.plan.flow_check import check_flow
@@ -312,11 +312,7 @@ def _without_links(tables: Mapping[str, pd.DataFrame], failed: set[_Link]) -> di
 
 def _steps(text: str) -> set[tuple[str, str]]:
     """Return the steps between nodes of a path of the table `routes`; none where it is no path."""
-    try:
-        path = json.loads(text)
-    except (ValueError, RecursionError):
-        return set()
-    return set(itertools.pairwise(path)) if isinstance(path, list) else set()
+    return set(itertools.pairwise(parse_nodes(text)))
 
 
 def survive(problem: Traffic, flow: VerifiedFlow, down: Bools) -> Surviving:

@@ -6,7 +6,6 @@ Between the nodes of a list traffic takes shortest paths with ECMP.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -21,6 +20,7 @@ from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner.search.tolerances import FEASIBILITY
 from planner_models.flows import split_ratios
+from planner_models.networks.node_lists import parse_list
 from planner_models.traffic.problem.problem import Traffic
 
 SEGMENTS: Final = Table(
@@ -54,7 +54,8 @@ def read_segments(
     columns = (table[name].tolist() for name in ("source", "target", "segments", "share"))
     for row, (demand, source, target, text, share) in enumerate(zip(demands, *columns, strict=True)):
         where = f"segments row {row + 1}"
-        nodes = _parse(text)
+        nodes = parse_list(str(text))
+        nodes = nodes if nodes and all(isinstance(node, str) for node in nodes) else None
         is_known = demand >= 0 and nodes is not None and row_of.keys() >= set(nodes)
         if skip_unknown and not is_known:
             continue
@@ -79,15 +80,6 @@ def _require_list(
         raise PlanRejected(f"{where}: segments end at {nodes[-1]}, must end at the target {target}")
     if any(start == other for start, other in itertools.pairwise([source, *nodes])):
         raise PlanRejected(f"{where}: a node follows itself in {source}, {', '.join(nodes)}")
-
-
-def _parse(text: object) -> list[str] | None:
-    try:
-        nodes = json.loads(str(text))
-    except (ValueError, RecursionError):
-        return None
-    is_list = isinstance(nodes, list) and len(nodes) > 0 and all(isinstance(node, str) for node in nodes)
-    return nodes if is_list else None
 
 
 def flow_on_segments(problem: Traffic, table: pd.DataFrame, sent_mbps: Floats) -> sp.csr_array:

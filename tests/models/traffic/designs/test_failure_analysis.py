@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.traffic.designs import ecmp, tunnels
 from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
 from planner_models.traffic.designs.optimum import optimum, optimum_search
@@ -99,6 +100,17 @@ def test_what_rides_failed_links_is_said() -> None:
     assert read.lost["rate_mbps"].tolist() == pytest.approx([8.0])
     assert measure(failed, read, None)["lost_mbps"] == pytest.approx(8.0)
     assert "failed_links" in set(check(failed, read).frame["limit"])
+
+
+@pytest.mark.parametrize("arrow", [None, " > ", "->"])
+def test_routes_over_failed_links_are_lost_in_each_notation(arrow: str | None) -> None:
+    problem = square()
+    routes = tunnels.route(problem).plan.to_tables()["routes"]  # type: ignore[union-attr]
+    if arrow is not None:
+        routes = routes.assign(path=[arrow.join(parse_nodes(path)) for path in routes["path"]])
+    read = read_routing(adjust(problem, fail_links=("a<->b",)), {"routes": routes})
+    assert read.lost is not None
+    assert read.lost["rate_mbps"].tolist() == pytest.approx([8.0])
 
 
 def test_flows_without_routes_move_to_the_paths_that_make_them_up() -> None:
