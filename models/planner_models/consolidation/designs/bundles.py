@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Ints
-from planner_models.consolidation.problem.packing import Copy, HostGroup, regroup
+from planner_models.consolidation.problem.packing import Copy, HostGroup, Packer, decreasing, regroup
 from planner_models.consolidation.problem.problem import Consolidation
 from planner_models.consolidation.problem.shapes import make_placing
 
@@ -83,6 +83,30 @@ def remove(problem: Consolidation, groups: Sequence[HostGroup], shapes: Sequence
             changed = group if len(content) == len(group.content) else _with(problem, group, content)
             result.append(changed)
     return result
+
+
+def place_remaining(problem: Consolidation, groups: Sequence[HostGroup], remaining: Ints) -> Packer:
+    """Place machines that have no host yet, and return the packer.
+
+    Machines that are together are all placed again, in one domain, where one of them has no host.
+
+    remaining  (M,) machines of each shape without a host
+    """
+    bundled: set[int] = set()
+    bundles: list[tuple[str, list[int]]] = []
+    for domain, shapes in problem.bundles:
+        rows = [int(shape) for shape in shapes if int(shape) not in bundled]
+        if (remaining[rows] > 0).any():
+            groups = remove(problem, groups, rows)
+            bundles.append((domain, rows))
+        bundled |= set(rows)
+    packer = Packer(problem, groups=groups)
+    for domain, rows in bundles:
+        packer.place_together(domain, rows)
+    for shape in decreasing(problem):
+        if remaining[shape] > 0 and shape not in bundled:
+            packer.place(shape, int(remaining[shape]))
+    return packer
 
 
 def _with(problem: Consolidation, group: HostGroup, content: dict[Copy, int]) -> HostGroup:

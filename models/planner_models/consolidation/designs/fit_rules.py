@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.consolidation.designs.bundles import place_remaining
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
 from planner_models.consolidation.plan.plan import ConsolidationPlan
 from planner_models.consolidation.problem.packing import Packer, Rule, decreasing, pack_all, regroup
@@ -87,7 +89,8 @@ def plan_percentage(
     """
     packer = pack_all(problem, Packer(problem, reserve=share), decreasing(problem))
     groups = [regroup(problem, group.supply, group.hosts, group.content) for group in packer.groups]
-    again = Packer(problem, groups=groups)
-    for shape, count in sorted(packer.refused.items()):
-        again.place(shape, count)
+    remaining = np.zeros(len(problem.machines), dtype=np.int64)
+    for shape, count in packer.refused.items():
+        remaining[shape] = count
+    again = place_remaining(problem, groups, remaining)
     return decide(problem, again.groups, again.refused)

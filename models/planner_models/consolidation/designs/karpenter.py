@@ -23,6 +23,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.consolidation.designs import repack
+from planner_models.consolidation.designs.bundles import place_remaining
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
 from planner_models.consolidation.designs.waves import schedule
 from planner_models.consolidation.plan.plan import ConsolidationPlan
@@ -245,9 +246,7 @@ def _settle(problem: Consolidation, claims: Claims) -> tuple[list[HostGroup], di
                 number_of_pods = min(int(pods[shape]), int(remaining[shape]))
                 remaining[shape] -= number_of_pods - inside.place(shape, number_of_pods)
             groups += inside.groups
-    packer = Packer(problem, groups=[group for group in groups if group.content])
-    for shape in np.flatnonzero(remaining > 0).tolist():
-        packer.place(shape, int(remaining[shape]))
+    packer = place_remaining(problem, [group for group in groups if group.content], remaining)
     return packer.groups, packer.refused
 
 

@@ -13,6 +13,7 @@ from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner_models.consolidation.designs.bundles import place_remaining
 from planner_models.consolidation.designs.column_generation import placed_machines
 from planner_models.consolidation.designs.decision import decide, refuse_shortage
 from planner_models.consolidation.designs.one_host import HostProgram, count_of
@@ -79,10 +80,7 @@ def plan_per_host(problem: Consolidation, *, options: Options = Options()) -> De
         filled, refused = _fill_exactly(fixed, group, deadline, options)
         groups.append(filled)
         remaining += refused * group.hosts
-    packer = Packer(problem, groups=[group for group in groups if group.content])
-    for shape in decreasing(problem):
-        if remaining[shape]:
-            packer.place(shape, int(remaining[shape]))
+    packer = place_remaining(problem, [group for group in groups if group.content], remaining)
     return decide(problem, packer.groups, packer.refused)
 
 

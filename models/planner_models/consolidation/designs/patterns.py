@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -12,7 +13,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import gap_of, infeasible, judged
 from planner.search.tolerances import STATED_GAP
-from planner_models.consolidation.designs.bundles import keep_one_host, pin_bundles, remove
+from planner_models.consolidation.designs.bundles import keep_one_host, pin_bundles, place_remaining
 from planner_models.consolidation.designs.column_generation import (
     generate,
     placed_machines,
@@ -38,6 +39,8 @@ SLOTS: Final = "slots of each shape"
 """Plans that bounds cover where losses are survived: without free capacity that several shapes share."""
 CLOSE: Final = 2e-4
 """Gap at which no further plan is looked for, where none is asked for."""
+SMALL_PRICE: Final = 1e-3
+"""Price of hosts that cost nothing over the smallest other one, where a search is to fill few of them."""
 
 
 @refuse_shortage
@@ -86,13 +89,23 @@ def search(problem: Consolidation, options: Options) -> Found:
     results = [generate(item, options) for item in pinned]
     close = gap_of(options, default=CLOSE)
     bound = min(round_up(problem, result.bound) for result in results)
-    for groups in chain.from_iterable(result.plans for result in results):
+    for groups in chain(*(result.plans for result in results), _list_priced(pinned, options)):
         trial = judge(problem, *_with_slots(problem, *_complete(problem, groups)))
         best = min(best, trial, key=lambda item: item.key)
         if best.key[0] == 0 and best.price - bound <= close * best.price:
             break
     is_cut = any(result.is_cut for result in results)
     return Found(best=best, bound=bound, backend=results[0].backend, is_cut=is_cut)
+
+
+def _list_priced(problems: Sequence[Consolidation], options: Options) -> Iterator[list[HostGroup]]:
+    """Yield plans in which hosts that cost nothing have a small price, so that the search fills them."""
+    for problem in problems:
+        if (problem.price == 0).any():
+            small = SMALL_PRICE * float(problem.price[problem.price > 0].min(initial=np.inf))
+            price = np.where(problem.price > 0, problem.price, small if np.isfinite(small) else 1.0)
+            priced = replace(problem, hosts=problem.hosts.assign(price_per_h=price))
+            yield from generate(priced, options).plans
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,17 +145,7 @@ def _complete(problem: Consolidation, groups: list[HostGroup]) -> tuple[list[Hos
     survives = Master(problem).survives
     groups = trim(problem, groups, np.where(survives, 0, np.maximum(surplus, 0)))
     groups = label_slots(problem, groups)
-    packer = Packer(problem, groups=groups)
-    bundled: set[int] = set()
-    for domain, shapes in problem.bundles:
-        rows = [int(shape) for shape in shapes if int(shape) not in bundled]
-        if any(surplus[row] < 0 for row in rows):
-            packer.groups = remove(problem, packer.groups, rows)
-            packer.place_together(domain, rows)
-        bundled |= set(rows)
-    for shape in decreasing(problem):
-        if surplus[shape] < 0 and shape not in bundled:
-            packer.place(shape, int(-surplus[shape]))
+    packer = place_remaining(problem, groups, -surplus)
     return packer.groups, packer.refused
 
 

@@ -356,11 +356,13 @@ class ConsolidationTables:
     def own_price(self) -> Floats:
         """(M,) price that a machine without a host counts, in an hour.
 
-        That of the cheapest host for it alone, in each of the domains that a loss names and one more, times
-        its weight over the smallest one. No plan gains by a machine without a host.
+        That of the most expensive host for it alone that can be had, in each of the domains that a loss names
+        and one more, times its weight over the smallest one. Where hosts cost nothing, it is that of the most
+        expensive one of all, or 1. No plan gains by a machine without a host.
         """
-        price = np.where(self.is_allowed, self.price[None], np.inf).min(axis=1, initial=np.inf)
-        price = np.where(np.isfinite(price), price, self.price.max(initial=0.0))
+        usable = self.is_allowed & (self.most > 0)
+        price = np.where(usable, self.price[None], 0.0).max(axis=1, initial=0.0)
+        price = np.where(price > 0, price, self.price.max(initial=0.0) or 1.0)
         losses = np.zeros(len(price))
         if self.survive is not None:
             for row in rows_of(self.survive):
@@ -393,12 +395,12 @@ class ConsolidationTables:
         """Hosts that can be used, by type, zone and rack; present ones first."""
         result = self._present_supplies() if self.has_present else []
         more = self.most - (self.present_count if self.has_present else 0.0)
-        for zone in self.zone_names:
+        for zone, of_zone in zip(self.zone_names, self.zone_most.tolist(), strict=True):
             for rack in self._racks_of(zone):
                 result += [
-                    Supply(host_type=row, zone=zone, rack=rack, count=float(more[row]))
+                    Supply(host_type=row, zone=zone, rack=rack, count=float(min(more[row], of_zone)))
                     for row in range(len(self.hosts))
-                    if more[row] > 0
+                    if min(more[row], of_zone) > 0
                 ]
         return result
 

@@ -105,17 +105,30 @@ def allowed_attachments(problem: Geostore) -> Bools:
     A user that no region satisfies may attach where the page is fastest: the limit is missed, not the data.
     """
     group = problem.user_group
-    limit = np.minimum(problem.limit_ms("read_ms"), problem.limit_ms("write_ms"))[group]
     latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms)
-    return np.asarray(latency <= np.maximum(limit, latency.min(axis=1))[:, None])
+    return np.asarray(latency <= np.maximum(problem.page_limit_ms, latency.min(axis=1))[:, None])
 
 
 def is_servable(problem: Geostore) -> Bools:
     """Return whether some region keeps the limits of each user, (A,)."""
     group = problem.user_group
-    limit = np.minimum(problem.limit_ms("read_ms"), problem.limit_ms("write_ms"))[group]
     latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms)
-    return np.asarray(latency.min(axis=1) <= limit)
+    return np.asarray(latency.min(axis=1) <= problem.page_limit_ms)
+
+
+def failover_rows(problem: Geostore, group: int) -> tuple[Bools, int]:
+    """Return the regions near each user with operations for after failures, and how many have a replica.
+
+    Returns (users, N). There are no rows without a limit. Where no region is near enough, the nearest that
+    there are count.
+    """
+    failover, count = float(problem.limit_ms("failover_ms")[group]), int(problem.failures[group]) + 1
+    free = ~problem.is_forbidden[group]
+    if not np.isfinite(failover):
+        return np.zeros((0, len(free)), dtype=bool), count
+    latency = np.where(free, problem.latency_ms[problem.active_users(group)], np.inf)
+    nearest = np.sort(latency, axis=1)[:, count - 1]
+    return np.asarray((latency <= np.maximum(failover, nearest)[:, None]) & free), count
 
 
 def cover_rows(problem: Geostore, group: int, allowed: Bools) -> tuple[Bools, Ints]:
@@ -134,15 +147,9 @@ def cover_rows(problem: Geostore, group: int, allowed: Bools) -> tuple[Bools, In
         for region in np.flatnonzero(free & (problem.price("zones") < 2)).tolist():
             rows.append(free & (np.arange(len(free)) != region))
             need.append(1)
-    failover = float(problem.limit_ms("failover_ms")[group])
-    if np.isfinite(failover):
-        users = problem.users_of[group]
-        latency = np.where(free, problem.latency_ms[users], np.inf)
-        count = int(problem.failures[group]) + 1
-        nearest = np.sort(latency, axis=1)[:, count - 1]
-        limit = np.maximum(failover, nearest)  # where no region is near enough: the nearest that there are
-        rows += list((latency <= limit[:, None]) & free)
-        need += [count] * len(users)
+    near, count = failover_rows(problem, group)
+    rows += list(near)
+    need += [count] * len(near)
     rows += list(allowed)
     need += [1] * len(allowed)
     unique = dict.fromkeys((row.tobytes(), count) for row, count in zip(rows, need, strict=True))

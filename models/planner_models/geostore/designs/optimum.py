@@ -14,6 +14,7 @@ from planner_models.geostore.designs.assembly import assemble, refuse_unreachabl
 from planner_models.geostore.designs.fleet import Fleet
 from planner_models.geostore.designs.placed import Placed
 from planner_models.geostore.designs.placer import Placer
+from planner_models.geostore.designs.whole_servers import close_regions
 from planner_models.geostore.plan.metrics import measure
 from planner_models.geostore.plan.plan import StorePlan
 from planner_models.geostore.problem.problem import Geostore
@@ -34,7 +35,7 @@ def place(problem: Geostore, *, options: Options = Options()) -> Decision[StoreP
     Groups that depend on each other are placed together: a replica of one needs replicas of those that it
     depends on, and users read them in one datacenter. A group alone is solved by branch and bound with
     Lagrangian bounds, several by an integer program; bounds add up. Where servers are whole numbers, the
-    bound counts them by use.
+    bound counts them by use, and regions are closed one by one while that saves money.
     """
     return place_with(problem, options, lambda keyspace: solve_shards(keyspace, options))
 
@@ -52,8 +53,16 @@ def place_with(
         fleet = Fleet(placer, placed)
         plan = with_shards(problem, assemble(problem, fleet.solve()), shard)
         return decide_by_cost(placer, plan, options, metric="penalized_usd", bound=fleet.bound)
-    plan = with_shards(problem, assemble(problem, placer.groups), shard)
-    return decide_by_cost(placer, plan, options)
+
+    def place_again(changed: Geostore) -> StorePlan | None:
+        again = Placer(problem=changed, gap=placer.gap, deadline=placer.deadline)
+        place_components(again)
+        return None if again.missed else assemble(problem, again.groups)
+
+    plan = assemble(problem, placer.groups)
+    if not placer.missed:
+        plan = close_regions(problem, plan, place_again, placer.deadline)
+    return decide_by_cost(placer, with_shards(problem, plan, shard), options)
 
 
 def gap_for(problem: Geostore) -> float:

@@ -179,4 +179,6 @@ class Placer:
             name = self.problem.group_index[group]
             self.kept.discard("limits")
             self.missed.append(f"no leader or quorums keep the limits of group {name}")
+        if not choice.survives:
+            self._miss(np.array([group]), "survival", "survive what they must with a leader or quorums")
         return Placed(groups=(choice.plan,), cost=choice.cost, bound=choice.bound)

@@ -135,9 +135,8 @@ def _check_goals(state: Evaluation) -> Violations:
 def can_keep_limits(problem: Geostore) -> Bools:
     """Return whether a region that may hold a user's group keeps its limits, (A,)."""
     group = problem.user_group
-    limit = np.minimum(problem.limit_ms("read_ms"), problem.limit_ms("write_ms"))[group]
     latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms)
-    return np.asarray((latency <= limit[:, None]).any(axis=1))
+    return np.asarray((latency <= problem.page_limit_ms[:, None]).any(axis=1))
 
 
 def _check_limits(state: Evaluation) -> Violations:

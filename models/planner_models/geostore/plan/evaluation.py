@@ -198,7 +198,7 @@ class Evaluation:
         limit = float(problem.limit_ms("failover_ms")[group])
         if not np.isfinite(limit):
             return True
-        users, count = problem.users_of[group], int(problem.failures[group]) + 1
+        users, count = problem.active_users(group), int(problem.failures[group]) + 1
         latency = np.where(problem.is_forbidden[group], np.inf, problem.latency_ms[users])
         limits = np.maximum(limit, np.sort(latency, axis=1)[:, count - 1])
         held = self.copies[group] > 0

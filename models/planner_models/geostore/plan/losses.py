@@ -152,7 +152,7 @@ def _redirect(state: Evaluation, region: int, is_unusable: Bools) -> tuple[Float
         successor = int(np.where(voters, problem.rtt_ms[region], np.inf).argmin())
         trip = problem.rtt_ms[problem.user_region[rows[position]], successor] + problem.service_ms
         after[position] = problem.use("operations_per_page")[rows[position]] * trip
-    limit = np.minimum(problem.limit_ms("read_ms"), problem.limit_ms("write_ms"))[group[rows]]
+    limit = problem.page_limit_ms[rows]
     after = np.where(np.isfinite(after), after, state.read_ms[rows])
     return problem.requests_per_s[rows], state.read_ms[rows], after, after > limit * (1 + 1e-9)
 

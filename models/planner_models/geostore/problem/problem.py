@@ -242,6 +242,20 @@ class Geostore:
         return np.where(np.isnan(values), np.inf, values)
 
     @cached_property
+    def page_limit_ms(self) -> Floats:
+        """(A,) limit of the pages of each row of access, ms: of the operations that it has; inf for none."""
+        limits = [
+            np.where(self.use(rate) > 0, self.limit_ms(column)[self.user_group], np.inf)
+            for column, rate in (("read_ms", "reads_per_s"), ("write_ms", "writes_per_s"))
+        ]
+        return np.minimum(*limits)
+
+    def active_users(self, group: int) -> Ints:
+        """Return the rows of access of a group with operations."""
+        users = self.users_of[group]
+        return users[self.requests_per_s[users] > 0]
+
+    @cached_property
     def user_group(self) -> Ints:
         """(A,) group of each row of access."""
         return find_names(self.group_index, self.access["group"])

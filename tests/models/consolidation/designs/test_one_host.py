@@ -97,3 +97,15 @@ def test_machines_that_do_not_fit_are_refused_by_weight() -> None:
     assert plan is not None
     assert plan.refused is not None
     assert plan.refused["machine"].tolist() == ["m0"]
+
+
+def test_a_zone_without_room_holds_no_host() -> None:
+    problem = make(
+        hosts={"host_type": ["h"], "price_per_h": [1.0], "most": [1.0]},
+        zones={"zone": ["full"], "most": [0.0]},
+        machines=machines(vcpus_min=[2.0]),
+    )
+    decision = one_host.plan_max_min(problem)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert decision.plan.refused is not None

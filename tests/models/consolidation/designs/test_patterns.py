@@ -133,3 +133,40 @@ def test_hosts_that_are_too_few_hold_the_machines_of_most_weight() -> None:
     strict = patterns.plan(problem, options=Options(service="all")).proof
     assert strict.status is Status.INFEASIBLE
     assert "32 threads" in strict.reasons[0]
+
+
+def test_hosts_that_cost_nothing_are_no_reason_to_refuse_machines() -> None:
+    """Two pairs fit a host only where each node has one of both shapes; best fit refuses all of them."""
+    problem = make(
+        hosts={"host_type": ["h"], "price_per_h": [0.0]},
+        nodes={
+            "host_type": ["h", "h"],
+            "node": ["0", "1"],
+            "threads": [10.0, 10.0],
+            "memory_gb": [16.5, 16.0],
+        },
+        machines=machines(count=[2.0, 2.0], vcpus_min=[2.0, 6.0], memory_gb=[8.0, 8.0], group=["g", "g"]),
+        rules={"kind": ["together"], "group": ["g"], "domain": ["host"]},
+    )
+    decision = patterns.plan(problem)
+    assert decision.plan is not None
+    assert decision.plan.refused is None
+    assert decision.proof.status is Status.OPTIMAL
+    kept_free = fit_rules.plan_percentage(problem)
+    assert kept_free.plan is not None
+    assert not len(check(problem, kept_free.plan).of_limits(kept_free.guarantees))
+
+
+def test_no_machine_is_refused_where_only_a_dearer_host_is_left() -> None:
+    problem = make(
+        hosts={"host_type": ["cheap", "dear"], "price_per_h": [1.0, 7.0], "most": [1.0, 5.0]},
+        nodes={
+            "host_type": ["cheap", "dear"],
+            "node": ["0", "0"],
+            "threads": [4.0, 4.0],
+            "memory_gb": [8.0, 8.0],
+        },
+        machines=machines(count=[2.0], vcpus_min=[4.0], memory_gb=[8.0]),
+    )
+    decision = patterns.plan(problem)
+    assert (decision.proof.objective, decision.proof.bound) == (pytest.approx(8.0), pytest.approx(8.0))
