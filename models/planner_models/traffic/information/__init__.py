@@ -5,7 +5,6 @@ The network is known already: link states are flooded when links change, not whe
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Annotated
@@ -22,6 +21,7 @@ from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner.errors import InputError
 from planner_models.flows import split_ratios
 from planner_models.graphs.indexing import sum_by_index
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.traffic.information import tomogravity
 from planner_models.traffic.plan import classes
 from planner_models.traffic.plan import plan as routing
@@ -251,7 +251,7 @@ def signal_segments(problem: Traffic, plan: Routing) -> Signalling:
     table = plan.segments
     if table is None or table.empty:
         return _with_reports(problem, messages=0, sent_bytes=0)
-    nodes = sum(len(json.loads(text)) for text in table["segments"])
+    nodes = sum(len(parse_nodes(str(text))) for text in table["segments"])
     return _with_reports(
         problem, messages=table["source"].nunique(), sent_bytes=len(table) * (NAME + FIGURE) + nodes * NAME
     )

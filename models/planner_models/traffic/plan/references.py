@@ -168,6 +168,7 @@ def _parse_path(text: str, row: int) -> list[str]:
     path = parse_nodes(text)
     if len(path) < 2:
         raise PlanRejected(
-            f"routes row {row + 1}: path is '{abbreviate(text)}', must be a JSON list of node names"
+            f"routes row {row + 1}: path is '{abbreviate(text)}', must be names of nodes, A > B > C, or a "
+            "JSON list"
         )
     return path

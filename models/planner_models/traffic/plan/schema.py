@@ -44,7 +44,7 @@ ROUTES: Final = Table(
     about="Mbit/s of a demand on a path",
     columns={
         **_demand_ends(),
-        "path": label("its nodes from source to target, as a JSON list"),
+        "path": label("its nodes from source to target, A > B > C, or as a JSON list"),
         "rate_mbps": number("Mbit/s on this path", at_least=0),
         "parallel": label(
             "which of parallel links each hop takes, as a JSON list; all first if absent",

@@ -20,7 +20,7 @@ from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner.search.tolerances import FEASIBILITY
 from planner_models.flows import split_ratios
-from planner_models.networks.node_lists import parse_list
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.traffic.problem.problem import Traffic
 
 SEGMENTS: Final = Table(
@@ -29,7 +29,7 @@ SEGMENTS: Final = Table(
     columns={
         "source": label("node where the demand starts"),
         "target": label("node where the demand ends"),
-        "segments": label("its intermediate nodes, then its target, as a JSON list"),
+        "segments": label("its intermediate nodes, then its target, A > B > C, or as a JSON list"),
         "share": number("of the demand's traffic on this list", more_than=0, at_most=1, share=True),
         "class": label("the demand's class, where demands have classes", optional=True),
     },
@@ -54,17 +54,12 @@ def read_segments(
     columns = (table[name].tolist() for name in ("source", "target", "segments", "share"))
     for row, (demand, source, target, text, share) in enumerate(zip(demands, *columns, strict=True)):
         where = f"segments row {row + 1}"
-        nodes = parse_list(str(text))
-        nodes = nodes if nodes and all(isinstance(node, str) for node in nodes) else None
-        is_known = demand >= 0 and nodes is not None and row_of.keys() >= set(nodes)
+        nodes = parse_nodes(str(text))
+        is_known = demand >= 0 and bool(nodes) and row_of.keys() >= set(nodes)
         if skip_unknown and not is_known:
             continue
         if demand < 0:
             raise PlanRejected(f"{where}: {source}->{target} is no demand of the problem")
-        if nodes is None:
-            raise PlanRejected(
-                f"{where}: segments is '{abbreviate(text)}', must be a JSON list of node names"
-            )
         _require_list(where, source, target, nodes, row_of)
         yield demand, [row_of[node] for node in nodes], float(share)
 
@@ -73,6 +68,8 @@ def _require_list(
     where: str, source: str, target: str, nodes: Sequence[str], row_of: Mapping[str, int]
 ) -> None:
     """Raise PlanRejected where nodes are no segment list from a source to a target."""
+    if not nodes:
+        raise PlanRejected(f"{where}: segments is an empty list, must end at the target {target}")
     unknown = [node for node in nodes if node not in row_of]
     if unknown:
         raise PlanRejected(f"{where}: '{abbreviate(unknown[0])}' is no node of the network")

@@ -267,7 +267,7 @@ def test_bad_input(parameters: dict[str, object], message: str) -> None:
     ("segments", "message"),
     [
         ('["c", "b"]', "segments: a->b has 4 Mbit/s on a->c, its flows say 0 Mbit/s"),
-        ("[]", "segments row 1: segments is '[]', must be a JSON list of node names"),
+        ("[]", "segments row 1: segments is an empty list, must end at the target b"),
         ('["d"]', "segments row 1: segments end at d, must end at the target b"),
         ('["x", "b"]', "segments row 1: 'x' is no node of the network"),
         ('["a", "b"]', "segments row 1: a node follows itself in a, a, b"),

@@ -322,7 +322,7 @@ def test_noise_makes_overload_a_result() -> None:
                     [("a", "c", "a,b,c", 1.0)], columns=["source", "target", "path", "rate_mbps"]
                 )
             },
-            "routes row 1: path is 'a,b,c', must be a JSON list of node names",
+            "routes row 1: path is 'a,b,c', must be names of nodes, A > B > C, or a JSON list",
         ),
         (
             {
@@ -330,7 +330,7 @@ def test_noise_makes_overload_a_result() -> None:
                     [("a", "c", "[" * 3000, 1.0)], columns=["source", "target", "path", "rate_mbps"]
                 )
             },
-            f"routes row 1: path is '{'[' * 57}...', must be a JSON list of node names",
+            f"routes row 1: path is '{'[' * 57}...', must be names of nodes, A > B > C, or a JSON list",
         ),
         (
             {
